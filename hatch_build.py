@@ -19,7 +19,7 @@ class ParquetHook(BuildHookInterface):
             return
         sys.path.insert(0, self.root)
         try:
-            from gpucost.catalog.twins import write_twins
+            from gpucost.catalog.loader import write_twins
         finally:
             sys.path.remove(self.root)
         self._folder = tempfile.TemporaryDirectory()

@@ -27,7 +27,7 @@ from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, runs, training
 from gpucost.validation.measurements import Measurements
 from gpucost.validation.training_rows import TrainingRow
-from gpucost.workloads import own_speed
+from gpucost.workloads import training as own_speed
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"

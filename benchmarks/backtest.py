@@ -16,7 +16,7 @@ from statistics import median, quantiles
 
 from gpucost.catalog import open_catalog
 from gpucost.catalog.asof import FOREVER
-from gpucost.catalog.price_views import quarters
+from gpucost.catalog.prices import quarters
 from gpucost.options import OPTIONS
 
 HORIZONS_DAYS = (30, 90, 180, 365)

@@ -18,7 +18,7 @@ import numpy as np
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.training import layouts
-from gpucost.speed.workload import Wanted, columns_answer
+from gpucost.speed.throughput import Wanted, columns_answer
 
 MODEL, GPU = "llama-3-70b", "h100-sxm"
 POWERS = [2.0**k for k in range(3, 15)]

@@ -8,7 +8,7 @@ predicted before and after.
 
 import numpy as np
 
-from gpucost.bench import rows as from_bench
+from gpucost.bench import file as from_bench
 from gpucost.bench.cases import cases_of
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration

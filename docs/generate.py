@@ -227,7 +227,7 @@ def few_shot_page() -> str:
 def current_prices() -> str:
     """Derive the prices that sources of the history listed lately, for commands that do not read the history."""
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.history import current_rows
+    from gpucost.catalog.asof import current_rows
 
     catalog = open_catalog()
     return _as_csv("offers", current_rows(catalog.store, catalog.dated))
@@ -235,14 +235,14 @@ def current_prices() -> str:
 
 def spot_moves() -> str:
     """Derive how far spot prices move, for ranges of answers that do not read the history."""
-    from gpucost.catalog.price_risk import spot_moves
+    from gpucost.catalog.prices import spot_moves
 
     return _as_csv("spot_moves", spot_moves(_as_it_stands()))
 
 
 def list_declines() -> str:
     """Derive how list prices fell per year, for plans that do not read the history."""
-    from gpucost.catalog.price_risk import generation_declines
+    from gpucost.catalog.prices import generation_declines
 
     return _as_csv("list_declines", generation_declines(_as_it_stands()))
 

@@ -1,4 +1,4 @@
-"""Who may import whom: floors, rooms, no circles, and functions and modules that one can read in one sitting.
+"""Who may import whom: floors, rooms, and no circles.
 
 Every import counts, wherever in a module it stands: those inside functions and those under `if TYPE_CHECKING:` too.
 """
@@ -29,7 +29,6 @@ GROUND, RECORDS, QUESTIONS, RENDER, FACES = 0, 1, 6, 7, 8
 OPEN_FLOORS = (GROUND, RECORDS, FACES)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LONGEST_FUNCTION, LONGEST_MODULE = 40, 400
 
 
 def name_of(path: Path) -> str:
@@ -99,34 +98,6 @@ def test_no_module_reaches_itself_through_its_imports():
         if start in seen:
             circles.append(start)
     assert not circles, f"in circles: {', '.join(circles)}"
-
-
-def lines_of(tree: ast.AST, text: str) -> int:
-    """Count the lines of a module, class or function that are neither docstring nor blank."""
-    node_lines = range(getattr(tree, "lineno", 1), (getattr(tree, "end_lineno", None) or len(text.splitlines())) + 1)
-    docstrings: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                docstrings |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return len([number for number in node_lines if number not in docstrings])
-
-
-@pytest.mark.parametrize("module", sorted(PATHS))
-def test_functions_and_modules_can_be_read_in_one_sitting(module):
-    text = PATHS[module].read_text("utf-8")
-    tree = tree_of(PATHS[module])
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    counts = {f"{module}.{node.name}": lines_of(node, text) for node in functions}
-    long = {name for name, count in counts.items() if count >= LONGEST_FUNCTION}
-    assert not long, f"functions of {LONGEST_FUNCTION} lines and more: {sorted(long)}"
-    whole = lines_of(tree, text)
-    assert whole < LONGEST_MODULE, f"{module} has {whole} lines"
 
 
 def test_each_kind_of_record_in_an_answer_has_a_name_of_its_own():

@@ -206,7 +206,7 @@ def test_a_bare_name_is_one_chip_and_one_answer_to_every_question_about_one_chip
 
 
 def test_every_reader_of_a_peak_reads_the_same(catalog):
-    from gpucost.claims.training import implied_mfu
+    from gpucost.claims.audit import implied_mfu
 
     for chip in catalog.accelerators():
         column = hardware_columns([chip], [catalog.default_system(chip.id)]).peaks_tflops[0]
@@ -282,7 +282,7 @@ def test_chips_of_either_format_compete_in_one_ranking(catalog):
 
 def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_does(catalog):
     from gpucost.market.interruptions import InterruptionRates, held_ratio
-    from gpucost.ownership.rents import Renter
+    from gpucost.ownership.offers import Renter
 
     option = gpucost.estimate("8b", "100b", gpu="h100-sxm", option="spot", gpus=64, catalog=catalog).best
     offer = next(offer for offer in catalog.offers() if offer.offer_id == option["offer_id"])

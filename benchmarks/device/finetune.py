@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from benchmarks.device.common import DEVICE, Table, TimeBox, clean, guarded, out
 from benchmarks.device.steps import COLUMNS, add_steps
-from gpucost.bench.shapes import SHAPES
+from gpucost.bench.cases import SHAPES
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, out
-from gpucost.bench.gpu.train import TrainStep, build, optimizer_of, step
-from gpucost.bench.shapes import SHAPES
+from gpucost.bench.cases import SHAPES
+from gpucost.bench.gpu.steps import TrainStep, build, optimizer_of, step
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from torch.utils.checkpoint import checkpoint
 from benchmarks.device.common import CUDA, DEVICE, RANK, WORLD, Table, TimeBox, guarded, out, peak_gb
 from benchmarks.device.common import synchronize as wait
 from benchmarks.device.steps import COLUMNS, allocated_gb, dimensions
-from gpucost.bench.gpu.model import Block, Decoder, Experts, parameters_of
-from gpucost.bench.gpu.train import meshes
-from gpucost.bench.shapes import SHAPES
+from gpucost.bench.cases import SHAPES
+from gpucost.bench.gpu.steps import Block, Decoder, Experts, meshes, parameters_of
 
 SHARED = ["pp", "cp", "ep", "offload", "n_experts", "moe_topk", "moe_ffn_hidden", "gradient_views"]
 

@@ -17,11 +17,10 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.device.common import CUDA, DEVICE, TimeBox, clean, guarded, out, synchronize
-from gpucost.bench.cases import BenchCase
+from gpucost.bench.cases import SHAPES, BenchCase
 from gpucost.bench.gpu.clock import FP8
-from gpucost.bench.gpu.train import TrainStep, build, optimizer_of, step
+from gpucost.bench.gpu.steps import TrainStep, build, optimizer_of, step
 from gpucost.bench.gpu.worker import MEASURES
-from gpucost.bench.shapes import SHAPES
 
 WARM_S, LOOP_S = (1.5, 1.0) if CUDA else (0.01, 0.01)
 Step = Callable[[], Any]

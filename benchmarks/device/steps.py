@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, peak_gb, synchronize
-from gpucost.bench.shapes import SHAPES
+from gpucost.bench.cases import SHAPES
 
 COLUMNS = [
     "model",

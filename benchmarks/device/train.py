@@ -3,7 +3,7 @@
     python -m benchmarks.device.train --set single [--seconds 240]
     torchrun --nproc-per-node 8 -m benchmarks.device.train --set node [--seconds 280]
 
-The steps are those of `gpucost bench` (gpucost/bench/gpu/train.py), over more layouts and recipes.
+The steps are those of `gpucost bench` (gpucost/bench/gpu/steps.py), over more layouts and recipes.
 """
 
 import argparse
@@ -14,11 +14,11 @@ import torch.distributed as dist
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out
 from benchmarks.device.steps import COLUMNS, dimensions
-from gpucost.bench.gpu.train import TrainStep, measure
+from gpucost.bench.gpu.steps import TrainStep, measure_training
 
 
 def run(table: Table, case: TrainStep) -> None:
-    found = measure(case, warmup=2, repeat=3)
+    found = measure_training(case, warmup=2, repeat=3)
     table.add(
         **dimensions(case.model, found["parameters"]),
         seq_len=case.sequence,

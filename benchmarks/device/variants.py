@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out
 from benchmarks.device.steps import COLUMNS, add_steps
-from gpucost.bench.shapes import ModelShape
+from gpucost.bench.cases import ModelShape
 
 SHAPES = {
     "gpt2-124m": ModelShape(12, 768, 12, 12, 3072, 50304),

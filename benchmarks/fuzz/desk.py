@@ -158,7 +158,7 @@ def templates(random: Random) -> Case:
 
 def folders(random: Random) -> Case:
     """A data folder of the user's own: the shipped one, of which one file is spoilt."""
-    from gpucost.catalog.paths import shipped_root
+    from gpucost.catalog.loader import shipped_root
 
     root = shipped_root()
     every = sorted(path for part in ("models", "pricing") for path in (root / part).rglob("*") if path.is_file())

@@ -24,7 +24,7 @@ def share_commands() -> None:
 def share_catalog() -> None:
     """Let every case without a book, a store or other data ask the same open catalog; check the shipped data once."""
     from gpucost.catalog import core
-    from gpucost.catalog.paths import shipped_root
+    from gpucost.catalog.loader import shipped_root
 
     opened: dict[Any, core.Catalog] = {}
     create, root_of_all = core.Catalog.__new__, shipped_root()
@@ -64,7 +64,7 @@ def share_catalog() -> None:
 
 def _read_once(shipped: Path) -> None:
     """Read and check the shipped folder once, any other each time."""
-    from gpucost.catalog import foldercheck, loader
+    from gpucost.catalog import checks, loader
 
     def once(work: Any) -> Any:
         kept = cache(work)
@@ -72,7 +72,7 @@ def _read_once(shipped: Path) -> None:
 
     reader: Any = loader
     reader.read_contents = once(reader.read_contents)
-    foldercheck.check_folder = once(foldercheck.check_folder)
+    checks.check_folder = once(checks.check_folder)
 
 
 class _Forked:

@@ -7,7 +7,7 @@ from gpucost.answers.common import Answer, Assumed, BillLine, Excluded, LayoutRo
 from gpucost.answers.comparison import Change
 from gpucost.answers.speed import Feeding, Roofline
 
-Factors = dict[str, float | None]  # every number from which a bill follows (`gpucost.training.costing`)
+Factors = dict[str, float | None]  # every number from which a bill follows (`gpucost.training.cases`)
 
 
 class Speed(TypedDict):

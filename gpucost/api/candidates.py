@@ -86,7 +86,7 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
 
 def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """Yield what holds a model, at the cheapest offer of those asked for; without an offer, where any may be meant."""
-    from gpucost.fitting.everywhere import everywhere
+    from gpucost.fitting.fit import everywhere
     from gpucost.market.facts import FILTERS, asked_for, cheapest, market_of, usual
 
     asked = {name: filters.get(name) for name in FILTERS}

@@ -27,8 +27,7 @@ class CommitResult(Result):
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> CommitResult:
     """Answer from arguments as they were given."""
     from gpucost.answers.common import cited
-    from gpucost.invoices.agreements import read_agreements, usage_of
-    from gpucost.invoices.commitment import Wanted, committed, refuse
+    from gpucost.invoices.commitment import Wanted, committed, read_agreements, refuse, usage_of
 
     values, catalog = opened("commit", given, catalog)
     usage, said = usage_of(values["usage"], catalog.as_of)

@@ -84,17 +84,17 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> FitResul
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
     asked = {name: values[name] for name in given if name not in common}
     if values["serving"]:
-        from gpucost.serving.chips import serving_fit_payload
+        from gpucost.serving.run import serving_fit_payload
 
         return ServingFitResult(serving_fit_payload(catalog, values["model"], values["gpu"], **asked))
     if "style" in asked:
         asked["software"] = asked.pop("style")
     if values["gpu"] is None and values["system"] is None:
-        from gpucost.fitting.everywhere import everywhere
+        from gpucost.fitting.fit import everywhere
 
         if "gpus" in asked:
             raise UsageError("--gpus needs --gpu; without it, the fewest of every accelerator are counted.")
         return FitsResult(everywhere(catalog, values["model"], **asked))
-    from gpucost.fitting.answer import answer as fitted
+    from gpucost.fitting.fit import answer as fitted
 
     return FitResult(fitted(catalog, values["model"], values["gpu"], **asked))

@@ -8,8 +8,8 @@ from gpucost.answers.serving import Inference
 from gpucost.api.asking import opened
 from gpucost.api.result import OptionsResult, Unabridged
 from gpucost.catalog import Catalog
-from gpucost.render.causes import CAUSES, serving_causes
 from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
+from gpucost.render.offers import CAUSES, serving_causes
 
 
 @dataclass(frozen=True, slots=True, repr=False)

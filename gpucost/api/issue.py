@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from gpucost.arguments import QUESTIONS
-from gpucost.catalog.filters import listed
+from gpucost.catalog.names import listed
 from gpucost.errors import UsageError
 
 Payload = Mapping[str, Any]

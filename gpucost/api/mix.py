@@ -19,8 +19,8 @@ class MixResult(Result):
 def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> MixResult:
     """Answer from arguments as they were given."""
     from gpucost.api.tco import asked, catalog_on, plan_of, requested
-    from gpucost.ownership.mixing import answer as planned
-    from gpucost.ownership.mixing import demand_of
+    from gpucost.ownership.mix import answer as planned
+    from gpucost.ownership.mix import demand_of
 
     special, named = asked("mix", {"months": 36, **given})
     catalog = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))

@@ -33,10 +33,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Reconc
     """Answer from arguments as they were given."""
     from gpucost.answers.read import reading
     from gpucost.catalog import open_catalog
-    from gpucost.invoices.answer import Asked, planned, reconciled
-    from gpucost.invoices.differences import period_of
-    from gpucost.invoices.matching import read_map
     from gpucost.invoices.reading import read_charges
+    from gpucost.invoices.reconciliation import Asked, period_of, planned, read_map, reconciled
 
     values, facts = opened("reconcile", given, catalog)
     charges = read_charges(values["invoice"], values["showback"])

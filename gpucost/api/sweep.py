@@ -64,7 +64,7 @@ def sweep(
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
     from gpucost.catalog import open_catalog
-    from gpucost.sweeping import mapping
+    from gpucost.sweeping import chunks
     from gpucost.sweeping.chunks import CASES, Plan, answer
     from gpucost.sweeping.work import versions_of
 
@@ -86,7 +86,7 @@ def sweep(
 
     with SpareFolder() as spare:
         plan = Plan(asked, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
-        with mapping.mapper_of(workers, scheduler, executor) as mapper:
+        with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, kept=into is not None)
 
@@ -110,8 +110,7 @@ def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> 
 def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "Grid":
     """Return the cases that were asked for."""
     from gpucost.arguments.kinds import FILE
-    from gpucost.sweeping.grid import combinations, listed
-    from gpucost.sweeping.tables import cases_of, grid_of
+    from gpucost.sweeping.grid import cases_of, combinations, grid_of, listed
 
     given = {name: value for name, value in arguments.items() if value is not None}
     if grid is not None:
@@ -138,7 +137,7 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
 def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
     from gpucost import __version__
     from gpucost.answers import SCHEMA_VERSION
-    from gpucost.sweeping.summary import ROWS_KEPT, Found
+    from gpucost.sweeping.chunks import ROWS_KEPT, Found
 
     grid = plan.grid
     found = Found(files, grid.question)

@@ -33,13 +33,13 @@ class TcoResult(Result):
 
     def explanation(self) -> Document:
         """Return the document with every formula and its numbers, and the inputs with their sources."""
-        from gpucost.render.tco_explain import document
+        from gpucost.render.tco import explanation_document
 
-        return document(self.payload)
+        return explanation_document(self.payload)
 
     def to_plan(self) -> str:
         """Return the effective inputs as a plan file; reading it back gives the same answer."""
-        from gpucost.ownership.plan_text import write_plan
+        from gpucost.ownership.plan import write_plan
 
         return write_plan(self.payload["assumptions"], self.payload["settings"], self.payload["model"]["tables"])
 
@@ -75,7 +75,7 @@ def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> Catalog:
 
 def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sort what was asked into special names, dates among them, and inputs of the plan; each may be said once."""
-    from gpucost.ownership.given import special as read_special
+    from gpucost.ownership.plan import special_value as read_special
 
     said = read(question, given, complete=False)
     judged = said  # of a tco a plan may say the rest: only what a price given here leaves no use for
@@ -125,7 +125,7 @@ def workload_flags(
     if not asked.get("model") and asked.get("tokens_per_month") is None:
         return {}
     from gpucost.api.workload import serving_speed
-    from gpucost.ownership.workload import inputs_of
+    from gpucost.ownership.assemble import inputs_of
 
     given = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
     return inputs_of(catalog, asked, given, serving_speed)

@@ -70,7 +70,7 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
     from warnings import catch_warnings, simplefilter
     from xml.etree import ElementTree
 
-    from gpucost.catalog.spreadsheet import looked_into
+    from gpucost.catalog.book_files import looked_into
     from gpucost.gate import read_bytes
     from gpucost.store.files import replacing
 
@@ -176,7 +176,7 @@ def _cells(book: Any, target: Any) -> Iterator[Any]:
 
 def _write(cell: Any, value: Any) -> None:
     """Write a value; a text stays a text, whatever sign it begins with."""
-    from gpucost.render.numbers import visible
+    from gpucost.render.document import visible
 
     cell.value = visible(value) if isinstance(value, str) else value
     if isinstance(value, str):

@@ -10,8 +10,7 @@ from gpucost.api.result import Result
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.training.legality import REASONS
-from gpucost.speed.answer import single
-from gpucost.speed.workload import Layouts, Timings, Wanted, columns_answer
+from gpucost.speed.throughput import Layouts, Timings, Wanted, columns_answer, single
 from gpucost.workloads.training import too_long
 
 if TYPE_CHECKING:

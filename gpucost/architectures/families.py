@@ -1,27 +1,59 @@
-"""The families of models: a row of families.csv each, with the rule that reads layers unlike a plain decoder's.
-
-A row names the model types, the traits of `Family` that differ from Llama's, and for `blocks`, `extra` and `per_layer`
-a rule of this room (module.function) or a sum such as 2 * hidden + ffn. A family that is not listed is read by its keys
-as a plain decoder, and a warning says so.
-"""
+"""The families of models: a row of families.csv each, and the rules for layers unlike a plain decoder's."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from math import prod
 from typing import Any
 
-from gpucost.architectures.decoder import Decoder, Family
+from gpucost.architectures.config import MOST_LAYERS, Fields
+from gpucost.architectures.layers import (
+    CHUNK,
+    FULL,
+    LINEAR,
+    WINDOW,
+    Decoder,
+    Family,
+    FeedForward,
+    Heads,
+    Latent,
+    Mixer,
+    attention,
+    block_of,
+    dense,
+    dense_width,
+    expert_layers,
+    experts,
+    feeds,
+    gated_delta,
+    heads_for,
+    heads_of,
+    kimi_delta,
+    kinds,
+    latent,
+    latent_of,
+    mamba2,
+    mixers,
+    recurrent_unit,
+    usual,
+)
 from gpucost.gate import beside
+from gpucost.types import Block, Reach
+
+# --- The families of models: a row of families.csv each, with the rule that reads layers unlike a plain decoder's.
+#
+# A row names the model types, the traits of `Family` that differ from Llama's, and for `blocks`, `extra` and
+# `per_layer` a rule of this room (module.function) or a sum such as 2 * hidden + ffn. A family that is not listed is
+# read by its keys as a plain decoder, and a warning says so.
 
 LLAMA = Family()
 
 
 def rule(text: str) -> Callable[[Decoder], Any] | None:
-    """Return the rule of a cell: a function whose module is imported when it is asked, a sum of dimensions, or none."""
-    module, _, name = text.partition(".")
-    if name:
-        return lambda d: getattr(import_module(f"gpucost.architectures.{module}"), name)(d)
+    """Return the rule of a cell: a function of this module such as `dbrx()`, a sum of dimensions, or none."""
+    if text.endswith("()"):
+        function: Callable[[Decoder], Any] = globals()[text.removesuffix("()")]
+        return function
     terms = [term.split("*") for term in text.replace(" ", "").split("+")]
     return (lambda d: sum(prod(_factor(d, word) for word in term) for term in terms)) if text else None
 
@@ -53,3 +85,1038 @@ def family_of(kind: str, architectures: list[str]) -> Family | None:
     if any("grok" in name.lower() for name in architectures):
         kind = "grok"
     return families().get(kind) or families().get(kind.removesuffix("_text"))
+
+
+# --- Families unlike the plain decoder in a few things: older ones, and those whose layers have shapes of their own.
+
+
+def llama_4(d: Decoder) -> list[Block]:
+    """Read Llama 4: every n-th layer a mixture with one shared expert, chunked attention but for every fourth layer."""
+    f, width = d.fields, d.fields.number("intermediate_size")
+    listed = f.words("layer_types")
+    no_rope, step = f.numbers("no_rope_layers"), f.number("no_rope_layer_interval", default=4) or 4
+    chunked = no_rope if no_rope and len(no_rope) >= d.layers else [(i + 1) % step for i in range(d.layers)]
+    places = kinds(d) if listed else [CHUNK if item and d.window else FULL for item in chunked[: d.layers]]
+    made = mixers(d, places)
+    count, per_token = f.number("num_local_experts"), f.number("num_experts_per_tok", default=1)
+    matrix = 3 * d.hidden * width
+    mixture = FeedForward(experts=count, per_token=per_token, expert=matrix, shared=matrix, router=count * d.hidden)
+    plain = dense(d, f.number("intermediate_size_mlp") or width)
+    named, pace = f.numbers("moe_layers"), max(1, f.number("interleave_moe_layer_step", default=1))
+    sparse = set(named) if named else {i for i in range(d.layers) if (i + 1) % pace == 0}
+    return [block_of(d, made[kind], mixture if i in sparse else plain) for i, kind in enumerate(places)]
+
+
+def ernie(d: Decoder) -> list[Block]:
+    """Read ERNIE 4.5: one bias switch for everything, routed experts for images beside those for text."""
+    f = d.fields
+    biased = f.flag("use_bias")
+    bare = replace(d, family=replace(d.family, mlp_bias=biased))
+    counts, widths = f.numbers("moe_num_experts"), f.numbers("moe_intermediate_size")
+    if not (f.number("moe_num_experts") or counts):
+        return [block_of(bare, attention(bare, FULL), dense(bare, d.ffn))] * d.layers
+    counts, widths = counts or [f.number("moe_num_experts")], widths or [f.number("moe_intermediate_size")]
+    if not (sum(counts) and sum(widths)):
+        raise f.fail("has moe_num_experts, but no moe_intermediate_size")
+    if len(widths) > 1 and len(counts) == 1:
+        counts = counts * len(widths)
+    mixture = _ernie_experts(d, counts, widths)
+    plain, mixer = dense(bare, d.ffn), attention(d, FULL)
+    return [block_of(d, mixer, mixture if mixed else plain) for mixed in _ernie_layers(d)]
+
+
+def _ernie_experts(d: Decoder, counts: list[int], widths: list[int]) -> FeedForward:
+    """Count the experts of every modality; a token visits those of its own."""
+    per_token = d.fields.number("moe_k", default=2)
+    weights = [3 * d.hidden * width for width in widths]
+    total = sum(count * weight for count, weight in zip(counts, weights, strict=False))
+    shared = d.fields.number("moe_num_shared_experts") * weights[0]
+    # the experts of images, as so many more of the text experts' size, none of which a text token visits
+    number = total / weights[0]
+    whole = int(number) if number == int(number) else 0
+    if whole:
+        return FeedForward(
+            experts=whole,
+            per_token=per_token,
+            expert=weights[0],
+            shared=shared,
+            router=sum(counts) * d.hidden,
+            others=sum(counts),
+        )
+    share = per_token * weights[0] / (total / sum(counts))
+    return FeedForward(
+        experts=sum(counts),
+        per_token=share,
+        expert=total // sum(counts),
+        shared=shared,
+        router=sum(counts) * d.hidden,
+        others=sum(counts),
+    )
+
+
+def _ernie_layers(d: Decoder) -> list[bool]:
+    f = d.fields
+    if f.words("mlp_layer_types"):
+        return expert_layers(d)
+    starts, ends = f.numbers("moe_layer_start_index"), f.numbers("moe_layer_end_index")
+    start = min(starts) if starts else f.number("moe_layer_start_index", default=1)
+    end = (
+        d.layers - 1
+        if f.values.get("moe_layer_end_index") in (None, -1)
+        else max(ends or [f.number("moe_layer_end_index")])
+    )
+    step = max(1, f.number("moe_layer_interval", default=1))
+    return [start <= i <= end and (i + 1) % step == 0 for i in range(d.layers)]
+
+
+def hunyuan_v1(d: Decoder) -> list[Block]:
+    """Read Hunyuan's small models: norms of queries and keys always."""
+    return usual(replace(d, family=replace(d.family, qk_norm="head")))
+
+
+def hunyuan(d: Decoder) -> list[Block]:
+    """Read Hunyuan Large: pairs of layers share one cache where cross-layer attention is on."""
+    share = d.fields.number("cla_share_factor", default=2) if d.fields.flag("use_cla") else 1
+    owner, reader = attention(d, FULL), attention(d, FULL, keeps=False)
+    mixture, plain = experts(d), dense(d, d.ffn)
+    return [block_of(d, reader if i % max(share, 1) else owner, mixture or plain) for i in range(d.layers)]
+
+
+def falcon(d: Decoder) -> list[Block]:
+    """Read Falcon: one norm where attention and feed-forward stand side by side, two in the larger ones."""
+    f = d.fields
+    new = f.flag("new_decoder_architecture")
+    parallel = f.flag("parallel_attn", default=True)
+    two = f.number("num_ln_in_parallel_attn", default=2) == 2 if new else not parallel
+    biased = f.flag("bias")
+    bare = replace(d, family=replace(d.family, mlp_bias=biased))
+    return [block_of(d, attention(d, FULL), dense(bare, d.ffn), norms=2 if two else 1)] * d.layers
+
+
+def gpt_oss(d: Decoder) -> list[Block]:
+    """Read gpt-oss: biases in every expert and in the router, every second layer within a window."""
+    mixture = experts(d)
+    if mixture is None:
+        raise d.fields.fail("gpt-oss needs num_local_experts")
+    width = d.fields.number("intermediate_size")
+    mixture = mixture._replace(expert=mixture.expert + 2 * width + d.hidden, router=mixture.router + mixture.experts)
+    listed = kinds(d)
+    made = mixers(d, listed)
+    return [block_of(d, made[kind], mixture) for kind in listed]
+
+
+def internlm_3(d: Decoder) -> list[Block]:
+    """Read InternLM 3: qkv_bias for queries, keys and values, bias for the rest."""
+    f = d.fields
+    parts = ("qkv" if f.flag("qkv_bias") else "") + ("o" if f.flag("bias") else "")
+    bare = replace(d, family=replace(d.family, bias=parts or "-", mlp_bias=f.flag("bias")))
+    return [block_of(bare, attention(bare, FULL), dense(bare, d.ffn))] * d.layers
+
+
+def hyperclovax(d: Decoder) -> list[Block]:
+    """Read HyperCLOVA X: two more norms a layer where use_post_norm says so."""
+    norms = 4 if d.fields.flag("use_post_norm") else 2
+    return [block_of(d, attention(d, FULL), dense(d, d.ffn), norms=norms)] * d.layers
+
+
+def stablelm(d: Decoder) -> list[Block]:
+    """Read StableLM: one norm where attention and feed-forward stand side by side, norms of each head by switch."""
+    f = d.fields
+    mixer = attention(d, FULL)
+    if f.flag("qk_layernorm"):
+        mixer = mixer._replace(others=mixer.others + (d.heads + d.kv_heads) * d.head_dim)
+    return [block_of(d, mixer, dense(d, d.ffn), norms=1 if f.flag("use_parallel_residual") else 2)] * d.layers
+
+
+def opt(d: Decoder) -> list[Block]:
+    """Read OPT: biases unless switched off."""
+    if d.fields.flag("enable_bias", default=True):
+        return usual(d)
+    return usual(replace(d, family=replace(d.family, bias="-", mlp_bias=False)))
+
+
+def opt_extra(d: Decoder) -> int:
+    """Count the projections around narrow embeddings, and take back the final norm of the post-norm model (350m)."""
+    width = d.fields.number("word_embed_proj_dim") or d.hidden
+    no_final = not d.fields.flag("do_layer_norm_before", default=True) or d.fields.flag("_remove_final_layer_norm")
+    return (2 * width * d.hidden if width != d.hidden else 0) - (d.norm if no_final else 0)
+
+
+def xglm(d: Decoder) -> list[Block]:
+    """Read XGLM, whose positions are computed."""
+    return [block_of(d, attention(d, FULL), dense(d, d.fields.number("ffn_dim")))] * d.layers
+
+
+def mpt(d: Decoder) -> list[Block]:
+    """Read MPT: the key-value heads and the feed-forward's width stand in nested parts."""
+    f = d.fields
+    nested = f.part("attn_config") or Fields({}, f.file)
+    keys = nested.number("kv_n_heads") or (1 if nested.word("attn_type") == "multiquery_attention" else d.heads)
+    width = int(f.ratio("expansion_ratio", 4.0) * d.hidden)
+    return [block_of(d, attention(d, FULL, Heads(d.heads, keys, d.head_dim, d.head_dim)), dense(d, width))] * d.layers
+
+
+def mpt_extra(d: Decoder) -> int:
+    """Count learned positions where ALiBi is off."""
+    nested = d.fields.part("attn_config")
+    learned = d.fields.flag("learned_pos_emb", default=True) and nested and nested.values.get("alibi") is False
+    d.lookup += d.fields.number("max_seq_len") * d.hidden if learned else 0
+    return 0
+
+
+def dbrx(d: Decoder) -> list[Block]:
+    """Read DBRX: key-value heads and experts stand in nested parts."""
+    f = d.fields
+    heads, ffn = f.part("attn_config") or f, f.part("ffn_config") or f
+    count, per_token = ffn.number("moe_num_experts", default=4), ffn.number("moe_top_k", default=1)
+    mixture = FeedForward(
+        experts=count,
+        per_token=per_token,
+        expert=3 * d.hidden * ffn.number("ffn_hidden_size", default=3584),
+        router=count * d.hidden,
+    )
+    keys = heads.number("kv_n_heads") or 1
+    return [block_of(d, attention(d, FULL, Heads(d.heads, keys, d.head_dim, d.head_dim)), mixture)] * d.layers
+
+
+def mllama(d: Decoder) -> list[Block]:
+    """Read Llama 3.2 Vision: some layers attend to the image and keep nothing of the text; 8 further input rows."""
+    crossing = set(d.fields.numbers("cross_attention_layers") or (3, 8, 13, 18, 23, 28, 33, 38))
+    d.lookup += 8 * d.hidden
+    own = attention(d, FULL)
+    cross = Mixer(own.weights, 2 * d.head_dim + 2, ())
+    return [block_of(d, cross if i in crossing else own, dense(d, d.ffn)) for i in range(d.layers)]
+
+
+def jetmoe(d: Decoder) -> list[Block]:
+    """Read JetMoE: attention heads are experts too; keys and values are shared by them."""
+    f = d.fields
+    keys, count = f.number("num_key_value_heads"), f.number("num_local_experts")
+    per_token = f.number("num_experts_per_tok")
+    joint = keys * d.fields.number("kv_channels", "head_dim")
+    visited = 2 * d.hidden * joint
+    mixer = attention(d, FULL, Heads(keys * per_token, keys, joint // max(keys, 1), joint // max(keys, 1)))
+    mixer = Mixer(2 * d.hidden * joint, d.hidden, mixer.reaches)
+    expert = visited + 3 * d.hidden * f.number("intermediate_size")
+    mixture = FeedForward(
+        experts=count, per_token=per_token, expert=expert, router=2 * count * d.hidden, others=d.hidden
+    )
+    return [block_of(d, mixer, mixture)] * d.layers
+
+
+def openelm(d: Decoder) -> list[Block]:
+    """Read OpenELM: heads and feed-forward widths of each layer."""
+    f = d.fields
+    queries, keys = f.numbers("num_query_heads") or [], f.numbers("num_kv_heads") or []
+    factors, step = f.raw("ffn_multipliers"), f.number("ffn_dim_divisor", default=256) or 256
+    if not (len(queries) == len(keys) == d.layers and isinstance(factors, list) and len(factors) == d.layers):
+        raise f.fail("needs num_query_heads, num_kv_heads and ffn_multipliers, one for each layer")
+    if not all(isinstance(item, (int, float)) and 0 < item < 100 for item in factors):
+        raise f.fail("ffn_multipliers must be positive numbers")
+    normed = replace(d, family=replace(d.family, qk_norm="head" if f.flag("normalize_qk_projections") else ""))
+    layers = []
+    for q, kv, factor in zip(queries, keys, factors, strict=True):
+        width = max(step, int(factor * d.hidden + step / 2) // step * step)
+        width += step if width < 0.9 * factor * d.hidden else 0
+        layers.append(block_of(d, attention(normed, FULL, Heads(q, kv, d.head_dim, d.head_dim)), dense(d, width)))
+    return layers
+
+
+def block_configs(d: Decoder) -> list[Block]:
+    """Read Nemotron-NAS: every layer has heads, or a linear map, or nothing, and a feed-forward of its own width."""
+    f = d.fields
+    listed = f.raw("block_configs")
+    if not isinstance(listed, list) or not listed or len(listed) > 4096:
+        raise f.fail("needs block_configs, a list with one entry for each layer")
+    if len(listed) != d.layers or not all(isinstance(item, dict) and item for item in listed):
+        raise f.fail(f"block_configs names {len(listed)} layers, but there are {d.layers}")
+    return [_searched(d, Fields(item, f.file)) for item in listed]
+
+
+def _searched(d: Decoder, item: Fields) -> Block:
+    mixer, feed, norms, h = Mixer(0), FeedForward(), 0, d.hidden
+    own, wide = item.part("attention"), item.part("ffn")
+    if own and own.flag("replace_with_linear"):
+        mixer, norms = Mixer(h * h), 1
+    elif own and not own.flag("no_op"):
+        group = own.number("n_heads_in_group", default=1) or 1
+        mixer, norms = attention(d, FULL, Heads(d.heads, max(1, d.heads // group), d.head_dim, d.head_dim)), 1
+    if wide and wide.flag("replace_with_linear"):
+        feed, norms = FeedForward(dense=h * h), norms + 1
+    elif wide and not wide.flag("no_op"):
+        factor = wide.ratio("ffn_mult", 0.0)
+        width = wide.number("intermediate_size") or -(-int(2 * factor * h / 3) // 256) * 256
+        feed, norms = dense(d, width), norms + 1
+    return block_of(d, mixer, feed, norms=norms)
+
+
+def grok(d: Decoder) -> list[Block]:
+    """Read Grok: four norms a layer, and in Grok 2 a dense feed-forward beside the experts."""
+    listed = kinds(d)
+    made, mixture = mixers(d, listed), experts(d)
+    beside = dense(d, d.ffn) if d.fields.flag("residual_moe") else None
+    return [block_of(d, made[kind], mixture or dense(d, d.ffn), beside if mixture else None) for kind in listed]
+
+
+def arctic(d: Decoder) -> list[Block]:
+    """Read Arctic: a dense residual feed-forward as wide as the stream beside the experts of every n-th layer."""
+    f, mixture, mixer = d.fields, experts(d), attention(d, FULL)
+    step = max(1, f.number("moe_layer_frequency", default=2))
+    beside = dense(d, d.hidden) if f.flag("use_residual", "parallel_attn_mlp_res") else None
+    plain = dense(d, d.ffn)
+    mixed = block_of(d, mixer, mixture, beside, norms=3 if beside else 2)
+    return [mixed if (i + 1) % step == 0 else block_of(d, mixer, plain) for i in range(d.layers)]
+
+
+def chameleon(d: Decoder) -> list[Block]:
+    """Read Chameleon: norms with biases over each head of queries and keys."""
+    mixer = attention(d, FULL)
+    mixer = mixer._replace(others=mixer.others + 2 * (d.heads + d.kv_heads) * d.head_dim)
+    return [block_of(d, mixer, dense(d, d.ffn))] * d.layers
+
+
+# --- Families whose layers are not all attention: Nemotron-H, Zamba, Falcon-H1, RecurrentGemma, Ling's hybrids, OLMo.
+
+_NEMOTRON = {"m": "mamba", "*": "attention", "-": "mlp", "e": "moe"}
+
+
+def nemotron_h(d: Decoder) -> list[Block]:
+    """Read Nemotron-H: every block is a Mamba-2 mixer, an attention, a feed-forward or a mixture, with one norm."""
+    f = d.fields
+    words = f.words("layers_block_type", "layer_types")
+    pattern = f.word("hybrid_override_pattern")
+    if words is None and pattern:
+        if strange := set(pattern) - set(_NEMOTRON):
+            raise f.fail(f"hybrid_override_pattern has {sorted(strange)[0]!r}, which is none of M, *, -, E")
+        words = [_NEMOTRON[sign] for sign in pattern]
+    f.taken.add("num_hidden_layers")  # the pattern says it
+    if not words or len(words) > 4096:
+        raise f.fail("needs hybrid_override_pattern or layers_block_type, which say what its blocks are")
+    made: dict[str, Block] = {}
+    for word in dict.fromkeys(words):
+        if word == "moe":
+            made[word] = block_of(d, Mixer(0), _latent_experts(d))
+        elif word in ("mlp", "dense"):
+            made[word] = block_of(d, Mixer(0), dense(d, d.ffn))
+        elif "mamba" in word or "linear" in word:
+            made[word] = block_of(d, mamba2(d))
+        else:
+            made[word] = block_of(d, attention(d, FULL))
+    return [made[word] for word in words]
+
+
+def _latent_experts(d: Decoder) -> FeedForward:
+    """Count a mixture whose experts work in a narrower space, between two projections (Nemotron 3 Super)."""
+    f, mixture = d.fields, experts(d)
+    if mixture is None:
+        raise f.fail("has mixtures of experts in its pattern, but no n_routed_experts")
+    narrow, width = f.number("moe_latent_size"), f.number("moe_intermediate_size")
+    shared = 2 * d.hidden * f.number("moe_shared_expert_intermediate_size") * max(1, f.number("n_shared_experts"))
+    mixture = mixture._replace(shared=shared, others=mixture.experts)
+    return mixture._replace(expert=2 * narrow * width, dense=2 * d.hidden * narrow) if narrow else mixture
+
+
+def falcon_h1(d: Decoder) -> list[Block]:
+    """Read Falcon-H1: a Mamba-2 mixer beside the attention of every layer."""
+    ours, theirs = attention(d, FULL), mamba2(d)
+    both = Mixer(ours.weights + theirs.weights, ours.others + theirs.others, ours.reaches, theirs.state_values, True)
+    return [block_of(d, both, dense(d, d.ffn))] * d.layers
+
+
+def kimi_linear(d: Decoder) -> list[Block]:
+    """Read Kimi Linear and Kimi K3: delta and latent attention; K3's experts are narrower, its residuals attended."""
+    f, h = d.fields, d.hidden
+    gated = f.flag("mla_use_output_gate")
+    made = mixers(replace(d, family=replace(d.family, gate="full" if gated else "")), listed := kinds(d))
+    mixture, plain, narrow = experts(d), dense(d, dense_width(d)), f.number("routed_expert_hidden_size")
+    if mixture and narrow:
+        mixture = mixture._replace(
+            expert=mixture.expert // h * narrow,
+            dense=2 * h * narrow,
+            others=mixture.others + (narrow if f.flag("latent_moe_use_norm") else 0),
+        )
+    sparse = expert_layers(d) if mixture else [False] * d.layers
+    if mixture and not {"first_k_dense_replace", "mlp_layer_types"} & set(f.values):
+        sparse = [i > 0 for i in range(d.layers)]
+    norms = 6 if f.number("attn_res_block_size") else 2
+    layers = zip(listed, sparse, strict=True)
+    return [block_of(d, made[kind], mixture if mixed else plain, norms=norms) for kind, mixed in layers]
+
+
+def kimi_extra(d: Decoder) -> int:
+    """Count the projection and norm that join the residuals at the end (Kimi K3)."""
+    return 2 * d.hidden if d.fields.number("attn_res_block_size") else 0
+
+
+def recurrent_gemma(d: Decoder) -> list[Block]:
+    """Read RecurrentGemma: recurrent blocks and windowed attention, half the stated feed-forward width, biases."""
+    q, f = d.heads * d.head_dim, d.fields
+    kept = d.kv_heads * d.head_dim
+    attending = Mixer(
+        2 * d.hidden * (q + kept),
+        d.hidden,
+        (Reach(2 * kept, 4 * q, f.number("attention_window_size", default=2048)),),
+    )
+    width = d.ffn // 2
+    feed = dense(d, width)._replace(others=2 * width + d.hidden)
+    made = {True: recurrent_unit(d), False: attending}
+    return [block_of(d, made[kind == LINEAR], feed) for kind in kinds(d)]
+
+
+def bailing_hybrid(d: Decoder) -> list[Block]:
+    """Read Ling 2.5 and its kin: delta attention with full-rank gates, and latent attention every few layers."""
+    f, h = d.fields, d.hidden
+    heads, width = f.number("linear_num_heads") or d.heads, f.number("linear_head_dim", "head_dim") or d.head_dim
+    joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
+    linear = Mixer(
+        6 * h * joint + h * heads,
+        3 * joint * kernel + heads + joint + width,
+        (),
+        joint * width + 3 * joint * (kernel - 1),
+        True,
+    )
+    full = latent(d)
+    gated = full._replace(weights=full.weights + h * d.heads)
+    mixture, plain = experts(d), dense(d, dense_width(d))
+    layers = zip(kinds(d), expert_layers(d), strict=True)
+    return [block_of(d, linear if kind == LINEAR else gated, mixture if mixed else plain) for kind, mixed in layers]
+
+
+def olmo_hybrid(d: Decoder) -> list[Block]:
+    """Read OLMo hybrid: gated delta nets with a projection for every part."""
+    f = d.fields
+    kernel = f.number("linear_conv_kernel_dim", default=4)
+    linear, full = gated_delta(d), attention(d, FULL)
+    return [block_of(d, linear if kind == LINEAR else full, dense(d, d.ffn)) for kind in kinds(d) if kernel]
+
+
+def _shared_heads(d: Decoder) -> Mixer:
+    """Count the attention of a shared Zamba block: its input is the stream and the embedding side by side."""
+    h = d.hidden
+    wide = d.fields.number("attention_hidden_size") or 2 * h
+    keys = d.fields.number("num_key_value_heads") or d.heads
+    width = d.fields.number("attention_head_dim") or wide // d.heads
+    heads = Heads(d.heads, keys, width, width)
+    weights = wide * (heads.queries + 2 * keys) * width + heads.queries * width * h
+    return Mixer(weights, 0, (Reach(2 * keys * width, 4 * heads.queries * width),))
+
+
+def zamba_2(d: Decoder) -> list[Block]:
+    """Read Zamba2: Mamba-2 layers, some of which first apply a shared transformer block with adapters of their own."""
+    f, h = d.fields, d.hidden
+
+    words = f.words("layers_block_type", "layer_types") or _zamba_2_words(d)
+    ids = f.numbers("hybrid_layer_ids")
+    hybrid = set(ids) if ids else {i for i, word in enumerate(words) if word == "hybrid"}
+    width, rank, memory = d.ffn, f.number("adapter_rank", default=128), max(1, f.number("num_mem_blocks", default=1))
+    mixer, shared = mamba2(d), _shared_heads(d)
+    adapters = rank * (h + 2 * width)
+    if f.flag("use_shared_attention_adapter"):
+        adapters += 3 * 2 * rank * 2 * h
+    transformer = 3 * h * width
+    layers, count = [], 0
+    for i in range(d.layers):
+        block = block_of(d, mixer, norms=1)
+        if i in hybrid:
+            first = count < memory
+            count += 1
+            block = replace(
+                block,
+                mixer=block.mixer + (shared.weights if first else 0),
+                reaches=shared.reaches,
+                dense=(transformer if first else 0) + h * h + adapters,
+                norms=block.norms + (3 * h if first else 0),
+                reused=0 if first else shared.weights + transformer,
+            )
+        layers.append(block)
+    return layers
+
+
+def _zamba_2_words(d: Decoder) -> list[str]:
+    words = ["mamba"] + (["mamba"] * 5 + ["hybrid"]) * 7 + ["mamba"] * 4 + ["hybrid"] + ["mamba"] * 3 + ["hybrid"]
+    return (words + ["mamba"] * d.layers)[: d.layers]
+
+
+def zamba(d: Decoder) -> list[Block]:
+    """Read Zamba: Mamba layers of several heads, one shared transformer block."""
+    f, h = d.fields, d.hidden
+    inner = 2 * h
+    f.raw("n_mamba_heads", "mamba_conv_bias", "attention_hidden_size")  # shapes of weights that are counted jointly
+    states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
+    rank = f.number("mamba_dt_rank") if isinstance(f.raw("mamba_dt_rank"), int) else -(-h // 16)
+    weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
+    mixer = Mixer(weights, inner * (kernel + 1) + 2 * inner + inner * states, (), inner * (states + kernel - 1), True)
+    shared, words = _shared_heads(d), f.words("layers_block_type", "layer_types")
+    period, offset = f.number("attn_layer_period", default=6), f.number("attn_layer_offset", default=4)
+    if not period:
+        raise f.fail("attn_layer_period must be 1 or more, found 0")
+    hybrid = [word == "hybrid" for word in words] if words else [i % period == offset for i in range(d.layers)]
+    layers, met = [], False
+    for is_hybrid in hybrid[: d.layers]:
+        block = block_of(d, mixer, norms=1)
+        if is_hybrid:
+            transformer = 3 * h * d.ffn
+            block = replace(
+                block,
+                mixer=block.mixer + (0 if met else shared.weights),
+                reaches=shared.reaches,
+                dense=h * h + (0 if met else transformer),
+                norms=block.norms + (0 if met else 3 * h),
+                reused=shared.weights + transformer if met else 0,
+            )
+            met = True
+        layers.append(block)
+    return layers
+
+
+# --- Families of latent, compressed, indexed or shared caches: DeepSeek 3.2 and 4, GLM 5, LongCat, Gemma 3n, 4, MiMo.
+
+_COMPRESSED = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128, "sliding_attention": 0}
+
+
+def deepseek_v32(d: Decoder) -> list[Block]:
+    """Read DeepSeek sparse attention; layers that share an earlier layer's selection have no indexer (GLM 5.2)."""
+    d.fields.taken.add("layer_types")  # all alike
+    own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
+    layers = zip(indexed_layers(d), feeds(d), strict=True)
+    return [block_of(d, own if indexed else shared, feed) for indexed, feed in layers]
+
+
+def indexed_layers(d: Decoder) -> list[bool]:
+    """Return for every layer whether it runs an indexer of its own, or shares the selection of an earlier one."""
+    f = d.fields
+    words = f.words("indexer_types")
+    pattern = f.word("index_topk_pattern")
+    if words is None and pattern:
+        words = ["full" if sign == "f" else "shared" for sign in pattern]
+    if words is not None:
+        if len(words) < d.layers:
+            raise f.fail(f"indexer_types names {len(words)} layers, but there are {d.layers}")
+        return [word == "full" for word in words[: d.layers]]
+    step, offset = max(1, f.number("index_topk_freq", default=1)), f.number("index_skip_topk_offset", default=2)
+    return [max(i - offset + 1, 0) % step == 0 for i in range(d.layers)]
+
+
+def deepseek_v4(d: Decoder) -> list[Block]:
+    """Read DeepSeek V4: one shared key-value head, a window everywhere, compressed entries beside it."""
+    d.fields.taken.add("mlp_layer_types")  # mixtures all; some choose their experts by a hash
+    mixture = experts(d)
+    streams = d.fields.number("hc_mult", default=4)
+    mixing = (2 + streams) * streams
+    hyper = 2 * (mixing * streams * d.hidden + mixing + 3)
+    layers = []
+    for ratio in _ratios(d):
+        block = block_of(d, _compressed(d, ratio), mixture)
+        layers.append(replace(block, others=block.others + hyper))
+    return layers
+
+
+def streams_extra(d: Decoder) -> int:
+    """Count the head that joins the hyper-connected streams."""
+    streams = d.fields.number("hc_mult", default=4)
+    return streams * streams * d.hidden + streams + 1
+
+
+def _ratios(d: Decoder) -> list[int]:
+    f, count = d.fields, d.layers
+    given = f.numbers("compress_ratios")
+    words = f.words("layer_types")
+    if given is None and words is not None:
+        rates = f.part("compress_rates")
+        known = {**_COMPRESSED, **{word: rates.number(word) for word in _COMPRESSED if rates and word in rates}}
+        if strange := [word for word in words if word not in known]:
+            raise f.fail(f"layer_types names {strange[0]!r:.40}, which DeepSeek V4 does not have")
+        given = [known[word] for word in words]
+    if given is None:
+        given = [128 if i < 2 or i % 2 == 0 else 4 for i in range(count)]
+    if len(given) < count:
+        raise f.fail(f"compress_ratios names {len(given)} layers, but there are {count}")
+    return given[:count]
+
+
+def _compressed(d: Decoder, ratio: int) -> Mixer:
+    """Count one layer: low-rank queries, one key that is its value, a grouped low-rank output, the compressor."""
+    f, h, width = d.fields, d.hidden, d.head_dim
+    rank, output, groups = f.number("q_lora_rank"), f.number("o_lora_rank"), f.number("o_groups", default=8)
+    weights = rank * (h + d.heads * width) + h * width + output * d.heads * width + h * groups * output
+    others, flop = d.heads + rank + width, 4 * d.heads * width
+    reaches = [Reach(width, flop, d.window)]
+    if ratio:
+        double = 2 if f.number("index_n_heads") and ratio <= 16 else 1
+        weights += 2 * h * double * width
+        others += ratio * double * width + width
+        top = f.number("index_topk") if double == 2 else 0
+        reaches.append(Reach(width, flop, tokens_per_entry=ratio, looks_at_most=top))
+        if double == 2:
+            heads, index = f.number("index_n_heads"), f.number("index_head_dim", default=128)
+            weights += 4 * h * index + rank * heads * index + h * heads
+            others += ratio * 2 * index + index
+            reaches.append(Reach(index, 2 * heads * index, tokens_per_entry=ratio))
+    return Mixer(weights, others, tuple(reaches))
+
+
+def axk_1(d: Decoder) -> list[Block]:
+    """Read A.X K1: DeepSeek V3 with a norm after each mixture of experts."""
+    mixer = latent(d)
+    return [block_of(d, mixer, feed, norms=3 if feed.experts else 2) for feed in feeds(d)]
+
+
+def longcat(d: Decoder) -> list[Block]:
+    """Read LongCat: two latent attentions and two dense feed-forwards a layer, experts of which some do nothing."""
+    f, mixer = d.fields, latent(d)
+    real, empty = f.number("n_routed_experts"), f.number("zero_expert_num")
+    mixture = experts(d)
+    if mixture is None:
+        raise f.fail("LongCat needs n_routed_experts and moe_topk")
+    mixture = mixture._replace(
+        per_token=mixture.per_token * real / (real + empty),
+        router=(real + empty) * d.hidden,
+        others=real + empty,
+        dense=2 * 3 * d.hidden * f.number("ffn_hidden_size", "intermediate_size"),
+    )
+    twice = Mixer(2 * mixer.weights, 2 * mixer.others, mixer.reaches * 2)
+    return [block_of(d, twice, mixture, norms=4)] * d.layers
+
+
+def longcat_extra(d: Decoder) -> int:
+    """Count the embeddings of token n-grams where the model has them (LongCat Flash Lite, arXiv:2601.21204).
+
+    Every table of width h ÷ tables has ratio · vocabulary + 2·i + 1 rows and a projection to the stream.
+    """
+    f = d.fields
+    ratio, tables = f.number("ngram_vocab_size_ratio"), f.number("emb_split_num") * (f.number("emb_neighbor_num") - 1)
+    if not ratio:
+        return 0
+    if tables <= 0 or d.hidden % tables:
+        raise f.fail("ngram_vocab_size_ratio needs emb_split_num and emb_neighbor_num, whose tables share the width")
+    d.lookup += (ratio * d.vocab + tables) * d.hidden
+    return d.hidden * d.hidden
+
+
+def gemma_3n(d: Decoder) -> list[Block]:
+    """Read Gemma 3n: alternating updates, low-rank residuals, layer embeddings; the last layers share caches."""
+    f, h = d.fields, d.hidden
+    inputs, rank, small = f.number("altup_num_inputs"), f.number("laurel_rank"), f.number("hidden_size_per_layer_input")
+    beside = 2 * h + inputs * inputs + inputs**3 + inputs * h + 2 * rank * h + h + 2 * small * h + h
+    widths = f.numbers("intermediate_size") or [d.ffn] * d.layers
+    shared = f.number("num_kv_shared_layers")
+    layers = []
+    for i, kind in enumerate(kinds(d)):
+        mixer = attention(d, kind, keeps=i < d.layers - shared)
+        block = block_of(d, mixer, dense(d, widths[min(i, len(widths) - 1)]))
+        layers.append(replace(block, others=block.others + beside))
+    return layers
+
+
+def gemma_3n_extra(d: Decoder) -> int:
+    """Count the projections of the alternating updates and the embeddings that every layer looks up."""
+    return 2 * (max(d.fields.number("altup_num_inputs"), 1) - 1) * d.hidden * d.hidden + layer_embeddings(d)
+
+
+def layer_embeddings(d: Decoder) -> int:
+    """Count the embeddings that every layer looks up."""
+    small = d.fields.number("hidden_size_per_layer_input")
+    joint = small * d.layers
+    d.lookup += joint * (d.fields.number("vocab_size_per_layer_input") or d.vocab) if small else 0
+    return joint * d.hidden + small
+
+
+def gemma_4(d: Decoder) -> list[Block]:
+    """Read Gemma 4: wider heads in its global layers, keys that are values there, shared caches, experts beside."""
+    f, h, small = d.fields, d.hidden, d.fields.number("hidden_size_per_layer_input")
+    listed, equal = kinds(d), f.flag("attention_k_eq_v") or d.kind.startswith("gemma4_unified")
+    if listed:
+        listed[-1] = FULL
+    first_shared = d.layers - f.number("num_kv_shared_layers")
+    mixture = experts(d) if f.flag("enable_moe_block") else None
+    layers = []
+    for i, kind in enumerate(listed):
+        keeps = i < first_shared
+        equal_here = equal and kind == FULL and f.flag("attention_k_eq_v")
+        mixer = attention(d, kind, _gemma_4_heads(d, kind, equal), keeps=keeps, shared_values=equal_here)
+        wide = 2 if f.flag("use_double_wide_mlp") and not keeps else 1
+        block = block_of(d, mixer, dense(d, wide * d.ffn), norms=4 + (3 if mixture else 0) + (1 if small else 0))
+        if mixture:
+            block = mixture.into(block)
+            block = replace(block, others=block.others + h + mixture.experts)
+        layers.append(replace(block, others=block.others + 2 * small * h))
+    return layers
+
+
+def _gemma_4_heads(d: Decoder, kind: str, equal: bool) -> Heads:
+    usual = heads_of(d)
+    if kind == WINDOW:
+        return usual
+    width = d.fields.number("global_head_dim", default=512)
+    keys = d.fields.number("num_global_key_value_heads") if equal else 0
+    return Heads(usual.queries, keys or usual.keys, width, width)
+
+
+def mimo_v2(d: Decoder) -> list[Block]:
+    """Read MiMo V2: windowed layers with heads and sinks of their own."""
+    f, usual = d.fields, heads_of(d)
+    f.taken.update(("add_swa_attention_sink_bias", "add_full_attention_sink_bias"))
+    windowed = Heads(
+        f.number("swa_num_attention_heads", default=usual.queries),
+        f.number("swa_num_key_value_heads", default=8),
+        f.number("swa_head_dim", default=usual.key_dim),
+        f.number("swa_v_head_dim", default=usual.value_dim),
+    )
+    made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
+    return [block_of(d, made[kind], feed) for kind, feed in zip(kinds(d, FULL, WINDOW), feeds(d), strict=True)]
+
+
+def step_3_5(d: Decoder) -> list[Block]:
+    """Read Step 3.5: windowed layers may have other query heads; the first layers are dense."""
+    f, mixture, plain = d.fields, experts(d), dense(d, dense_width(d))
+    usual, other = heads_of(d), f.part("attention_other_setting")
+    queries = other.number("num_attention_heads") if other else f.number("num_sliding_attention_heads")
+    windowed = usual._replace(queries=queries or usual.queries)
+    if other and other.number("num_attention_groups"):
+        windowed = windowed._replace(keys=other.number("num_attention_groups"))
+    mixed = (
+        expert_layers(d) if {"moe_layers_enum", "mlp_layer_types"} & set(f.values) else [i > 2 for i in range(d.layers)]
+    )
+    made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
+    layers = zip(kinds(d, FULL, WINDOW), mixed, strict=True)
+    corrected = mixture._replace(others=mixture.experts) if mixture else None
+    return [block_of(d, made[kind], corrected if sparse else plain) for kind, sparse in layers]
+
+
+# --- Families whose layers select by an indexer in ways of their own: A.X K2, Hy 4, dots 3, Mistral Large 4, MiniMax
+# M3.
+#
+# GLM 5 Next and Qwen 4 Exp mix such layers with recurrent ones. Each keeps the indexer's keys beside its cache.
+
+
+def _mixed(d: Decoder, block: Block, mixing: int, scales: int) -> Block:
+    """Add the mixing of the residual streams before the attention and before the feed-forward of a layer."""
+    streams = d.fields.number("hc_mult", default=4)
+    return replace(block, others=block.others + 2 * (mixing * streams * d.hidden + mixing + scales))
+
+
+def axk_2(d: Decoder) -> list[Block]:
+    """Read A.X K2: gates beside the queries from twice their rank, and norms with a low-rank gate."""
+    n, h = latent_of(d), d.hidden
+    d.fields.taken.add("layer_types")
+    queries = n.heads * (n.nope + n.rope)
+    own = latent(d, n)
+    mixer = own._replace(weights=own.weights + n.query_rank * (queries + 2 * n.heads * n.value))
+    gate = 2 * h * d.fields.number("gated_norm_rank", default=16)
+    made = [(block_of(d, mixer, feed), 2 if feed.experts else 1) for feed in feeds(d)]
+    return [replace(block, others=block.others + gates * gate) for block, gates in made]
+
+
+def hy_4(d: Decoder) -> list[Block]:
+    """Read Hy 4: gated latent attention with sinks, selections shared between layers, four residual streams."""
+    d.fields.taken.add("layer_types")
+    own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
+    mixing = 2 * d.fields.number("hc_mult", default=4)
+    layers = zip(indexed_layers(d), feeds(d), strict=True)
+    return [_mixed(d, block_of(d, own if indexed else shared, feed), mixing, 2) for indexed, feed in layers]
+
+
+def dots_3(d: Decoder) -> list[Block]:
+    """Read dots 3: gated latent attention, with an indexer or, of other ranks, within a window."""
+    f, n, near = d.fields, latent_of(d), latent_of(d)
+    if "per_layer_config" not in f:  # which gives windowed layers ranks of their own
+        width, nope = f.number("swa_head_dim", default=256), f.number("swa_qk_nope_head_dim", default=192)
+        near = n._replace(
+            heads=f.number("swa_num_attention_heads", default=64),
+            nope=nope,
+            query_rank=f.number("swa_q_lora_rank", default=1024),
+            rank=f.number("swa_kv_lora_rank", default=1024),
+            rope=f.number("swa_qk_rope_head_dim", default=width - nope),
+            value=f.number("swa_v_head_dim", default=128),
+        )
+    made = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
+    normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in made.items()}
+    usual = [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
+    listed = kinds(d, FULL, WINDOW) if f.words("layer_types") else usual
+    return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
+
+
+def mistral_large_4(d: Decoder) -> list[Block]:
+    """Read Mistral Large 4: latents without rotary keys in some layers, read again by others, and selections shared."""
+    f, n = d.fields, latent_of(d)
+    f.taken.add("layer_types")
+    step = f.number("no_rope_layer_interval", default=4)
+    turning = f.numbers("no_rope_layers") or [(i + 1) % step if step else 1 for i in range(d.layers)]
+    sources = f.numbers("kv_source_layers") or list(range(d.layers))
+    if min(len(turning), len(sources)) < d.layers:
+        raise f.fail(f"no_rope_layers and kv_source_layers must name all {d.layers} layers")
+    kinds_of = zip(
+        map(bool, turning), indexed_layers(d), (source == i for i, source in enumerate(sources)), strict=False
+    )
+    listed = list(kinds_of)
+    made = {kind: _unranked(d, n, *kind) for kind in set(listed)}
+    return [block_of(d, made[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
+
+
+def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own: bool) -> Mixer:
+    """Count one kind of layer of Mistral Large 4: queries of full rank, scales by length, and whose latent it reads."""
+    heads = d.fields.number("index_n_heads")
+    ranks = ranks if turning else ranks._replace(nope=ranks.nope + ranks.rope, rope=0)
+    mixer = latent(d, ranks, indexer=indexed)
+    mixer = mixer._replace(others=mixer.others + 2 * ranks.heads + (2 * d.hidden + 2 * heads if indexed else 0))
+    return mixer if own else _reading(mixer, d.hidden, ranks.rank, ranks.rope)
+
+
+def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:
+    """Return a layer that attends to the latent of an earlier one: it makes none of its own."""
+    first, *others = mixer.reaches
+    return mixer._replace(
+        weights=mixer.weights - hidden * (rank + rope),
+        others=mixer.others - rank,
+        reaches=(replace(first, cached_values=0), *others),
+    )
+
+
+def minimax_m3(d: Decoder) -> list[Block]:
+    """Read MiniMax M3: grouped attention to blocks of keys that an indexer selects, in the layers named sparse."""
+    f, own = d.fields, attention(d, FULL)
+    part = f.part("sparse_attention_config") or Fields({}, f.file)
+    heads = part.number("sparse_num_index_heads") or f.number("index_n_heads", default=4)
+    width = part.number("sparse_index_dim") or f.number("index_head_dim", default=128)
+    block = part.number("sparse_block_size") or f.number("index_block_size", default=128)
+    most = part.number("sparse_topk_blocks") or f.number("index_topk_blocks", default=16)
+    most += part.number("sparse_local_block") or f.number("index_local_blocks", default=1)
+    words, often = f.words("layer_types"), part.numbers("sparse_attention_freq")
+    sparse = ["sparse" in word for word in words] if words else [bool(item) for item in often or [0] * d.layers]
+    if len(sparse) < d.layers:
+        raise f.fail(f"names the kinds of {len(sparse)} layers, but there are {d.layers}")
+    selected = Mixer(
+        own.weights + d.hidden * (heads + 1) * width,
+        own.others + 2 * width,
+        (replace(own.reaches[0], looks_at_most=most * block), Reach(width, 2 * heads * width)),
+    )
+    return [block_of(d, selected if named else own, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
+
+
+def glm_5_next(d: Decoder) -> list[Block]:
+    """Read GLM 5 Next: Kimi delta attention, and latents without rotary keys whose indexer pools its keys."""
+    f, h = d.fields, d.hidden
+    streams, pool = f.number("hc_mult", default=4), f.number("index_kpool", default=16)
+    width = f.number("index_head_dim")
+    own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
+    first, *keys = own.reaches
+    kept = tuple(replace(key, cached_values=2 * width + 1) for key in keys)  # keys, gates and whether they count
+    pooled = own._replace(weights=own.weights + h * width, others=own.others + pool * width, reaches=(first, *kept))
+    made = {LINEAR: kimi_delta(d), True: pooled, False: shared}
+    layers = zip(kinds(d), indexed_layers(d), feeds(d), strict=True)
+    mixing = (2 + streams) * streams
+    return [_mixed(d, block_of(d, made[LINEAR if k == LINEAR else own_], feed), mixing, 3) for k, own_, feed in layers]
+
+
+def qwen_4(d: Decoder) -> list[Block]:
+    """Read Qwen 4 Exp: gated delta nets, attention with an indexer, gated residual streams, n-grams looked up."""
+    f, h = d.fields, d.hidden
+    streams, rank = f.number("hc_count", default=4), f.number("hc_lowrank", default=320)
+    residual = 2 * streams * h * (1 + 2 * rank + streams)
+    full = attention(d, FULL)
+    heads, width = f.number("indexer_n_heads"), f.number("indexer_head_dim")
+    if heads:
+        budget = f.number("indexer_budget")
+        full = full._replace(
+            weights=full.weights + h * (heads + 1) * width,
+            others=full.others + 2 * width,
+            reaches=(replace(full.reaches[0], looks_at_most=budget), Reach(width, 2 * heads * width)),
+        )
+    f.raw("indexer_kv_heads", "indexer_compress_ratio", "number_of_conv_states")
+    made, mixture = {LINEAR: gated_delta(d), FULL: full}, experts(d)
+    looked_up = set(f.numbers("ple_layer_ids") or ())
+    blocks = [block_of(d, made[kind], mixture, norms=0) for kind in kinds(d, LINEAR, FULL)]
+    beside = [residual + (_looked_up(d, streams) if i + 1 in looked_up else 0) for i in range(d.layers)]
+    return [replace(block, others=block.others + more) for block, more in zip(blocks, beside, strict=True)]
+
+
+def _looked_up(d: Decoder, streams: int) -> int:
+    """Count what turns looked-up n-grams into the streams of a layer; the tables are looked up, not multiplied by.
+
+    Each table has as many rows as the next prime above `ngram_vocab_size_base`: that many, to a millionth.
+    """
+    f, h = d.fields, d.hidden
+    width = f.number("ple_embed_dim") or h
+    d.lookup += f.number("ngram_vocab_size_base", default=20_000_000) * width
+    f.raw("ngram_size", "heads_per_ngram", "split_ngram_parts", "make_ngram_vocab_size_divisible_by")
+    return width * (streams + 1) * h + streams * h * (3 + f.number("ple_conv_kernel_size", default=4))
+
+
+def qwen_4_extra(d: Decoder) -> int:
+    """Count the mixer that joins the residual streams at the end; there is no other norm."""
+    streams, rank = d.fields.number("hc_count", default=4), d.fields.number("hc_lowrank", default=320)
+    return streams * d.hidden * (1 + 2 * rank)
+
+
+# --- Families with parts that no other has: Zaya, Doge, HRM, Inkling, Muse Spark, Laguna, ModernBERT's decoder,
+# Bamba.
+
+
+def zaya(d: Decoder) -> list[Block]:
+    """Read Zaya: attention in a compressed space with convolutions, and a router that is a small network."""
+    f, h, r = d.fields, d.hidden, d.fields.number("router_hidden_size", default=256)
+    query, kept = d.heads * d.head_dim, d.kv_heads * d.head_dim
+    first, second = f.number("cca_time0", default=2), f.number("cca_time1", default=2)
+    convolved = query + kept
+    mixture = experts(d)
+    if mixture is None:
+        raise f.fail("Zaya needs num_experts and moe_intermediate_size")
+    routing = h * r + 2 * r * r + (mixture.experts + 1) * r
+    mixture = mixture._replace(router=routing, others=5 * r)
+    layers = []
+    for i, kind in enumerate(kinds(d)):
+        own = attention(d, kind)
+        others = convolved * (first + 2 + d.head_dim * second) + d.kv_heads
+        states = convolved * (first + second - 2) + kept // 2
+        mixer = Mixer(own.weights, others, own.reaches, states)
+        block = block_of(d, mixer, mixture)
+        layers.append(replace(block, others=block.others + 8 * h - (0 if i else r)))
+    return layers
+
+
+def doge(d: Decoder) -> list[Block]:
+    """Read Doge: a dynamic mask from the values, scaled residuals, and in its mixtures experts of one vector each."""
+    f, h, kept = d.fields, d.hidden, d.kv_heads * d.head_dim
+    own = attention(d, FULL)
+    mixer = own._replace(weights=own.weights + kept * d.kv_heads, others=own.others + d.kv_heads)
+    feed = dense(d, d.ffn)
+    if f.flag("is_moe"):
+        count, visited = f.number("num_experts", default=16384), f.number("num_experts_per_tok", default=64)
+        feed = feed._replace(experts=count, per_token=visited, expert=2 * h, router=2 * h * int(count**0.5))
+    else:
+        f.raw("num_experts", "num_experts_per_tok")
+    block = block_of(d, mixer, feed)
+    return [replace(block, others=block.others + 2 * h)] * d.layers
+
+
+def hrm(d: Decoder) -> list[Block]:
+    """Read HRM: two stacks of layers gone through in cycles; every passage keeps a cache of its own."""
+    f = d.fields
+    f.taken.add("num_hidden_layers")
+    high, low = f.number("H_cycles", default=2), f.number("L_cycles", default=3)
+    stack = f.number("num_layers_per_stack")
+    passages, each = high * (low + 1), stack or d.layers
+    if each * passages > MOST_LAYERS:
+        raise f.fail(f"{each} layers gone through {passages} times make more than {MOST_LAYERS} layers")
+    own = block_of(d, attention(d, FULL), dense(d, d.ffn), norms=0)
+    again = replace(own, mixer=0, dense=0, others=0, reused=own.mixer + own.dense)
+    return [own] * (2 * each) + [again] * (each * (passages - 2))
+
+
+def inkling(d: Decoder) -> list[Block]:
+    """Read Inkling: relative positions from a projection, short convolutions after keys, values and each half."""
+    f, h = d.fields, d.hidden
+    kernel, second = f.number("conv_kernel_size", default=4), d.kind == "inkling2_text"
+    f.raw("unpadded_vocab_size", "number_of_conv_states", "n_layers_per_attn_res_block", "shared_expert_sink")
+    mixture = experts(d)
+    if mixture and not second:
+        shared = f.number("n_shared_experts", default=2)
+        mixture = mixture._replace(router=mixture.router + shared * h, others=mixture.others + 1)
+    plain = dense(d, dense_width(d))
+    made = {kind: _related(d, kind, kernel, second) for kind in (FULL, WINDOW)}
+    layers = []
+    mixed = expert_layers(d) if "mlp_layer_types" in f else [mixture is not None] * d.layers
+    for i, (kind, sparse) in enumerate(zip(_inkling_kinds(d), mixed, strict=True)):
+        block = block_of(d, made[kind], mixture if sparse else plain)
+        queries = (4 if kind == FULL else 2) + (2 if kind == FULL else 0) if second else 0
+        if second and i == 0:
+            queries -= 1
+        layers.append(replace(block, others=block.others + (2 * kernel + queries) * h))
+    return layers
+
+
+def _inkling_kinds(d: Decoder) -> list[str]:
+    listed, local = d.fields.words("layer_types"), d.fields.numbers("local_layer_ids")
+    if listed:
+        return kinds(d, FULL, WINDOW)
+    if local is not None:
+        return [WINDOW if i in set(local) else FULL for i in range(d.layers)]
+    return [WINDOW if (i + 1) % 6 else FULL for i in range(d.layers)]
+
+
+def _related(d: Decoder, kind: str, kernel: int, second: bool) -> Mixer:
+    """Count one attention of Inkling, whose second generation also has gates, sinks and convolutions that move."""
+    f, h, heads = d.fields, d.hidden, heads_for(d, kind)
+    wide, extent = f.number("d_rel", default=16), d.window if kind == WINDOW else f.number("rel_extent", default=1024)
+    own = attention(d, kind, heads)
+    kept = heads.keys * (heads.key_dim + heads.value_dim)
+    weights, others = own.weights + h * heads.queries * wide, own.others + wide * extent + kernel * kept
+    if second:
+        weights += h * heads.queries
+        others += heads.queries * (heads.key_dim + wide)
+        weights += 2 * h * kernel * heads.keys if kind == FULL else 0
+    return Mixer(weights, others, own.reaches, (kernel - 1) * (kept + 2 * h))
+
+
+def muse_spark(d: Decoder) -> list[Block]:
+    """Read Muse Spark: gated attention, experts in a narrower space between two projections, gated residuals."""
+    f, h = d.fields, d.hidden
+    narrow, width = f.number("moe_hidden_size") or h, f.number("moe_intermediate_size")
+    mixture = experts(d)
+    if mixture:
+        mixture = mixture._replace(
+            expert=3 * narrow * width, dense=2 * h * narrow, others=mixture.others + 2 * narrow, shared=0
+        )
+    listed = kinds(d) if f.words("layer_types") else _from_the_last(d)
+    made, plain = mixers(d, listed), dense(d, d.ffn)
+    mixed = expert_layers(d) if "mlp_layer_types" in f else [True] * d.layers
+    layers = zip(listed, mixed, strict=True)
+    return [block_of(d, made[kind], mixture if mixture and sparse else plain) for kind, sparse in layers]
+
+
+def _from_the_last(d: Decoder) -> list[str]:
+    return [FULL if (d.layers - 1 - i) % 4 == 0 else WINDOW for i in range(d.layers)]
+
+
+def laguna(d: Decoder) -> list[Block]:
+    """Read Laguna: query heads of each layer, and a gate for each head or for each of its values."""
+    f, listed = d.fields, kinds(d)
+    by_head = f.raw("gating") in (None, True) or f.word("gating") == "per-head"
+    gated = replace(d, family=replace(d.family, gate="head" if by_head else "full"))
+    queries = f.numbers("num_attention_heads_per_layer") or [d.heads] * d.layers
+    if len(queries) < d.layers:
+        raise f.fail(f"num_attention_heads_per_layer names {len(queries)} layers, but there are {d.layers}")
+    mixture, plain = experts(d), dense(d, dense_width(d))
+    mixed = expert_layers(d) if "mlp_layer_types" in f else [i > 0 for i in range(d.layers)]
+    layers = zip(listed, queries, mixed, strict=False)
+    return [
+        block_of(
+            d,
+            attention(gated, kind, Heads(count, d.kv_heads, d.head_dim, d.head_dim)),
+            mixture if mixture and sparse else plain,
+        )
+        for kind, count, sparse in layers
+    ]
+
+
+def modernbert_decoder(d: Decoder) -> list[Block]:
+    """Read ModernBERT's decoder: windows of half the stated width, no norm before the first attention."""
+    f = d.fields
+    step = f.number("global_attn_every_n_layers", default=3) or 3
+    listed = (
+        kinds(d, FULL, WINDOW) if f.words("layer_types") else [WINDOW if i % step else FULL for i in range(d.layers)]
+    )
+    window = f.number("local_attention", default=128) // 2
+    made = {kind: attention(d, kind, window=window) for kind in (FULL, WINDOW)}
+    feed = dense(d, d.ffn)
+    return [block_of(d, made[kind], feed, norms=2 if i else 1) for i, kind in enumerate(listed)]
+
+
+def modernbert_extra(d: Decoder) -> int:
+    """Count the dense head with its norm, and the bias of the output."""
+    f = d.fields
+    return d.hidden * d.hidden + d.norm + (d.vocab if f.flag("decoder_bias", default=True) else 0)
+
+
+def bamba(d: Decoder) -> list[Block]:
+    """Read Bamba: Mamba-2 everywhere but in the layers that attn_layer_indices names."""
+    if d.fields.raw("attn_layer_indices") or d.fields.words("layer_types"):
+        return usual(d)
+    mixer = mixers(d, [LINEAR])[LINEAR]
+    return [block_of(d, mixer, dense(d, d.ffn))] * d.layers
+
+
+def molmo_2_extra(d: Decoder) -> int:
+    """Count the further rows of the input embedding."""
+    d.lookup += d.fields.number("additional_vocab_size") * d.hidden
+    return 0

@@ -1,26 +1,538 @@
-"""Which layers attend to everything, within a window or a chunk, or not at all; and the usual assembly of blocks."""
+"""The layers of a language model: shared dimensions, attention, feed-forwards, other mixers, and their usual blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
-from gpucost.architectures.attention import (
-    CHUNK,
-    FULL,
-    LINEAR,
-    NONE,
-    WINDOW,
-    Heads,
-    Mixer,
-    attention,
-    heads_of,
-    latent,
-    latent_of,
+from gpucost.architectures.config import KEYS, MOST_LAYERS, Fields, layer_of
+from gpucost.types import Block, Reach
+
+# --- A language model as its family's rule reads it: the dimensions that layers share, the traits of the family.
+
+VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}  # of the hidden width in one norm
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family of models implies without writing it down. The plain one is Llama."""
+
+    gated: bool = True  # three matrices in a feed-forward, not two
+    norm: str = "rms"
+    norms: int = 2  # of the hidden width in a layer
+    qk_norm: str = ""  # "head" | "wide" | a key that switches norms of each head on
+    bias: str = ""  # always on "qkv", or on "qkvo"
+    key_bias: str = "qkvo"  # what attention_bias means here
+    mlp_bias: bool = False
+    head_bias: bool = False
+    tied: bool = False  # where neither the file nor its class says
+    final_norm: bool = True
+    embedding_norms: int = 0
+    positions: int | None = None  # learned positions, with so many rows beside the longest sequence
+    correction: bool = False  # a correction bias for each expert
+    shared_gate: bool = False
+    gate: str = ""  # of the attention's output: "full" | "head"
+    sinks: str = ""  # "all" | "window"
+    rhythm: int = 0  # one layer in so many attends to everything; the others within the window
+    linear: str = ""  # the mixer of layers that do not attend
+    blocks: "Callable[[Decoder], list[Block]] | None" = None  # the rule of a family unlike others
+    extra: "Callable[[Decoder], int] | None" = None  # parameters beside the layers
+    per_layer: "Callable[[Decoder], int] | None" = None  # small further parameters of each layer
+    understood: bool = True
+
+
+@dataclass
+class Decoder:
+    """The fields of a language model with the family that reads them, and what the rules found on the way."""
+
+    fields: Fields
+    family: Family
+    kind: str
+    warnings: list[str] = field(default_factory=list)
+    lookup: int = 0  # parameters that are looked up, not multiplied by: per-layer embeddings
+
+    def required(self, *names: str) -> int:
+        """Return a dimension that every transformer has."""
+        value = self.fields.maybe(*names)
+        if not value:
+            raise self.fields.fail(
+                f"has no {' or '.join(names[:3])}; it does not look like a transformer's configuration"
+            )
+        return value
+
+    @cached_property
+    def layers(self) -> int:
+        """How many layers there are; listed kinds may say it where no number does."""
+        count = self.required(*KEYS["layers"])
+        if count > MOST_LAYERS:
+            raise self.fields.fail(f"{count} layers makes no sense; no model has as many")
+        return count
+
+    @cached_property
+    def hidden(self) -> int:
+        """Width of the residual stream."""
+        return self.required(*KEYS["hidden"])
+
+    @cached_property
+    def heads(self) -> int:
+        """Query heads of most layers; those of JetMoE are its key-value heads, once for each expert visited."""
+        if self.kind == "jetmoe" and not self.fields.number(*KEYS["heads"]):
+            return self.fields.number("num_key_value_heads") * max(1, self.fields.number("num_experts_per_tok"))
+        return self.required(*KEYS["heads"])
+
+    @cached_property
+    def head_dim(self) -> int:
+        """Dimension of a head."""
+        given = self.fields.number(*KEYS["head_dim"])
+        if not given and self.hidden % self.heads:
+            raise self.fields.fail(
+                f"hidden size {self.hidden} is not a multiple of {self.heads} heads, and head_dim is not given"
+            )
+        return given or self.hidden // self.heads
+
+    @cached_property
+    def kv_heads(self) -> int:
+        """Key-value heads of most layers."""
+        f = self.fields
+        if self.kind in ("falcon", "refinedweb", "refinedwebmodel") and not f.flag("new_decoder_architecture"):
+            return 1 if f.flag("multi_query", default=self.kind != "refinedweb") else self.heads
+        if self.kind == "gpt_bigcode":
+            f.taken.add("num_key_value_heads")  # multi_query says it
+            return 1 if f.flag("multi_query", default=True) else self.heads
+        if f.word("attn_type") == "multi_query":
+            return 1
+        if f.values.get("multi_query_attention") is False:
+            return self.heads
+        found = f.number(*KEYS["kv_heads"]) or self.heads
+        if not found:
+            raise f.fail("it has no attention heads")
+        if self.heads % found:
+            raise f.fail(f"{self.heads} query heads cannot share {found} key-value heads evenly")
+        return found
+
+    @cached_property
+    def vocab(self) -> int:
+        """Rows of the embedding."""
+        return self.required(*KEYS["vocab"])
+
+    @cached_property
+    def ffn(self) -> int:
+        """Width of a dense feed-forward."""
+        width = (
+            self.fields.number(*KEYS["ffn"])
+            or self.fields.number("intermediate_multiple_size", default=4) * self.hidden
+        )
+        return width // 2 if self.kind == "qwen" else width  # which states both halves of its gate together
+
+    @cached_property
+    def norm(self) -> int:
+        """Parameters of one norm of the hidden width."""
+        return VECTORS[self.family.norm] * self.hidden
+
+    @cached_property
+    def window(self) -> int:
+        """Tokens of the sliding window or chunk; 0 where there is none."""
+        return self.fields.number(*KEYS["window"])
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether input and output embeddings share their weights."""
+        return self.fields.flag("tie_word_embeddings", "share_input_output_layers", default=self.family.tied)
+
+
+# --- Attention of one layer: its projections, biases and norms, and what it keeps of every token.
+#
+# A cache law is a tuple of `Reach`: all tokens or a window of them, a latent instead of keys and values, the keys of
+# an indexer beside it, entries that stand for several tokens. Layers that read another layer's cache keep nothing.
+
+FULL, WINDOW, CHUNK, LINEAR, NONE = "full", "window", "chunk", "linear", "none"
+
+
+class Mixer(NamedTuple):
+    """What mixes the tokens of one layer."""
+
+    weights: int
+    others: int = 0
+    reaches: tuple[Reach, ...] = ()
+    state_values: int = 0
+    linear: bool = False
+
+
+class Heads(NamedTuple):
+    """The heads of one kind of layer."""
+
+    queries: int
+    keys: int
+    key_dim: int
+    value_dim: int
+
+
+def heads_of(d: Decoder) -> Heads:
+    """Return the heads of most layers."""
+    return Heads(d.heads, d.kv_heads, d.head_dim, d.fields.number("v_head_dim") or d.head_dim)
+
+
+def attention(
+    d: Decoder,
+    kind: str,
+    heads: Heads | None = None,
+    window: int = 0,
+    *,
+    keeps: bool = True,
+    shared_values: bool = False,
+) -> Mixer:
+    """Count plain, grouped or multi-query attention: h·(q + k + v) + o·h, 2·kv·d values a token.
+
+    `keeps` is false for a layer that reads another layer's keys and values; `shared_values` for one whose values are
+    its keys before rotation, which it caches all the same.
+    """
+    q, kv, key_dim, value_dim = heads or heads_of(d)
+    h, query, value = d.hidden, q * key_dim, q * value_dim
+    key_value = kv * (key_dim if shared_values else key_dim + value_dim) if keeps else 0
+    weights = h * (query + key_value) + value * h
+    others = _biases(d, query, key_value) + _norms(d, query, kv * key_dim if keeps else 0, key_dim)
+    gate, sinks = d.family.gate or ("full" if d.fields.flag("attn_output_gate") else ""), d.family.sinks
+    weights += h * (value if gate == "full" else q if gate == "head" else 0)
+    others += q if sinks == "all" or (sinks == "window" and kind == WINDOW) else 0
+    kept = kv * (key_dim + value_dim) if keeps else 0
+    reach = Reach(kept, 2 * q * (key_dim + value_dim), (window or d.window) if kind in (WINDOW, CHUNK) else 0)
+    return Mixer(weights, others, (reach,))
+
+
+def _biases(d: Decoder, query: int, key_value: int) -> int:
+    said = d.fields.flag(*KEYS["bias"])
+    bias = d.family.bias or (d.family.key_bias if said else "")
+    output = "o" in bias if "attention_out_bias" not in d.fields else d.fields.flag("attention_out_bias")
+    return (query + key_value if "qkv" in bias else 0) + (d.hidden if output else 0)
+
+
+def _norms(d: Decoder, query: int, keys: int, key_dim: int) -> int:
+    rule = d.family.qk_norm
+    if rule not in ("", "head", "wide"):
+        key, _, rule = rule.partition(":")
+        rule = (rule or "head") if d.fields.flag(key) else ""
+    vectors = 2 if d.family.norm == "ln" else 1
+    if rule == "wide":
+        return query + keys
+    return (2 if keys else 1) * key_dim * vectors if rule == "head" else 0
+
+
+class Latent(NamedTuple):
+    """The ranks and heads of multi-head latent attention."""
+
+    heads: int
+    query_rank: int
+    rank: int
+    nope: int
+    rope: int
+    value: int
+
+
+def latent_of(d: Decoder) -> Latent:
+    """Read the ranks of multi-head latent attention; all of them must be there."""
+    f = d.fields
+    f.taken.update(("head_dim", "num_key_value_heads", "qk_head_dim"))  # which latent attention has no use for
+    needed = {"qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}
+    for name in needed:
+        needed[name] = f.number(name)
+        if name not in f or not (needed[name] or name != "v_head_dim"):
+            raise f.fail(f"multi-head latent attention needs {name}, found {f.raw(name)!r}")
+    if not needed["qk_nope_head_dim"] + needed["qk_rope_head_dim"]:
+        raise f.fail("multi-head latent attention needs qk_nope_head_dim or qk_rope_head_dim above zero")
+    return Latent(d.heads, f.number("q_lora_rank"), f.number("kv_lora_rank"), *needed.values())
+
+
+def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer: bool | None = None) -> Mixer:
+    """Count multi-head latent attention (arXiv:2405.04434, eq. 9-19): a latent and a rotary key are cached.
+
+    With an indexer (DeepSeek-V3.2) every token also keeps an indexer key, and a query attends to `index_topk` tokens.
+    """
+    n, h = ranks or latent_of(d), d.hidden
+    query = n.heads * (n.nope + n.rope)
+    queries = n.query_rank * (h + query) if n.query_rank else h * query
+    weights = queries + h * (n.rank + n.rope) + n.rank * n.heads * (n.nope + n.value) + n.heads * n.value * h
+    biased = d.fields.flag("attention_bias")
+    others = n.query_rank + n.rank + ((n.query_rank or 0) + n.rank + n.rope + h if biased else 0)
+    gate = d.family.gate
+    weights += h * (n.heads * n.value if gate == "full" else n.heads if gate == "head" else 0)
+    others += n.heads if d.family.sinks == "all" else 0
+    top = d.fields.number("index_topk") if d.fields.number("index_n_heads") and kind == FULL else 0
+    own = Reach(
+        n.rank + n.rope,
+        2 * n.heads * (n.nope + n.rope + n.value),
+        d.window if kind == WINDOW else 0,
+        looks_at_most=top,
+        latent_flop=2 * n.heads * (2 * n.rank + n.rope),
+    )
+    if not (top if indexer is None else indexer and top):
+        return Mixer(weights, others, (own,))
+    extra_weights, extra_others, reach = _indexer(d, n.query_rank or h)
+    return Mixer(weights + extra_weights, others + extra_others, (own, reach))
+
+
+def _indexer(d: Decoder, query_input: int) -> tuple[int, int, Reach]:
+    """Count the indexer of sparse attention: its queries, one key with a norm, a weight for each head."""
+    heads, width = d.fields.number("index_n_heads"), d.fields.number("index_head_dim")
+    return query_input * heads * width + d.hidden * (width + heads), 2 * width, Reach(width, 2 * heads * width)
+
+
+# --- Feed-forwards of one layer: dense, or routed experts with shared ones beside them, and which layer has which.
+
+
+class FeedForward(NamedTuple):
+    """What a layer does to each token by itself."""
+
+    dense: int = 0
+    experts: int = 0
+    per_token: float = 0.0
+    expert: int = 0
+    shared: int = 0
+    router: int = 0
+    others: int = 0
+
+    def into(self, block: Block) -> Block:
+        """Return a block with this feed-forward added."""
+        block = replace(block, dense=block.dense + self.dense, others=block.others + self.others)
+        if not self.experts:
+            return block
+        return replace(
+            block,
+            experts=self.experts,
+            experts_per_token=self.per_token,
+            expert=self.expert,
+            shared=self.shared,
+            router=self.router,
+        )
+
+
+def matrices(d: Decoder) -> int:
+    """Return the matrices of one feed-forward: three where it is gated, else two."""
+    return 3 if d.family.gated else 2
+
+
+def dense(d: Decoder, width: int) -> FeedForward:
+    """Count a dense feed-forward: h·width a matrix, and biases where the family has them."""
+    biased = d.fields.flag("mlp_bias") or d.family.mlp_bias
+    return FeedForward(
+        dense=matrices(d) * d.hidden * width, others=(matrices(d) - 1) * width + d.hidden if biased else 0
+    )
+
+
+def experts(d: Decoder) -> FeedForward | None:
+    """Count a mixture of experts, or return None where the model has none."""
+    f, h, count = d.fields, d.hidden, d.fields.number(*KEYS["experts"])
+    width = f.number(*KEYS["expert_ffn"])
+    if count <= 1:
+        return None
+    per_token = f.number(*KEYS["per_token"])
+    if not 1 <= per_token <= count:
+        raise f.fail(f"{per_token} experts per token of {count} experts makes no sense")
+    width = width or d.ffn
+    joint = f.number(*KEYS["shared_ffn"])
+    number = f.number(*KEYS["shared"])
+    shared = max(joint, 0) if joint else number * width
+    if joint and number > 1 and set(KEYS["each_shared_ffn"]) & set(f.values):
+        shared = joint * number
+    others = count if _corrected(d) else 0
+    return FeedForward(
+        experts=count,
+        per_token=per_token,
+        expert=matrices(d) * h * width,
+        shared=matrices(d) * h * shared,
+        router=count * h + (h if d.family.shared_gate and shared else 0),
+        others=others,
+    )
+
+
+def _corrected(d: Decoder) -> bool:
+    f = d.fields
+    return (
+        d.family.correction
+        or f.word("topk_method") == "noaux_tc"
+        or f.flag("use_routing_bias")
+        or f.flag("moe_router_enable_expert_bias", "use_expert_bias")
+    )
+
+
+def dense_width(d: Decoder) -> int:
+    """Return the width of the dense layers of a mixture; of every layer where it is none."""
+    return d.fields.number(*KEYS["dense_ffn"]) or d.ffn
+
+
+def feeds(d: Decoder) -> list[FeedForward]:
+    """Return the feed-forward of every layer: a mixture of experts, or a dense one."""
+    mixture, plain = experts(d), dense(d, dense_width(d))
+    return [mixture if mixture and mixed else plain for mixed in expert_layers(d)]
+
+
+def expert_layers(d: Decoder) -> list[bool]:
+    """Return for every layer whether it is a mixture of experts."""
+    f, count = d.fields, d.layers
+    kinds = f.words("mlp_layer_types")
+    if kinds is not None:
+        return _fitting(d, "mlp_layer_types", [kind != "dense" for kind in kinds])
+    for name in ("moe_layer_freq", "moe_layers", "moe_layers_enum"):
+        listed = _expert_layers(d, name)
+        if listed is not None:
+            return listed
+    dense_only = set(f.numbers("mlp_only_layers") or ())
+    period, offset = f.number("expert_layer_period"), f.number("expert_layer_offset")
+    if period:
+        return [i % period == offset for i in range(count)]
+    step, first = max(1, f.number(*KEYS["step"], default=1)), f.number(*KEYS["first_dense"])
+    last = (
+        count - 1 if f.values.get("moe_layer_end_index") == -1 else f.number("moe_layer_end_index", default=count - 1)
+    )
+    if first > count:
+        raise f.fail(f"{first} leading dense layers of {count} layers makes no sense")
+    phase = 0 if first or "moe_layer_freq" in f else 1
+    return [first <= i <= last and i not in dense_only and (i + phase) % step == 0 for i in range(count)]
+
+
+def _expert_layers(d: Decoder, name: str) -> list[bool] | None:
+    f = d.fields
+    if name == "moe_layers_enum" and isinstance(f.raw(name), str):
+        named = {layer_of(item.strip()) for item in f.word(name).split(",")}
+        return [i in named for i in range(d.layers)]
+    numbers = f.numbers(name) if isinstance(f.raw(name), list) else None
+    if numbers is None:
+        return None
+    if set(numbers) <= {0, 1} and len(numbers) >= d.layers:
+        return [bool(item) for item in numbers[: d.layers]]
+    return [i in set(numbers) for i in range(d.layers)]
+
+
+def _fitting(d: Decoder, name: str, listed: list[bool]) -> list[bool]:
+    if len(listed) < d.layers:
+        raise d.fields.fail(f"{name} names the kinds of {len(listed)} layers, but there are {d.layers}")
+    return listed[: d.layers]
+
+
+# --- Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions; their
+# state.
+
+
+def gated_delta(d: Decoder) -> Mixer:
+    """Count a gated delta net: queries, keys, values, gate, two scalars a head, a short convolution, output."""
+    f, h = d.fields, d.hidden
+    heads, width = f.number("linear_num_value_heads"), f.number("linear_value_head_dim")
+    key_heads, key_dim = f.number("linear_num_key_heads"), f.number("linear_key_head_dim")
+    keys, values, kernel = key_heads * key_dim, heads * width, f.number("linear_conv_kernel_dim", default=4)
+    weights = h * (2 * keys + 2 * values + 2 * heads) + values * h
+    state = heads * width * key_dim + (2 * keys + values) * (kernel - 1)
+    return Mixer(weights, (2 * keys + values) * kernel + 2 * heads + width, (), state, True)
+
+
+def kimi_delta(d: Decoder) -> Mixer:
+    """Count Kimi delta attention: queries, keys, values, output, low-rank decay and gate, short convolutions."""
+    f, h = d.fields.part("linear_attn_config") or d.fields, d.hidden
+    heads = f.number("linear_num_heads", "num_heads")
+    width = f.number("linear_head_dim") or f.number("head_dim")
+    joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
+    gate = h * joint if f.flag("use_full_rank_gate") else h * width + width * joint
+    weights = 4 * h * joint + h * width + width * joint + gate + h * heads
+    return Mixer(
+        weights, 3 * joint * kernel + joint + heads + width, (), joint * width + 3 * joint * (kernel - 1), True
+    )
+
+
+def mamba2(d: Decoder) -> Mixer:
+    """Count a Mamba-2 mixer: gate, values, states and step sizes, a short convolution, output (arXiv:2405.21060)."""
+    f, h = d.fields, d.hidden
+    heads = f.number("mamba_n_heads", "mamba_num_heads", "n_mamba_heads")
+    inner = heads * (f.number("mamba_d_head", "mamba_head_dim", "mamba_headdim") or -(-_inner(d) // max(heads, 1)))
+    if d.kind == "falcon_h1":
+        inner = f.number("mamba_d_ssm") or inner
+    states = f.number("mamba_n_groups", "n_groups", "mamba_ngroups", default=1) * f.number(
+        "mamba_d_state", "ssm_state_size", default=128
+    )
+    kernel = f.number("mamba_d_conv", "conv_kernel", default=4)
+    channels = inner + 2 * states
+    weights = h * (2 * inner + 2 * states + heads) + inner * h
+    biases = (2 * inner + 2 * states + heads + h) if f.flag("mamba_proj_bias", "add_bias_linear") else 0
+    normed = inner if f.flag("mamba_rms_norm", default=d.kind != "falcon_h1") else 0
+    bias = channels if f.flag("use_conv_bias", "mamba_conv_bias", default=True) else 0
+    per_group = states // max(1, f.number("mamba_n_groups", "n_groups", "mamba_ngroups", default=1))
+    return Mixer(
+        weights,
+        channels * kernel + bias + 3 * heads + normed + biases,
+        (),
+        inner * per_group + channels * (kernel - 1),
+        True,
+    )
+
+
+def _inner(d: Decoder) -> int:
+    return int(d.fields.ratio("mamba_expand", d.fields.ratio("expand", 2.0)) * d.hidden)
+
+
+def mamba1(d: Decoder) -> Mixer:
+    """Count a Mamba mixer: gate and values, a short convolution, selective states and step sizes, output."""
+    f, h, inner = d.fields, d.hidden, _inner(d)
+    states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
+    given = f.raw("mamba_dt_rank")
+    rank = -(-h // 16) if given in (None, "auto") else f.whole("mamba_dt_rank", given)
+    weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
+    biased = f.flag("mamba_conv_bias", default=True)
+    others = inner * (kernel + biased) + inner + inner * states + inner + rank + 2 * states
+    return Mixer(weights, others, (), inner * (states + kernel - 1), True)
+
+
+def lightning(d: Decoder) -> Mixer:
+    """Count lightning attention: queries, keys, values, gate and output over all heads, and a norm."""
+    joint = d.heads * d.head_dim
+    return Mixer(5 * d.hidden * joint, joint, (), joint * d.head_dim, True)
+
+
+def short_convolution(d: Decoder) -> Mixer:
+    """Count a gated short convolution: three projections in, the kernel, one out (LFM2)."""
+    h, kernel = d.hidden, d.fields.number("conv_L_cache", default=3)
+    bias = 5 * h if d.fields.flag("conv_bias") else 0
+    return Mixer(4 * h * h, kernel * h + bias, (), h * kernel, True)
+
+
+def recurrent_unit(d: Decoder) -> Mixer:
+    """Count Griffin's recurrent block: two branches, a convolution, a gated linear recurrence by heads, output."""
+    f, h = d.fields, d.hidden
+    width, kernel = f.number("lru_width") or h, f.number("conv1d_width", default=4)
+    gates = 2 * d.heads * (width // d.heads) ** 2
+    others = 2 * width + h + width * (kernel + 1) + width + 2 * width
+    return Mixer(3 * h * width + gates, others, (), width * kernel, True)
+
+
+NAMED: dict[str, Callable[[Decoder], Mixer]] = {
+    "gated_delta": gated_delta,
+    "kimi_delta": kimi_delta,
+    "mamba2": mamba2,
+    "mamba1": mamba1,
+    "lightning": lightning,
+    "short_convolution": short_convolution,
+    "recurrent_unit": recurrent_unit,
+}
+_SIGNS = (
+    ("linear_num_value_heads", gated_delta),
+    ("linear_attn_config", kimi_delta),
+    ("linear_num_heads", kimi_delta),
+    ("mamba_n_heads", mamba2),
+    ("mamba_num_heads", mamba2),
+    ("n_mamba_heads", mamba2),
+    ("mamba_d_state", mamba1),
+    ("conv_L_cache", short_convolution),
+    ("lru_width", recurrent_unit),
 )
-from gpucost.architectures.decoder import Decoder
-from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
-from gpucost.architectures.fields import KEYS, Fields, layer_of
-from gpucost.architectures.mixers import linear_mixer
-from gpucost.types import Block
+
+
+def linear_mixer(d: Decoder) -> Mixer:
+    """Return the mixer of the layers that do not attend: the family's, else the one whose keys are there."""
+    if d.family.linear:
+        return NAMED[d.family.linear](d)
+    found = next((mixer for key, mixer in _SIGNS if key in d.fields), None)
+    if found is None:
+        raise d.fields.fail("has layers that do not attend, but no key says what they do instead")
+    return found(d)
+
+
+# --- Which layers attend to everything, within a window or a chunk, or not at all; and the usual assembly of blocks.
 
 MOST_KINDS = 64  # of layers with keys of their own
 PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
@@ -42,7 +554,7 @@ def kind_of(word: str) -> str:
 
 def kinds(d: Decoder, *known: str) -> list[str]:
     """Return the kind of every layer; where a family knows certain kinds only, another is refused."""
-    found = _listed(d)
+    found = _layer_types(d)
     if found is not None:
         d.fields.taken.update(KEYS["rhythms"])
     else:
@@ -54,7 +566,7 @@ def kinds(d: Decoder, *known: str) -> list[str]:
     return found
 
 
-def _listed(d: Decoder) -> list[str] | None:
+def _layer_types(d: Decoder) -> list[str] | None:
     f, count = d.fields, d.layers
     for key in KEYS["kinds"]:
         words = f.words(key)

@@ -9,13 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpucost.architectures.decoder import Decoder
-from gpucost.architectures.defaults import defaults_of
+from gpucost.architectures.config import KEYS, Fields, defaults_of, is_language_model, load, text_part
 from gpucost.architectures.families import LLAMA, family_of, rule
-from gpucost.architectures.feedforward import dense_width
-from gpucost.architectures.fields import KEYS, Fields, load
-from gpucost.architectures.layers import merged, overridden, usual
-from gpucost.architectures.parts import is_language_model, text_part
+from gpucost.architectures.layers import Decoder, dense_width, merged, overridden, usual
 from gpucost.errors import shortened
 from gpucost.gate import shown
 from gpucost.types import Architecture, Block
@@ -45,7 +41,7 @@ def _name_of(file: Path, config: Config) -> str:
 
 def architecture_of(config: Config, name: str, file: str = "config.json") -> Architecture:
     """Turn a configuration into an architecture; what is missing or does not fit together is an error."""
-    from gpucost.architectures.originals import translated
+    from gpucost.architectures.config import translated
     from gpucost.architectures.storage import stored
     from gpucost.architectures.towers import with_towers
 

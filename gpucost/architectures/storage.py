@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpucost.architectures.fields import KEYS, load
+from gpucost.architectures.config import KEYS, load
 from gpucost.gate import shown
 from gpucost.types import Architecture
 

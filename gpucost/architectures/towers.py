@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpucost.architectures.fields import Fields
+from gpucost.architectures.config import Fields
 from gpucost.errors import DataError
 from gpucost.types import Architecture
 

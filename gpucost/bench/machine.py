@@ -1,17 +1,226 @@
-"""The state of the GPUs while they are measured: power, clocks, heat and what holds them back. Nothing is ever set."""
+"""The state of the GPUs while they are measured: power, clocks and heat, as each maker's tools say. Nothing is set."""
 
+import json
 import os
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpucost.bench import amd
-from gpucost.bench.samples import REASONS, Sample, number
+from gpucost.units import MICRO, MILLI
+
+# --- One GPU at one moment, as the tools of its maker say.
+
+POWER_CAP, SLOWDOWN, THERMAL = 0x4, 0x8, 0x40
+# Bits of NVIDIA's clock event reasons that slow a GPU down (NVML API reference, nvmlClocksEventReasons).
+REASONS: Mapping[int, str] = {
+    POWER_CAP: "power cap",
+    SLOWDOWN: "hardware slowdown",
+    0x20: "software thermal limit",
+    THERMAL: "hardware thermal limit",
+    0x80: "power brake",
+}
+
+
+class Sample(NamedTuple):
+    """One GPU at one moment; None where the tool does not say."""
+
+    gpu: int
+    name: str
+    driver: str
+    power_limit_w: float | None
+    clock_max_mhz: float | None
+    memory_used_mib: float | None
+    utilisation_percent: float | None
+    clock_mhz: float | None
+    power_w: float | None
+    temperature_c: float | None
+    reasons: int
+
+
+def number(text: object) -> float | None:
+    """Return the first number of a cell; None where it says none.
+
+    >>> number("(1090Mhz)"), number("N/A"), number(71.2), number(True)
+    (1090.0, None, 71.2, None)
+    """
+    if isinstance(text, bool):
+        return None
+    kept = "".join(c if c in "0123456789.-" else " " for c in str(text)).split()
+    try:
+        return float(kept[0]) if kept else None
+    except ValueError:
+        return None
+
+
+# --- The state of AMD GPUs as the driver's files under /sys say it, or `amd-smi`, or `rocm-smi`; nothing is set.
+#
+# The driver's files: docs.kernel.org/gpu/amdgpu/thermal.html. They cost no process, so that a bench reads them first.
+
+CARDS = Path("/sys/class/drm")
+VENDOR = "0x1002"
+BYTES_PER_MIB = 2.0**20
+AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
+ROCM_SMI = (
+    "rocm-smi",
+    "--showpower",
+    "--showmaxpower",
+    "--showclocks",
+    "--showtemp",
+    "--showuse",
+    "--showmeminfo",
+    "vram",
+    "--showproductname",
+    "--showdriverversion",
+    "--json",
+)
+VIOLATIONS = {
+    "ppt": POWER_CAP,
+    "prochot": SLOWDOWN,
+    "socket_thermal": THERMAL,
+    "vr_thermal": THERMAL,
+    "hbm_thermal": THERMAL,
+}
+
+
+def look_amd() -> list[Sample]:
+    """Return the state of every AMD GPU now, by the first way that tells."""
+    return from_files(CARDS) or _asked(("amd-smi", "metric", "--json"), from_amd_smi) or _asked(ROCM_SMI, from_rocm_smi)
+
+
+def _asked(command: tuple[str, ...], read: Any) -> list[Sample]:
+    if shutil.which(command[0]) is None:
+        return []
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
+        found: list[Sample] = read(json.loads(text))
+    except (OSError, ValueError, TypeError, AttributeError, subprocess.TimeoutExpired):
+        return []
+    return found
+
+
+def held_back(power_w: float | None, limit_w: float | None) -> int:
+    """Return the power cap's bit where a GPU draws all that it may.
+
+    >>> held_back(748.0, 750.0), held_back(300.0, 750.0), held_back(None, 750.0)
+    (4, 0, 0)
+    """
+    return POWER_CAP if power_w and limit_w and power_w >= AT_LIMIT_FRACTION * limit_w else 0
+
+
+def from_files(cards: Path) -> list[Sample]:
+    """Read the driver's files of every card of AMD's."""
+    found: list[Sample] = []
+    for device in sorted(cards.glob("card[0-9]*/device"), key=lambda path: number(path.parent.name[4:]) or 0.0):
+        if "-" in device.parent.name or _said(device / "vendor") != VENDOR:
+            continue
+        sensors = next(iter(sorted(device.glob("hwmon/hwmon*"))), device)
+
+        def first(names: Iterable[str], scale: float, place: Path = sensors) -> float | None:
+            values = (number(_said(place / name)) for name in names)
+            return next((value * scale for value in values if value is not None), None)
+
+        power, limit = first(("power1_average", "power1_input"), MICRO), first(("power1_cap",), MICRO)
+        found.append(
+            Sample(
+                len(found),
+                _said(device / "product_name"),
+                _said(Path("/sys/module/amdgpu/version")),
+                limit,
+                None,
+                first(("mem_info_vram_used",), 1 / BYTES_PER_MIB, device),
+                first(("gpu_busy_percent",), 1.0, device),
+                first(("freq1_input",), MICRO),
+                power,
+                first(("temp2_input", "temp1_input"), MILLI),
+                held_back(power, limit),
+            )
+        )
+    return found
+
+
+def _said(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def from_amd_smi(answer: Any) -> list[Sample]:
+    """Read `amd-smi metric --json`: a list, or one under gpu_data since ROCm 7."""
+    rows = answer.get("gpu_data", []) if isinstance(answer, Mapping) else answer
+    return [_of_metric(place, row) for place, row in enumerate(rows) if isinstance(row, Mapping)]
+
+
+def _of_metric(place: int, row: Mapping[str, Any]) -> Sample:
+    def value(*path: str) -> float | None:
+        at: Any = row
+        for key in path:
+            at = at.get(key) if isinstance(at, Mapping) else None
+        return number(at.get("value") if isinstance(at, Mapping) else at)
+
+    held = row.get("throttle")
+    throttle: Mapping[str, Any] = held if isinstance(held, Mapping) else {}
+    said = {name: str(throttle.get(f"{name}_violation_status", "")).upper() for name in VIOLATIONS}
+    reasons = 0
+    for name, bit in VIOLATIONS.items():
+        reasons |= bit if said[name] == "ACTIVE" else 0
+    gpu = row.get("gpu")
+    return Sample(
+        gpu if isinstance(gpu, int) else place,
+        "",
+        "",
+        None,
+        value("clock", "gfx_0", "max_clk"),
+        value("mem_usage", "used_vram"),
+        value("usage", "gfx_activity"),
+        value("clock", "gfx_0", "clk"),
+        value("power", "socket_power"),
+        value("temperature", "hotspot"),
+        reasons,
+    )
+
+
+def from_rocm_smi(answer: Any) -> list[Sample]:
+    """Read `rocm-smi … --json`, whose names differ between chips and versions."""
+    found: list[Sample] = []
+    for name, row in answer.items():
+        if not name.startswith("card"):
+            continue
+
+        def said(*words: str, of: Mapping[str, Any] = row) -> Any:
+            return next((v for key, v in of.items() if all(word in key.lower() for word in words)), None)
+
+        limit = number(said("max graphics package power"))
+        power = number(said("average graphics package power") or said("current socket graphics package power"))
+        used = number(said("vram", "used memory"))
+        system = answer.get("system")
+        driver = str(system.get("Driver version", "")) if isinstance(system, Mapping) else ""
+        found.append(
+            Sample(
+                len(found),
+                str(said("card series") or ""),
+                driver,
+                limit,
+                None,
+                None if used is None else used / BYTES_PER_MIB,
+                number(said("gpu use")),
+                number(said("sclk clock speed")),
+                power,
+                number(said("temperature", "junction") or said("temperature", "edge")),
+                held_back(power, limit),
+            )
+        )
+    return found
+
+
+# --- The state of the GPUs while they are measured: power, clocks, heat and what holds them back. Nothing is ever
+# set.
 
 FIELDS = (
     "index,name,driver_version,power.limit,clocks.max.sm,memory.used,utilization.gpu,"
@@ -56,7 +265,7 @@ def _query(*more: str) -> list[str]:
 def look() -> list[Sample]:
     """Return the state of every GPU now; nothing where no tool tells."""
     if shutil.which("nvidia-smi") is None:
-        return amd.look()
+        return look_amd()
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
         return []
     try:
@@ -115,7 +324,7 @@ def watching() -> Iterator[Watch]:
         for line in (process.stdout if process else None) or ():
             if sample := parse(line):
                 watch.samples.append((time.monotonic(), sample))
-        while process is None and (found := amd.look()):
+        while process is None and (found := look_amd()):
             watch.samples += [(time.monotonic(), sample) for sample in found]
             if ended.wait(LOOK_S):
                 return

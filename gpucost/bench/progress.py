@@ -5,10 +5,10 @@ from typing import Any
 
 from gpucost.answers.training import Estimate
 from gpucost.bench.logs import Log, training_speed
-from gpucost.bridges.money import run_usd
+from gpucost.bridges.compare import run_usd
 from gpucost.errors import UsageError
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_HOUR
-from gpucost.workloads.own_speed import BEYOND_PEAK, FROZEN_SHARE, SLOWEST
+from gpucost.workloads.training import BEYOND_PEAK, FROZEN_SHARE, SLOWEST
 
 DRIFT_FRACTION = 0.05  # by which the speed of the rest of a run differs from that of its steps so far, 80 % range
 

@@ -1,15 +1,274 @@
-"""Two answers compared: what changed first, then what each cause does to the figure that both have."""
+"""Two answers compared: what changed, and what each cause does to the figure that both have, in effects that add up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Context, Decimal
+from itertools import pairwise
+from math import isfinite
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.comparison import Change, Comparison, Differs, RequestChange, Side
 from gpucost.answers.scenario import Scenario, ScenarioPart
-from gpucost.bridges import money
-from gpucost.bridges.core import difference, side_by_side
 from gpucost.errors import UsageError
-from gpucost.units import suffix_of, unit_of
+from gpucost.formula.arrays import Columns
+from gpucost.money.training_bill import INPUT_NAMES, price_runs
+from gpucost.units import SECONDS_PER_HOUR, suffix_of, unit_of
+
+# --- Effects that add up: causes change one after the other, or parts stand side by side; the last digit is kept.
+
+Values = Mapping[str, Any]
+_EVERY_DIGIT = Context(prec=400)  # of any double, to the last that is told
+REST = "the rest"  # what the factors leave: rounding, and what another version computed otherwise
+
+
+class Cause(NamedTuple):
+    """Factors that change together: what a reader calls them, and the one whose values are shown."""
+
+    name: str
+    shown: str
+    factors: tuple[str, ...]
+
+
+def in_turn(
+    before: Values,
+    after: Values,
+    causes: Iterable[Cause],
+    figure: Callable[[Values], float],
+    ends: tuple[float, float],
+    digits: int = 2,
+) -> list[Change]:
+    """Change one cause after the other, in their order, and return what each does to the figure.
+
+    effectᵢ = figure after causes 1 … i − figure after causes 1 … i−1. Each figure is rounded first, so that the effects
+    add up to the difference of `ends` to the last digit; what the figure cannot explain of it stands as the rest. A
+    cause that alone leaves no figure waits until others have changed.
+
+    >>> cost = lambda run: run["hours"] * run["price"]
+    >>> causes = [Cause("time", "hours", ("hours",)), Cause("price", "price", ("price",))]
+    >>> rows = in_turn({"hours": 10, "price": 2}, {"hours": 8, "price": 3}, causes, cost, (20, 24))
+    >>> [(row["factor"], row["effect"]) for row in rows]
+    [('time', -4.0), ('price', 8.0)]
+    """
+    current, rows, waiting = dict(before), list[Change](), list[Cause]()
+    start = last = _rounded(figure(current), digits)
+
+    def moved(cause: Cause) -> list[str]:
+        return [name for name in cause.factors if current.get(name) != after.get(name)]
+
+    def taken(cause: Cause, names: Sequence[str]) -> bool:
+        nonlocal current, last
+        tried = current | {name: after.get(name) for name in names}
+        if not isfinite(value := figure(tried)):
+            return False
+        current, now, shown = tried, _rounded(value, digits), cause.shown if cause.shown in names else names[0]
+        rows.append(change(cause.name, shown, before.get(shown), after.get(shown), now - last))
+        last = now
+        return True
+
+    for cause in causes:
+        if not (names := moved(cause)):
+            continue
+        if not taken(cause, names):  # a price by another rule waits for what the rule reads
+            waiting.append(cause)
+            continue
+        while ready := next((one for one in waiting if taken(one, moved(one))), None):
+            waiting.remove(ready)
+    if waiting and not taken(waiting[0], [name for one in waiting for name in moved(one)]):
+        raise ArithmeticError("no finite figure")
+    return [*rows, *_rest(ends, last - start, digits)]
+
+
+def side_by_side(before: Values, after: Values, ends: tuple[float, float], digits: int = 2) -> list[Change]:
+    """Return what each part of a sum adds to the difference; a part that only one side has counts from nothing.
+
+    >>> rows = side_by_side({"a": 1.0, "b": 2.0}, {"a": 1.5, "c": 1.0}, (3.0, 2.5))
+    >>> [(row["factor"], row["effect"]) for row in rows]
+    [('a', 0.5), ('b', -2.0), ('c', 1.0)]
+    """
+    rows, told = list[Change](), Decimal(0)
+    for name in dict.fromkeys([*before, *after]):
+        effect = _rounded(after.get(name) or 0.0, digits) - _rounded(before.get(name) or 0.0, digits)
+        told += effect
+        if effect:
+            rows.append(change(name, name, before.get(name), after.get(name), effect))
+    return [*rows, *_rest(ends, told, digits)]
+
+
+def difference(ends: tuple[float, float], digits: int = 2) -> float:
+    """Return the difference of two figures as the effects add up to it."""
+    return float(_rounded(ends[1], digits) - _rounded(ends[0], digits))
+
+
+def change(factor: str, name: str, before: Any, after: Any, effect: Decimal, note: str = "") -> Change:
+    """Return one effect."""
+    return {
+        "factor": factor,
+        "name": name,
+        "before": before,
+        "after": after,
+        "effect": float(effect),
+        "note": note,
+    }
+
+
+def _rest(ends: tuple[float, float], told: Decimal, digits: int) -> Sequence[Change]:
+    left = Decimal(str(difference(ends, digits))) - told
+    words = "rounding, or another version of the formulas"
+    return [change(REST, "", None, None, left, words)] if left else []
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    if not isfinite(value):
+        raise ArithmeticError("no finite figure")
+    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), context=_EVERY_DIGIT)
+
+
+# --- What a run, a month of serving and a purchase cost, from their factors: the causes of each, in their order.
+
+Ends = tuple[float, float]
+
+_INTERRUPTED = (
+    "preemptions_per_node_hour",
+    "preemptions_per_node_hour_low",
+    "preemptions_per_node_hour_high",
+    "failures_per_gpu_year",
+    "failures_per_gpu_year_low",
+    "failures_per_gpu_year_high",
+    "wait_hours",
+    "restart_hours",
+    "checkpoint_gb",
+)
+_TERMS = (
+    "term_months",
+    "take_or_pay",
+    "charge_commitment",
+    "minimum_hours",
+    "billing_increment_hours",
+    "upfront_usd",
+    "recurring_usd_per_hour",
+    "prepaid",
+)
+_SPEED = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
+# what is trained, how fast, on how many, where and on which terms, at which price
+OF_A_RUN = (
+    Cause("tokens", "tokens", ("tokens",)),
+    Cause("throughput", _SPEED[0], _SPEED),
+    Cause("cluster size", "gpus", ("gpus", "nodes", "gpus_per_unit", "checkpoint_write_gb_per_s")),
+    Cause("interruptions", _INTERRUPTED[0], _INTERRUPTED),
+    Cause(
+        "overhead and experiments", "evaluation_fraction", ("evaluation_fraction", "ramp_hours", "experiments_fraction")
+    ),
+    Cause("terms", "term_months", _TERMS),
+    Cause("price", "usd_per_gpu_hour", ("usd_per_gpu_hour", "price_low_ratio", "price_high_ratio")),
+    Cause("storage", "storage_usd_per_gb_month", ("dataset_gb", "checkpoints_gb", "storage_usd_per_gb_month")),
+    Cause("egress", "egress_usd_per_gb", ("egress_gb", "egress_usd_per_gb")),
+)
+OF_TOKENS = (
+    Cause("tokens served", "tokens_per_month", ("tokens_per_month",)),
+    Cause("speed", "tokens_per_s_per_gpu", ("tokens_per_s_per_gpu",)),
+    Cause("time in use", "busy_fraction", ("busy_fraction",)),
+    Cause("price", "usd_per_gpu_hour", ("usd_per_gpu_hour",)),
+)
+_GROUPS = ("scope", "workload", "purchase", "facility", "energy", "staff", "contracts", "finance", "tax", "residual")
+PER_MTOK_DIGITS = 9  # of a price of a million tokens: a hundredth of a cent is much
+
+
+def of_runs(before: Values, after: Values, ends: Ends) -> list[Change]:
+    """Return why one run costs more than another."""
+    return in_turn(before, after, OF_A_RUN, run_usd, ends)
+
+
+def run_usd(factors: Values) -> float:
+    """Return what a run costs, by the factors of its bill."""
+    if missing := [name for name in INPUT_NAMES if name not in factors]:
+        raise UsageError(f"the saved factors lack {missing[0]}: ask again and save the answer with --format json.")
+    numbers = {name: np.nan if factors[name] is None else float(factors[name]) for name in INPUT_NAMES}
+    return float(price_runs(Columns({name: np.array([value]) for name, value in numbers.items()})).cost_usd[0])
+
+
+def of_tokens(first: Values, second: Values, ends: Ends, monthly: bool) -> list[Change]:
+    """Return why tokens cost more: by the million, or those of a month where both answers have a load.
+
+    usd_per_mtok = usd_per_gpu_hour ÷ (tokens_per_s_per_gpu × 3600 × busy_fraction) × 10⁶
+    """
+    before, after = _serving(first), _serving(second)
+
+    def figure(values: Values) -> float:
+        hourly = values["tokens_per_s_per_gpu"] * SECONDS_PER_HOUR * values["busy_fraction"]
+        return float(values["usd_per_gpu_hour"] / hourly * (values["tokens_per_month"] if monthly else 1e6))
+
+    return in_turn(before, after, OF_TOKENS[not monthly :], figure, ends, 2 if monthly else PER_MTOK_DIGITS)
+
+
+def _serving(option: Values) -> dict[str, float]:
+    """Return the factors of the price of tokens; tokens of a paid hour that is worked through are the speed."""
+    carried, hours = option["tokens_per_month"], option["gpu_hours"]
+    speed, price = option["tokens_per_s_per_gpu"], option["usd_per_gpu_hour"]
+    if not (carried and hours and speed):
+        raise UsageError("compare: an answer serves nothing; there is no price of tokens to compare.")
+    busy = carried / (hours * speed * SECONDS_PER_HOUR)
+    return {
+        "tokens_per_month": carried,
+        "tokens_per_s_per_gpu": speed,
+        "busy_fraction": busy,
+        "usd_per_gpu_hour": price,
+    }
+
+
+def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
+    """Return what each input of two plans does to what owning saves, and to either side."""
+    from gpucost.money.comparison import outcome
+
+    found: list[tuple[float, float]] = []
+
+    def saving(values: Values) -> float:
+        tables = {name: np.array(values[name]) for name in first["tables"]}
+        try:
+            worth = outcome({name: value for name, value in values.items() if name not in tables}, tables)
+        except (LookupError, NameError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"the inputs of one of the plans (model.inputs) are not those of this version: {error}."
+            ) from None
+        own_usd, rent_usd = float(worth.own_usd[0]), float(worth.rent_usd[0])
+        if isfinite(rent_usd - own_usd):
+            found.append((own_usd, rent_usd))
+        return rent_usd - own_usd
+
+    before, after = _plan(first), _plan(second)
+    rows = in_turn(before, after, _inputs(first["inputs"], after), saving, ends)
+    for row, (was, now) in zip(rows, pairwise(found), strict=False):
+        row["own_effect_usd"], row["rent_effect_usd"] = now[0] - was[0], now[1] - was[1]
+        if isinstance(row["before"], list):  # a curve has no value to show
+            row["before"] = row["after"] = None
+    return [row for row in rows if row["effect"] or row.get("own_effect_usd") or row.get("rent_effect_usd")]
+
+
+def _plan(model: Values) -> dict[str, Any]:
+    return {**{row["name"]: row["value"] for row in model["inputs"]}, **model["tables"]}
+
+
+def _inputs(inputs: Iterable[Mapping[str, Any]], after: Values) -> list[Cause]:
+    """Return every input as a cause of its own, in the order of its group; curves last."""
+    order = sorted(inputs, key=lambda row: (*_GROUPS, row["group"]).index(row["group"]))
+    names = [row["name"] for row in order if row["name"] in after]
+    curves = sorted(set(after) - {row["name"] for row in order})
+    return [Cause(name, name, (name,)) for name in (*names, *curves)]
+
+
+def of_mixes(first: Values, second: Values, ends: Ends) -> list[Change]:
+    """Return what each supply adds to what a mix costs."""
+    sides: list[dict[str, float]] = []
+    for answer in (first, second):
+        costs: dict[str, float] = {}
+        for row in answer["plan"]:
+            costs[row["option"]] = costs.get(row["option"], 0.0) + row["cost_usd"]
+        sides.append(costs)
+    return side_by_side(sides[0], sides[1], ends)
+
+
+# --- Two answers compared: what changed first, then what each cause does to the figure that both have.
 
 Answer = Mapping[str, Any]
 
@@ -17,7 +276,7 @@ _SELLER = ("gpu", "gpus", "provider", "instance_type", "region", "option", "term
 _SEEN = ("price_observed_on", "price_kind")
 _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 _LAYOUT = ("sharding", "micro_batch", "global_batch", "recompute", "precision")
-_SPEED = ("tokens_per_s_per_gpu", "mfu_fraction")
+_SPEED_COLUMNS = ("tokens_per_s_per_gpu", "mfu_fraction")
 _OVER_LINKS = ("tensor", "context", "expert", "pipeline", "data")  # parts of a step
 _SPEED_DIGITS, _MEMORY_DIGITS = 6, 9
 
@@ -108,12 +367,12 @@ def _layout(layout: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_causes(first: Answer, second: Answer, ends: tuple[float, float], rank: int) -> list[Change]:
-    return money.of_runs(_option(first, rank)["factors"], _option(second, rank)["factors"], ends)
+    return of_runs(_option(first, rank)["factors"], _option(second, rank)["factors"], ends)
 
 
 def _token_causes(first: Answer, second: Answer, ends: tuple[float, float], rank: int) -> list[Change]:
     monthly = _has_load(first) and _has_load(second)
-    return money.of_tokens(_option(first, rank), _option(second, rank), ends, monthly)
+    return of_tokens(_option(first, rank), _option(second, rank), ends, monthly)
 
 
 def _has_load(answer: Answer) -> bool:
@@ -132,7 +391,7 @@ def _speed_side(answer: Answer, rank: int) -> Side:
     timed, _ = _timed(answer, rank)
     model = answer.get("model") or answer["request"]["model"]
     found = {"model": model, "gpu": timed["gpu"], "gpus": timed["layout"]["gpus"]}
-    rest = {name: timed[name] for name in ("system", "sequence_tokens", "software", *_SPEED) if name in timed}
+    rest = {name: timed[name] for name in ("system", "sequence_tokens", "software", *_SPEED_COLUMNS) if name in timed}
     return {**found, **_layout(timed["layout"]), **rest}
 
 
@@ -188,10 +447,12 @@ _OF_SERVING = (
 )
 _SUBJECTS = {
     "estimate": Subject(
-        "training run", **_of_options("cost_usd", (*_SELLER, *_SEEN, *_SPEED, "days", "cost_usd")), causes=_run_causes
+        "training run",
+        **_of_options("cost_usd", (*_SELLER, *_SEEN, *_SPEED_COLUMNS, "days", "cost_usd")),
+        causes=_run_causes,
     ),
     "inference": Subject(
-        "serving", **_of_options("usd_per_mtok", _OF_SERVING), causes=_token_causes, digits=money.PER_MTOK_DIGITS
+        "serving", **_of_options("usd_per_mtok", _OF_SERVING), causes=_token_causes, digits=PER_MTOK_DIGITS
     ),
     "serving load": Subject("serving", **_of_options("usd_per_month", _OF_SERVING), causes=_token_causes),
     "throughput": Subject(
@@ -202,14 +463,14 @@ _SUBJECTS = {
         "npv_saving_usd",
         lambda answer, _: float(answer["npv_usd"]["saving"]),
         _plan_side,
-        lambda first, second, ends, _: money.of_owning(first["model"], second["model"], ends),
+        lambda first, second, ends, _: of_owning(first["model"], second["model"], ends),
     ),
     "mix": Subject(
         "mix of capacity",
         "cost_usd",
         lambda answer, _: float(answer["cost_usd"]),
         _mix_side,
-        lambda first, second, ends, _: money.of_mixes(first, second, ends),
+        lambda first, second, ends, _: of_mixes(first, second, ends),
     ),
     "fit": Subject(
         "memory of training",
@@ -222,7 +483,7 @@ _SUBJECTS = {
 }
 _UNLIKE = {"fit_everywhere": "fit without --gpu", "serving_fit": "fit --serving"}  # kinds that are no subject
 _RESULTS = {
-    *_SPEED,
+    *_SPEED_COLUMNS,
     "days",
     "cost_usd",
     "tpot_ms",

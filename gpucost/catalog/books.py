@@ -1,23 +1,20 @@
-"""The user's own book: hardware, models, prices, discounts, credits and exchange rates beside the shipped facts.
-
-A book is a folder, or one file. CSV files carry a table's name (offers.csv or offers/*.csv, accelerators.csv,
-systems.csv, models.csv, sources.csv) and need only the columns that cannot be derived. The sheets of an .xlsx workbook
-carry the same names. TOML files hold the same as arrays of tables: [[offer]], [[accelerator]], [[system]], [[model]],
-[[source]], [[discount]], [[credit]] and [exchange_rates]. A row may say `like = "<id>"` and then states only what
-differs. Every row is judged like a shipped one; a bad file loads nothing.
-"""
+"""What lies over the shipped tables: refreshed snapshots and the user's own price books; the nearest speaks."""
 
 import csv
-from collections.abc import Iterable, Sequence
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from hashlib import blake2b
 from os import fsencode
 from pathlib import Path
 from typing import Any
 
-from gpucost.catalog.completion import Completion
-from gpucost.catalog.discounts import credit, discount
-from gpucost.catalog.drafts import (
+from gpucost import gate
+from gpucost.catalog import discounts
+from gpucost.catalog.asof import offers_view
+from gpucost.catalog.book_files import (
     CREDITS,
     DISCOUNTS,
     RATES,
@@ -28,10 +25,25 @@ from gpucost.catalog.drafts import (
     large_files,
     parquet_files,
 )
+from gpucost.catalog.discounts import credit, discount
+from gpucost.catalog.large import csv_part, parquet_part
+from gpucost.catalog.loader import Store, csv_reader, engine, file_name, quoted, said_first
+from gpucost.catalog.offer_rows import Completion
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
+from gpucost.frozen import Frozen
 from gpucost.gate import read_parts, shown
-from gpucost.schemas import TABLES
+from gpucost.schemas import TABLES, Column
+from gpucost.store.files import SpareFolder
+from gpucost.store.folder import Folder, Part, Snapshot
+
+# --- The user's own book: hardware, models, prices, discounts, credits and exchange rates beside the shipped facts.
+#
+# A book is a folder, or one file. CSV files carry a table's name (offers.csv or offers/*.csv, accelerators.csv,
+# systems.csv, models.csv, sources.csv) and need only the columns that cannot be derived. The sheets of an .xlsx
+# workbook carry the same names. TOML files hold the same as arrays of tables: [[offer]], [[accelerator]], [[system]],
+# [[model]], [[source]], [[discount]], [[credit]] and [exchange_rates]. A row may say `like = "<id>"` and then states
+# only what differs. Every row is judged like a shipped one; a bad file loads nothing.
 
 _ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
 
@@ -128,3 +140,151 @@ def as_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
 
 def _cell(value: Any) -> Any:
     return "" if value is None else int(value) if isinstance(value, bool) else value
+
+
+# --- Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says
+# so.
+
+_OF_BOOKS = (  # columns that only prices of a book have
+    Column("price_kind", "text", "list, contracted or effective"),
+    Column("valid_until", "date", "last day on which the price holds"),
+)
+
+
+def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
+    """Read each layer's folder or file, put its rows over the shipped tables, and return the books."""
+    books = []
+    for layer, folder in folders.items():
+        book = read_book(shipped, layer, folder)
+        for name, rows in book.rows.items():
+            if name != "offers":
+                _replace_rows(shipped.store, name, rows)
+        books.append(book)
+    return books
+
+
+def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[str]) -> None:
+    """Make the view `book_offers` over every layer and the table `book_discounts`."""
+    store, parts = shipped.store, [*below]
+    for book in books:
+        if rows := book.rows.get("offers"):
+            _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, *_OF_BOOKS), rows)
+            parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
+        packed, written = parquet_files(book.folder), large_files(book.folder)
+        if packed or written:
+            store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
+            completion = Completion(shipped, book.rows, book.exchange_rates)
+            parts += [parquet_part(store, book.layer, file, completion) for file in packed]
+            parts += [csv_part(store, book.layer, file, completion) for file in written]
+    store.execute(offers_view(parts))
+    discounts.make_table(store, [row for book in books for row in book.discounts])
+
+
+def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
+    store.ensure(name)
+    store.laid_over = True
+    own, key = f"own_{name}", TABLES[name].key
+    _load(store, own, TABLES[name].columns, rows)
+    same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)
+    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{own}" AS o WHERE {same})')
+    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{own}"')
+    store.execute(f'DROP TABLE "{own}"')
+
+
+def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+    """Read rows that were judged already, through the one loader."""
+    with SpareFolder() as folder:
+        file = Path(folder) / "rows.csv"
+        file.write_text(as_csv([column.name for column in columns], rows), "utf-8")
+        store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')
+
+
+# --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
+
+LAYER = "refreshed"
+_MANY = 4  # snapshots that an answer's version names one by one
+
+
+class StoreWarning(UserWarning):
+    """Something in the store of refreshed prices cannot be used."""
+
+
+class Refreshed(Frozen):
+    """Parts of snapshots that speak on a day, each with its file."""
+
+    parts: Sequence[tuple[Snapshot, Part, Path]]
+
+    @property
+    def version(self) -> str:
+        """Return the ids of the snapshots as an answer's version carries them, the newest first."""
+        ids = list(dict.fromkeys(snapshot.id for snapshot, _, _ in self.parts))
+        more = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
+        return f"+{LAYER}-{'.'.join(ids[:_MANY])}{more}" if ids else ""
+
+    def offers(self, store: Store) -> list[str]:
+        """Return the SQL of the prices of each part that can be read."""
+        from gpucost.catalog.large import parquet_part
+
+        found = []
+        for _, part, file in self.parts:
+            if part.kind == "offers":
+                try:
+                    found.append(parquet_part(store, LAYER, file))
+                except DataError as error:
+                    _warn(str(error))
+        return found
+
+    def lay_over(self, store: Store) -> None:
+        """Put the parts' sources and prices of tokens beside the shipped rows."""
+        store.laid_over = store.laid_over or bool(self.parts)
+        for _, part, file in self.parts:
+            _insert(store, "price_sources", _values(part))
+            if part.kind == "tokens":
+                names = ", ".join(TABLES["hosted_tokens"].names)
+                _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
+
+
+def refreshed(place: Path | str | None, until: date, every: bool) -> Refreshed:
+    """Return what a store says until a day: the newest part of each source, or every one where the past is asked."""
+    if place is None:
+        return Refreshed(())
+    folder = opened(place)
+    parts = folder.newest(until, every) if folder else []
+    if not folder and isinstance(place, str):  # the user's own folder need not be there; one that is named should
+        _warn(f"the store {place} holds no snapshots; the shipped prices speak")
+    for fault in folder.faults:
+        _warn(fault)
+    return Refreshed(parts)
+
+
+def opened(place: Path | str) -> Folder:
+    """Open a store: a folder, or the copy of one that is published at an address."""
+    from gpucost.store.remote import fetched, is_remote
+
+    if isinstance(place, str) and is_remote(place):
+        from gpucost.catalog.settings import cache_folder
+
+        return fetched(place, cache_folder() / "stores")
+    return Folder(gate.expanded(place))
+
+
+def _insert(store: Store, table: str, rows: str) -> None:
+    store.ensure(table)
+    same = " AND ".join(f't."{name}" IS NOT DISTINCT FROM r."{name}"' for name in TABLES[table].key)
+    names = ", ".join(TABLES[table].names)
+    missing = f'SELECT {names} FROM ({rows}) AS r WHERE NOT EXISTS (SELECT 1 FROM "{table}" AS t WHERE {same})'
+    try:
+        store.execute(f'INSERT INTO "{table}" {missing}')
+    except engine().Error as error:
+        _warn(f"refreshed rows of {table} are left out: {said_first(error)}")
+
+
+def _values(part: Part) -> str:
+    cells = {**dict.fromkeys(TABLES["price_sources"].names, "NULL")}
+    cells |= {name: quoted(str(text)) for name, text in part.origin.items() if name in cells}
+    cells["accessed_on"] = f"DATE '{part.observed_on}'"
+    return "SELECT " + ", ".join(f"{value} AS {name}" for name, value in cells.items())
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, StoreWarning, stacklevel=3)

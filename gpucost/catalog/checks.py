@@ -1,17 +1,25 @@
-"""What is wrong with rows that are well-formed: references, dates, arithmetic, and the known faults of price lists."""
+"""What is wrong with well-formed rows: references, dates, arithmetic, known faults of price lists; whole folders."""
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from gpucost.catalog.loader import table_files
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.options import OPTIONS, is_plain
 from gpucost.schemas import TABLES, Table
+from gpucost.schemas.validation import Fault, check_file, read_cells
 from gpucost.units import HOURS_PER_MONTH
+
+# --- What is wrong with rows that are well-formed: references, dates, arithmetic, and the known faults of price
+# lists.
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -258,3 +266,178 @@ def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
 
 
 _JUDGES: dict[str, Callable[..., Iterator[Any]]] = {"offers": _judge_offer, "accelerators": _judge_accelerator}
+
+
+# --- What the rows of one table owe to others: keys, descriptions, grids and names that a new row is easily added
+# without.
+#
+# A file may be right by itself and the collection still lack something; here each lack is said with what to add
+# where.
+
+
+class Placed(NamedTuple):
+    """A row with its file and its number in it."""
+
+    file: Path
+    number: int
+    row: Mapping[str, Any]
+
+
+class Lack(NamedTuple):
+    """What a row lacks elsewhere; a doubt is said aloud and accepted."""
+
+    place: Placed
+    column: str
+    reason: str
+    doubt: bool = False
+
+
+Tables = Mapping[str, Sequence[Placed]]
+
+
+def lacks(tables: Tables) -> Iterator[Lack]:
+    """Yield what the rows of a whole collection owe one another."""
+    for name, rows in tables.items():
+        yield from _repeated(TABLES[name], rows)
+    for look in (_grids, _nodes, _aliases, _unused_sources):
+        yield from look(tables)
+
+
+def _values(tables: Tables, name: str, column: str) -> set[Any]:
+    return {placed.row[column] for placed in tables.get(name, ())}
+
+
+def _repeated(table: Table, rows: Iterable[Placed]) -> Iterator[Lack]:
+    """Find keys that another file of the table has already; within one file it is found with the file."""
+    first: dict[tuple[Any, ...], Placed] = {}
+    for placed in rows:
+        key = tuple(placed.row[column] for column in table.key)
+        seen = first.setdefault(key, placed)
+        if seen.file != placed.file:
+            reason = f"the same {', '.join(table.key)} as in {seen.file.name}, row {seen.number}; drop one of them"
+            yield Lack(placed, table.key[0], reason)
+
+
+def _grids(tables: Tables) -> Iterator[Lack]:
+    """Find regions of which nobody says whose electricity they run on."""
+    known = {(placed.row["provider"], placed.row["region"]) for placed in tables.get("cloud_regions", ())}
+    for placed in tables.get("offers", ()):
+        provider, region = placed.row["provider"], placed.row["region"]
+        if region and not known & {(provider, region), ("any", region)}:
+            known.add((provider, region))
+            yield Lack(placed, "region", f"{region!r} of {provider} is not in pricing/cloud_regions.csv; add its grid")
+
+
+def _nodes(tables: Tables) -> Iterator[Lack]:
+    """Find offers whose node holds another accelerator, or fewer of them."""
+    nodes = {placed.row["id"]: placed.row for placed in tables.get("systems", ())}
+    for placed in tables.get("offers", ()):
+        node = nodes.get(placed.row["system_id"])
+        if node and (node["accelerator_id"] != placed.row["gpu"] or node["gpus"] < placed.row["gpus"]):
+            reason = f"{node['id']} holds {node['gpus']} × {node['accelerator_id']}, the offer is of others or of more"
+            yield Lack(placed, "system_id", reason)
+
+
+def _aliases(tables: Tables) -> Iterator[Lack]:
+    named: dict[str, Callable[[], set[Any]]] = {
+        "accelerator": lambda: _values(tables, "accelerators", "id"),
+        "flagship": lambda: _values(tables, "accelerators", "id"),
+        "system": lambda: _values(tables, "systems", "id"),
+        "model": lambda: _values(tables, "llms", "id"),
+        "provider": lambda: _values(tables, "providers", "provider"),
+        "region": lambda: _values(tables, "cloud_regions", "region"),
+        "option": lambda: set(OPTIONS),
+    }
+    ids = {kind: make() for kind, make in named.items()}
+    for placed in tables.get("aliases", ()):
+        kind, alias, meant = (placed.row[column] for column in ("kind", "alias", "id"))
+        if meant not in ids[kind]:
+            yield Lack(placed, "id", f"{meant!r} is no {kind} that the tables know")
+        if alias != alias.lower():
+            yield Lack(placed, "alias", f"{alias!r} is compared in lower case; write {alias.lower()!r}")
+
+
+def _unused_sources(tables: Tables) -> Iterator[Lack]:
+    for name in ("price_sources", "model_sources"):
+        folder = TABLES[name].files.split("/")[0]
+        used = {
+            placed.row.get(column)
+            for table, rows in tables.items()
+            if TABLES[table].files.startswith(folder)
+            for column in ("source_id", "second_source_id")
+            for placed in rows
+            if table != name
+        }
+        for placed in tables.get(name, ()):
+            if placed.row["source_id"] not in used:
+                yield Lack(placed, "source_id", "no row names this source yet", doubt=True)
+
+
+# --- Checking a whole data folder: every file of every table, each against the others.
+
+
+@dataclass(slots=True)
+class Report:
+    """What was checked and what was found."""
+
+    files: int = 0
+    rows: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    doubts: list[Fault] = field(default_factory=list)
+
+    def add(self, fault: Fault, root: Path | None, doubt: bool = False) -> None:
+        """Take a fault or a doubt in, its file named below the data root."""
+        path = Path(fault.file)
+        if root is not None and path.is_relative_to(root):
+            fault = replace(fault, file=str(path.relative_to(root)))
+        (self.doubts if doubt else self.faults).append(fault)
+
+
+def check_folder(root: Path) -> Report:
+    """Check every file of every table of a data folder, each against the others."""
+    report = Report()
+    checked: dict[str, list[Placed]] = {}
+    for table in TABLES.values():
+        for path in table_files(root, table):
+            rows, faults = check_file(table, path)
+            report.files, report.rows = report.files + 1, report.rows + len(rows)
+            for fault in (*faults, *order_faults(table, path)):
+                report.add(fault, root)
+            if not faults:
+                numbered = zip(line_numbers(path), rows, strict=True)
+                checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in numbered)
+    known = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
+    for name, placed in checked.items():
+        for path, group in groupby(placed, key=lambda one: one.file):
+            judge(report, TABLES[name], path, [(one.number, one.row) for one in group], known, root)
+    for lack in lacks(checked):
+        report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
+    return report
+
+
+def order_faults(table: Table, path: Path) -> list[Fault]:
+    """Shipped files hold the schema's columns in the schema's order, so that they load without being sniffed."""
+    header, names = read_cells(path)[0][1], list(table.names)
+    if header == names:
+        return []
+    same = set(header) == set(names)
+    what = "the columns of shipped files stand in the schema's order" if same else "shipped files hold every column"
+    return [Fault(str(path), 1, None, f"{what} of {table.name}: {', '.join(names)}")]
+
+
+def judge(
+    report: Report,
+    table: Table,
+    path: Path,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    known: Reference,
+    root: Path | None,
+) -> None:
+    """Judge the rows of a file against the tables that they name."""
+    for row, column, reason, doubt in check_rows(table, rows, known):
+        report.add(Fault(str(path), row, column, reason), root, doubt)
+
+
+def line_numbers(path: Path) -> list[int]:
+    """Return the line on which each row of a file stands."""
+    return [number for number, _ in read_cells(path)[1:]]

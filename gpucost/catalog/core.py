@@ -1,4 +1,4 @@
-"""The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance."""
+"""The catalog as the rest of gpucost sees it: its layers, records by name, offers as of a day, rows, SQL, sources."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,20 +11,151 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost import gate
 from gpucost.arguments.kinds import DATE, FILE
-from gpucost.catalog import asof, filters, hardware, kept, models, names, records
-from gpucost.catalog.layered import RULE, Layered
-from gpucost.catalog.loader import Store
-from gpucost.catalog.paths import shipped_root
+from gpucost.catalog import asof, kept, names, records
+from gpucost.catalog import names as filters
+from gpucost.catalog import names as models
+from gpucost.catalog.loader import Store, shipped_root
+from gpucost.catalog.names import Regions
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.catalog.regions import Regions
 from gpucost.catalog.settings import book_layers, said, setting, store_place
-from gpucost.errors import DataError, UsageError
+from gpucost.catalog.shipped import Shipped
+from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.options import counted_age_days
 from gpucost.schemas import HISTORY, TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
+    from gpucost.catalog.books import PriceBook, Refreshed
     from gpucost.catalog.sandbox import Answer
+
+
+# --- The layers of a catalog: the shipped facts, refreshed prices over them, the user's own books over both.
+
+RULE = asof.shipped_offers(False) + asof.prices_macro(False)  # what today's offers follow from, beside their tables
+
+
+class Layered(Shipped):
+    """Facts with their sources and dates, the user's own over the shipped ones."""
+
+    def __init__(
+        self,
+        as_of: date | None,
+        known_as_of: date | None,
+        root: Path,
+        layers: dict[str, Path],
+        kept_at: str | Path | None = None,
+    ) -> None:
+        super().__init__(root, as_of, known_as_of)
+        self._layers, self._kept_at = layers, kept_at
+        self._over = False  # whether refreshed sources and tokens lie over the shipped tables
+        self._laid: list[PriceBook] | None = None
+        self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
+        self._prices_ready = ""  # "listed", or "dense" with the history
+        self.derived: dict[str, Any] = {}  # what others made of these facts, kept as long as they are
+
+    # --- rows and SQL
+
+    @property
+    def books(self) -> "list[PriceBook]":
+        """Return the price books that lie over the shipped tables, the nearest last; reading them happens once."""
+        if not self._layers:
+            return []
+        if self._laid is not None:
+            return self._laid
+        from gpucost.catalog.books import lay_over
+
+        # what has locks of its own is asked for first, so that no two threads wait for one another
+        _ = self.dated, self.as_of, self.exchange_rates, self.aliases
+        with self.store.lock:
+            if self._laid is None:
+                self._laid = lay_over(self, self._layers)
+            return self._laid
+
+    @property
+    def credits(self) -> list[dict[str, Any]]:
+        """Return the credits of the user's books."""
+        return [row for book in self.books for row in book.credits]
+
+    @cached_property
+    def refreshed(self) -> "Refreshed | None":
+        """Return what the store of refreshed prices says on the catalog's days; None where there is none."""
+        if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
+            return None
+        from gpucost.catalog.books import refreshed
+
+        until = min(self.as_of, self.known_as_of or self.as_of)
+        return refreshed(self._kept_at, until, self.looks_back)
+
+    def _lay_refreshed(self) -> None:
+        if self.refreshed is not None and not self._over:
+            with self.store.lock:
+                if not self._over:
+                    self._over = True
+                    self.refreshed.lay_over(self.store)
+
+    @property
+    def laid(self) -> Store:
+        """Return the store with refreshed prices and the books laid over the shipped tables."""
+        self._lay_refreshed()
+        _ = self.books
+        return self.store
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return every row of a table as dictionaries; an empty cell is None."""
+        return self.laid.rows(table)
+
+    def query(self, sql: str, *tables: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run the library's own query over the named tables, which are loaded if need be."""
+        self.laid.ensure(*tables)
+        return self.store.fetch(sql, parameters)
+
+    @cached_property
+    def version(self) -> str:
+        """Return the date and the content hash that stamp every answer."""
+        fresh = self.refreshed.version if self.refreshed is not None else ""
+        own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
+        dense = f"+history-{self.store.table_digest('price_history')[:8]}" if self.looks_back else ""
+        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{own}"
+
+    # --- provenance
+
+    @cached_property
+    def _sources(self) -> dict[str, dict[str, Any]]:
+        own = {"publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
+        blank = dict.fromkeys(("published_on", "accessed_on", "note"))
+        found = {OWN_SOURCE: {"source_id": OWN_SOURCE, **own, **blank}}
+        return found | {
+            row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)
+        }
+
+    def source(self, source_id: str) -> dict[str, Any]:
+        """Return a source: publisher, title, locator, published_on, accessed_on, note."""
+        if source_id not in self._sources:
+            raise UnknownNameError("source", source_id, names.near(source_id, self._sources))
+        return self._sources[source_id]
+
+    @property
+    def looks_back(self) -> bool:
+        """Tell whether the catalog is seen from a day before its newest price, so that the dense history speaks."""
+        return self.as_of < self.dated or (self.known_as_of is not None and self.known_as_of < self.dated)
+
+    @cached_property
+    def kept(self) -> kept.Kept | None:
+        """Return the shipped offers of today as an earlier start left them, where today is the day asked about."""
+        return kept.read(self.store, RULE) if self.usual else None
+
+    @property
+    def usual(self) -> bool:
+        """Tell whether the catalog is seen from today with all that is known, unless its own date is later."""
+        return self._asked_as_of is None and self.known_as_of is None
+
+    @cached_property
+    def dated(self) -> date:
+        """Return the day of the newest price that the catalog has recorded."""
+        return self.kept.dated if self.kept is not None else super().dated
+
+
+# --- The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance.
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
@@ -77,7 +208,7 @@ def _refuse_faulty(catalog: "Catalog", called: str) -> None:
     """Refuse another data folder that breaks a rule of the shipped one; that it breaks none is kept."""
 
     def looked_through() -> str:
-        from gpucost.catalog.foldercheck import check_folder
+        from gpucost.catalog.checks import check_folder
 
         if found := check_folder(catalog.store.root).faults:
             more = f" (and {len(found) - 1:,} more; `gpucost data check` lists them)" if len(found) > 1 else ""
@@ -123,7 +254,7 @@ class Catalog(Layered):
         copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
         copy.laid.ensure(*sorted(tables))
         if len(tables) == len(TABLES):
-            from gpucost.catalog.provenance import facts_view
+            from gpucost.catalog.shipped import facts_view
 
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
@@ -239,13 +370,13 @@ class Catalog(Layered):
 
     def default_system(self, accelerator_id: str) -> System:
         """Return the node used when none is named: the vendor's own 8-GPU class, else a synthesised one, marked so."""
-        return hardware.default_system(self.accelerator(accelerator_id), list(self._systems.values()))
+        return records.default_system(self.accelerator(accelerator_id), list(self._systems.values()))
 
     def system_for(self, offer: Offer) -> System:
         """Return the node that an offer is; without a named scale-out network where none is known."""
         if offer.system_id in self._systems:
             return self._systems[offer.system_id]
-        return hardware.offer_system(offer, self._accelerators[offer.gpu])
+        return records.offer_system(offer, self._accelerators[offer.gpu])
 
     def architecture(self, name: str | PathLike[str]) -> Architecture:
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
@@ -280,12 +411,12 @@ class Catalog(Layered):
     def _make_price_views(self, history: bool) -> None:
         self.store.ensure("offers", "price_ends")
         if history:
-            from gpucost.catalog.history import load_history
+            from gpucost.catalog.asof import load_history
 
             load_history(self.store)
         listed = [asof.shipped_offers(history), *self._refreshed_offers(history)]
         if self.books:
-            from gpucost.catalog.overlay import price_views
+            from gpucost.catalog.books import price_views
 
             price_views(self, self.books, listed)
         else:
@@ -298,7 +429,7 @@ class Catalog(Layered):
             return []
         self._lay_refreshed()
         if history and not self.looks_back and self._kept_at is not None:
-            from gpucost.catalog.snapshots import refreshed
+            from gpucost.catalog.books import refreshed
 
             return refreshed(self._kept_at, self.as_of, True).offers(self.store)
         return self.refreshed.offers(self.store)

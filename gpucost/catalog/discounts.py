@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog import filters, names
-from gpucost.catalog.drafts import Draft, Row, day
+from gpucost.catalog import names
+from gpucost.catalog.book_files import Draft, Row, day
 from gpucost.catalog.loader import Store
 from gpucost.catalog.offer_rows import refuse_apart, refuse_astray
 from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.gate import shown
 
 if TYPE_CHECKING:
-    from gpucost.catalog.completion import Completion
+    from gpucost.catalog.offer_rows import Completion
 
 NUMBERS = ("term_months", "floor_usd_per_gpu_hour")
 _WHOM = ("provider", "gpu", "region", "option", "instance_type")
@@ -96,9 +96,9 @@ def _resolved(column: str, value: Any, completion: "Completion") -> Any:
     if not isinstance(value, str) or not value.strip():
         raise UsageError(f"found {shown(value)}; a name is expected, such as aws")
     if column == "gpu":
-        return [id_ for name in filters.listed(value) for id_ in completion.accelerators(name)]
+        return [id_ for name in names.listed(value) for id_ in completion.accelerators(name)]
     if column == "option":
-        return sorted(filters.options(value) or ())
+        return sorted(names.options(value) or ())
     return _recorded(column, completion.shipped.alias(column, value), completion)
 
 

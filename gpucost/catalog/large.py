@@ -7,20 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.completion import PRICE_KINDS
 from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said_first
-from gpucost.catalog.offer_rows import offer_id_sql
+from gpucost.catalog.offer_rows import PRICE_KINDS, offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
-from gpucost.schemas.rows import FIRST_DAY, FLAGS, TEXT_FORMULA
+from gpucost.schemas.validation import FIRST_DAY, FLAGS, TEXT_FORMULA
 from gpucost.units import HOURS_PER_MONTH, SMALLEST
 
 if TYPE_CHECKING:
-    from gpucost.catalog.completion import Completion
+    from gpucost.catalog.offer_rows import Completion
 
 MOST_NAMES = 10_000  # different names of GPUs or systems in one file
 _ROWS_AT_ONCE = 2_000_000  # that are held against each other

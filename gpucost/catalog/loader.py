@@ -1,21 +1,137 @@
-"""Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it)."""
+"""Loading tables into DuckDB: where the files are, explicit column types, CSV or the Parquet twin made from it."""
 
-from collections.abc import Iterator, Sequence
+import csv
+import json
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date
+from functools import cache
 from hashlib import blake2b
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.paths import Contents, parquet_file, read_contents
-from gpucost.catalog.plain import plain_rows
 from gpucost.errors import DataError, UsageError
+from gpucost.frozen import Frozen
 from gpucost.gate import in_utf8
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+# --- Where the data files are: inside the installed package, else in the checkout around it.
+
+
+@cache
+def shipped_root() -> Path:
+    """Return the folder that holds pricing/, models/ and reports/."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "_data"
+    return inside if inside.is_dir() else package.parent
+
+
+def ready_questions() -> dict[str, Path]:
+    """Return the shipped queries by name."""
+    return {file.stem: file for file in sorted((shipped_root() / "reports" / "questions").glob("*.sql"))}
+
+
+def table_files(root: Path, table: Table) -> list[Path]:
+    """Return the CSV files of a table below a data root, in a fixed order."""
+    if "*" in table.files:
+        return sorted(root.glob(table.files))
+    file = root / table.files
+    return [file] if file.is_file() else []
+
+
+def parquet_file(root: Path, table: Table) -> Path:
+    """Return where the build hook writes a table's Parquet twin: beside its CSV file or its folder of CSV files.
+
+    >>> from gpucost.schemas import TABLES
+    >>> parquet_file(Path("data"), TABLES["offers"]).as_posix()
+    'data/pricing/offers.parquet'
+    """
+    pattern = root / table.files
+    return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
+
+
+class Contents(Frozen):
+    """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
+
+    files: tuple[Path, ...]
+    headers: Mapping[Path, tuple[str, ...]]
+    digest: str
+    joined: bytes  # all files under one header: one reading of a table of several files is far faster than many
+
+
+def read_contents(root: Path, table: Table) -> Contents:
+    """Hash a table's files and read their headers, each file once."""
+    digest = blake2b(table.name.encode(), digest_size=16)
+    headers: dict[Path, tuple[str, ...]] = {}
+    bodies: list[bytes] = []
+    files = table_files(root, table)
+    for file in files:
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
+        digest.update(file.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(data)
+        data = data.removeprefix(BOM_UTF8)
+        end = data.find(b"\n") + 1 or len(data)
+        header = data[:end].strip().decode("utf-8", "replace")
+        try:
+            headers[file] = tuple(next(csv.reader([header]), ()))
+        except csv.Error as error:
+            raise DataError(f"is no readable CSV: {error}", file=str(file), row=1) from None
+        bodies.append(data[end if bodies else 0 :])
+        bodies += [] if data.endswith(b"\n") else [b"\n"]
+    joined = b"".join(bodies)
+    if b"\r" in joined:
+        joined = joined.replace(b"\r\n", b"\n")
+    return Contents(tuple(files), headers, digest.hexdigest(), joined)
+
+
+# --- A small table straight from its CSV file: for some hundred rows Python's own reader is quicker than a database.
+
+_FLAGS = {"1": True, "0": False, "true": True, "false": False, "True": True, "False": False}
+_CELLS: dict[str, Callable[[str], Any] | None] = {
+    "text": None,
+    "integer": int,
+    "number": float,
+    "date": date.fromisoformat,
+    "flag": _FLAGS.__getitem__,
+}
+
+
+def plain_rows(table: Table, contents: Contents) -> list[dict[str, Any]] | None:
+    """Return a table's rows, an empty cell as None; None where anything is unusual, for the database to judge."""
+    if len(contents.files) != 1:
+        return None
+    names = table.names
+    try:
+        lines = csv.reader(StringIO(contents.joined.decode("utf-8"), newline=""), strict=True)
+        if tuple(next(lines)) != names:
+            return None
+        columns = list(zip(*lines, strict=True))
+        if not columns or len(columns) != len(names):
+            return None
+        read = [read_column(column.kind, cells) for column, cells in zip(table.columns, columns, strict=True)]
+    except (ValueError, KeyError, StopIteration, csv.Error):
+        return None
+    return [dict(zip(names, row, strict=True)) for row in zip(*read, strict=True)]
+
+
+def read_column(kind: str, cells: Sequence[str]) -> list[Any]:
+    """Read the cells of one column by its kind; an empty cell is None."""
+    make = _CELLS[kind]
+    return [cell or None for cell in cells] if make is None else [make(cell) if cell else None for cell in cells]
+
+
+# --- Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it).
 
 MANIFEST = "parquet.json"  # table -> digest of the CSV files that its Parquet twin was made from
 
@@ -229,3 +345,27 @@ def _manifest(root: Path) -> dict[str, str]:
 
     digests: dict[str, str] = json.loads(text)
     return digests
+
+
+# --- Parquet twins of the CSV tables: made when a wheel is built, read in place of CSV files of the same content.
+
+
+def write_twins(root: Path, target: Path) -> dict[str, Path]:
+    """Write a Parquet file per table and the manifest; return where each belongs below a data root."""
+    store = Store(root)
+    made: dict[str, Path] = {}
+    digests: dict[str, str] = {}
+    for name, table in {**TABLES, HISTORY.name: HISTORY}.items():
+        contents = store.contents(name)
+        if not contents.files:
+            continue
+        store.ensure(name)
+        place = parquet_file(root, table).relative_to(root)
+        file = target / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        store.execute(f"""COPY "{name}" TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)""")
+        made[place.as_posix()] = file
+        digests[name] = contents.digest
+    manifest = target / MANIFEST
+    manifest.write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n", "utf-8")
+    return {**made, MANIFEST: manifest}

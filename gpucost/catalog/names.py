@@ -1,17 +1,23 @@
-"""Resolving names: which accelerators, systems and models a person may mean by what they typed.
-
-A name is a set of tokens; it means every record whose own tokens include all of them, in any order. SXM2 to SXM6
-are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
-"""
+"""Resolving what a person typed: accelerators, systems, models, regions, and filters on rows."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from gpucost.errors import AmbiguousNameError, UnknownNameError, nearest
+from gpucost import gate
+from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError, nearest
 from gpucost.frozen import Frozen
+from gpucost.gate import beside
+from gpucost.options import OPTIONS
+from gpucost.types import Architecture
+
+# --- Resolving names: which accelerators, systems and models a person may mean by what they typed.
+#
+# A name is a set of tokens; it means every record whose own tokens include all of them, in any order. SXM2 to SXM6
+# are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
 
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
@@ -187,8 +193,6 @@ class NameIndex(Frozen):
 
     def unknown(self, name: str) -> str:
         """Raise: a name resolves to nothing."""
-        from gpucost.catalog.unlisted import why_not
-
         command = {"accelerator": "gpus", "system": "systems", "model": "models"}.get(self.kind, "")
         hint = f"`gpucost {command}` lists them." if command else ""
         if self.kind == "model":
@@ -271,3 +275,176 @@ def index(kind: str, rows: Sequence[Mapping[str, Any]], aliases: Mapping[str, st
     """Index the rows of one kind of record; systems also by the provider's product."""
     products = {str(row["instance_type"]): str(row["id"]) for row in rows if row.get("instance_type")}
     return NameIndex(kind, {str(row["id"]): row for row in rows}, {**products, **aliases})
+
+
+# --- Names that people type and that no row can answer: each with the sentence that says why.
+
+_SENTENCES = [(kind, re.compile(sign), why) for kind, sign, why in beside(__file__, "unlisted")[1:]]
+
+
+def why_not(kind: str, name: str) -> str:
+    """Return why a well-known name has no row; empty for any other name.
+
+    >>> why_not("accelerator", "Groq LPU")[:16]
+    'It keeps weights'
+    """
+    text = name.strip().lower().rsplit("/", 1)[-1]
+    return next((why for of, sign, why in _SENTENCES if of == kind and sign.match(text)), "")
+
+
+# --- Architectures that are no preset: read from a file, or synthesised for a bare size.
+
+
+def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Architecture]]) -> Architecture | None:
+    """Return the architecture of a config.json or of a bare size without an alias; None for any other name."""
+    if not name.strip():
+        raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
+    if name in known.rows and name.lower().endswith(".json"):
+        return None
+    path = gate.expanded(name)
+    if name.lower().endswith(".json") or _holds_config(path):
+        from gpucost.architectures.reader import read_config
+
+        return read_config(path)
+    if not name[:1].isdigit() or known.exact(name):
+        return None
+    from gpucost.architectures.synthesise import size_of, synthesise
+
+    size = size_of(name)
+    if size is None:
+        return None
+    return synthesise(name, size, presets())
+
+
+def _holds_config(path: Path) -> bool:
+    """Tell whether a path is a folder with a configuration; a name that no file can have is none."""
+    try:
+        return any((path / name).is_file() for name in ("config.json", "params.json"))
+    except (OSError, ValueError):
+        return False
+
+
+# --- Filters on offers and rows: what a person typed, as the set of values that a column may have.
+
+Names = str | Sequence[str] | None
+Row = TypeVar("Row", bound=Mapping[str, Any])
+
+
+def listed(value: str | Sequence[str]) -> list[str]:
+    """Split one name, several names, or a comma-separated list.
+
+    >>> listed("aws, gcp"), listed(["aws", "gcp"])
+    (['aws', 'gcp'], ['aws', 'gcp'])
+    """
+    parts = value.split(",") if isinstance(value, str) else [part for text in value for part in text.split(",")]
+    found = [part.strip() for part in parts if part.strip()]
+    if not found:
+        raise UsageError("a name to filter by is empty. Leave the filter out, or name something.")
+    return found
+
+
+def admits(wanted: Mapping[str, set[str] | None], row: Mapping[str, Any]) -> bool:
+    """Tell whether a row passes a filter; a row with several candidate GPUs passes when one of them does."""
+    return all(
+        allowed is None or not allowed.isdisjoint(str(row[field]).split("|")) for field, allowed in wanted.items()
+    )
+
+
+def condition(wanted: Mapping[str, set[str] | None]) -> tuple[str, dict[str, list[str]]]:
+    """Return what `admits` tests, as an SQL condition on a table's columns with its parameters."""
+    asked = {field: sorted(allowed) for field, allowed in wanted.items() if allowed is not None}
+    tests = [f"coalesce(list_has_any(string_split(CAST({field} AS VARCHAR), '|'), ${field}), false)" for field in asked]
+    return " AND ".join(tests) or "true", asked
+
+
+def chosen(rows: Sequence[Row], column: str, wanted: str | None, others: Iterable[str] = ()) -> list[Row]:
+    """Keep the rows whose column equals one of the wanted values, whatever the case; an unknown value is an error.
+
+    So is one of `others`, which rows that were not asked for have.
+    """
+    if wanted is None:
+        return list(rows)
+    known = {str(row[column]) for row in rows if row[column]}
+    allowed = matching(column, wanted, {*known, *others})
+    found = [row for row in rows if row[column] in allowed]
+    if rows and not found:
+        there = ", ".join(sorted(known)[:12]) or "none that is known"
+        raise UsageError(f"--{column} {wanted}: none of those asked for; theirs: {there}. Leave one of the two out.")
+    return found
+
+
+def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:
+    """Return the known values that the wanted names mean, whatever the case; an unknown name is an error."""
+    known = set(known)
+    found: set[str] = set()
+    for name in listed(wanted):
+        matches = {item for item in known if item.lower() == name.lower()}
+        if not matches:
+            some = ", ".join(sorted(known)[:12]) + (" …" if len(known) > 12 else "")
+            raise UnknownNameError(column, name, near(name, {*known, *others}), f"Known: {some}." if known else "")
+        found |= matches
+    return found
+
+
+def options(wanted: Names) -> set[str] | None:
+    """Return the purchase options that names mean; None is any."""
+    if wanted is None:
+        return None
+    found = set()
+    for name in listed(wanted):
+        option = name.lower().replace("-", "_").replace(" ", "_")
+        if option not in OPTIONS:
+            raise UnknownNameError("option", name, near(option, OPTIONS), f"Options: {', '.join(OPTIONS)}.")
+        found.add(option)
+    return found
+
+
+# --- Regions as people mean them: a continent, a country or a place, as the regions that offers name.
+
+RegionRow = Mapping[str, Any]
+
+
+class Regions:
+    """Groups of regions, kept as data, over the regions whose countries are on record."""
+
+    def __init__(self, groups: Iterable[RegionRow], regions: Iterable[RegionRow]) -> None:
+        self._in_country: dict[str, set[str]] = {}
+        for row in regions:
+            if row["country"]:
+                self._in_country.setdefault(str(row["country"]).lower(), set()).add(str(row["region"]))
+        self._groups: dict[str, set[str]] = {}
+        for row in groups:
+            member = str(row["member"])
+            found = self._in_country.get(member.lower(), set()) if row["kind"] == "country" else {member}
+            self._groups.setdefault(str(row["name"]), set()).update(found)
+
+    @property
+    def names(self) -> list[str]:
+        """Return what groups are called: continents, countries with their codes, places."""
+        return sorted({*self._groups, *self._in_country})
+
+    def members(self, name: str) -> set[str] | None:
+        """Return the regions that a name means, whatever its case; None where it names no group.
+
+        >>> known = [{"country": "DE", "region": "eu-central-1"}, {"country": "US", "region": "us-east-1"}]
+        >>> groups = [{"name": "europe", "kind": "country", "member": "DE"}]
+        >>> Regions(groups, known).members("Europe"), Regions(groups, known).members("de")
+        ({'eu-central-1'}, {'eu-central-1'})
+        """
+        word = " ".join(name.strip().lower().replace("_", " ").split())
+        return self._groups.get(word, self._in_country.get(word))
+
+    def grouped(self, names: Iterable[str]) -> bool:
+        """Tell whether any of some names means a group."""
+        return any(self.members(name) is not None for name in names)
+
+    def around(self, name: str, sold: Iterable[str]) -> tuple[str, int] | None:
+        """Return the narrowest wider group in which something is sold, and how much of `sold` lies in it."""
+        inner, places = self.members(name) or set(), list(sold)
+        core = {region for regions in self._in_country.values() if regions & inner for region in regions}
+        found = [
+            (len(regions), group, count)
+            for group, regions in self._groups.items()
+            if core and regions > core and (count := sum(place in regions for place in places))
+        ]
+        return min(found)[1:] if found else None

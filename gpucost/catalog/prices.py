@@ -1,14 +1,20 @@
-"""Prices over time: what `prices`, `prices history` and `prices diff` show."""
+"""Looking at prices: over time, by place and day, against a budget, and what the history says of their risk."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from statistics import median
 from typing import Any
 
-from gpucost.catalog import filters
-from gpucost.catalog.asof import FOREVER
+from gpucost.catalog import names
+from gpucost.catalog import names as filters
+from gpucost.catalog.asof import FOREVER, load_history
 from gpucost.catalog.core import Catalog
-from gpucost.errors import UsageError
-from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, OPTIONS, age_limit_days, counted_age_days
+from gpucost.errors import OverBudgetError, PriceMissingError, UsageError
+from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, MOVE_DAYS, OPTIONS, age_limit_days, counted_age_days
+from gpucost.units import DAYS_PER_YEAR
+
+# --- Prices over time: what `prices`, `prices history` and `prices diff` show.
 
 KEYS = (
     "offer_id",
@@ -67,7 +73,7 @@ def current(
     catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, *, ended: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
-    found = [row for row in catalog.price_rows if filters.admits(wanted, row) and (ended or not row["ended"])]
+    found = [row for row in catalog.price_rows if names.admits(wanted, row) and (ended or not row["ended"])]
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
     fresh = [row for row in found if max_age_days is None or _age_days(row) <= max_age_days]
     rows = [_described(row, sellers.get(row["provider"])) for row in fresh]
@@ -113,7 +119,7 @@ def history(
     The age of a price is that of the last day on which its source listed it, as in `current`.
     """
     catalog.prepare_prices(history=True)
-    admitted, asked = filters.condition(wanted)
+    admitted, asked = names.condition(wanted)
     keys = [key for key in KEYS if key not in ("age_days", "stale", "list_usd_per_gpu_hour")]
     query = f"""
         SELECT {", ".join(keys)}, change_fraction FROM (
@@ -150,9 +156,9 @@ def difference(
     new = {row["offer_id"]: row for row in catalog.price_rows if not row["ended"]}
     catalog.prepare_prices(history=first < catalog.dated)
     old, on_record = (_orderable(catalog, day) for day in (first, catalog.as_of))
-    unknown = {one for one in old.keys() & on_record - new.keys() if filters.admits(wanted, old[one])}
+    unknown = {one for one in old.keys() & on_record - new.keys() if names.admits(wanted, old[one])}
     rows = [_compared(old.get(one, {}), new.get(one, {})) for one in (new.keys() | old) - unknown]
-    kept = [row for row in rows if filters.admits(wanted, row) and (everything or row["change"] != "same")]
+    kept = [row for row in rows if names.admits(wanted, row) and (everything or row["change"] != "same")]
     kept.sort(key=lambda row: (row["change"], row["change_fraction"] or 0, row["offer_id"]))
     return kept, len(unknown)
 
@@ -183,3 +189,444 @@ def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         "old_source_id": old.get("source_id"),
         "new_source_id": new.get("source_id"),
     }
+
+
+# --- Looking at prices: what is old, what a GPU-hour costs against a budget, and prices by place and day for a page.
+
+Row = dict[str, Any]
+Wanted = dict[str, set[str] | None]
+_EVENT = 0.05  # a change of a price that is worth a mark
+_GPUS, _DAYS = 10, 16
+
+
+def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
+    """Return per provider and option how many prices are old for their kind, and how old they are, the worst first."""
+    rows, _ = current(catalog, wanted, max_age_days)
+    sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["rankable"]:
+            groups.setdefault((row["provider"], row["option"]), []).append(row)
+    found = [
+        {
+            "provider": provider,
+            "option": option,
+            "prices": len(group),
+            "old": sum(row["stale"] for row in group),
+            "old_fraction": sum(row["stale"] for row in group) / len(group),
+            "median_age_days": median(row["age_days"] for row in group),
+            "oldest_on": min(row["observed_on"] for row in group),
+            "newest_on": max(row["observed_on"] for row in group),
+            "limit_days": min(age_limit_days(option, (row["tier"], sellers.get(provider))) for row in group),
+        }
+        for (provider, option), group in groups.items()
+    ]
+    return sorted(found, key=lambda row: (-row["old"], row["provider"], row["option"]))
+
+
+_COVERAGE = """
+WITH facts AS (
+    SELECT DISTINCT ON (offer_id, observed_on, recorded_on, source_id, usd_per_hour)
+        provider, gpu, region, option, observed_on, recorded_on FROM book_offers
+    WHERE observed_on IS NOT NULL AND NOT coalesce(gone, false)
+        AND source_id NOT IN (SELECT source_id FROM price_history)
+    UNION ALL SELECT provider, gpu, region, option, observed_on, observed_on FROM price_history WHERE usd_per_hour > 0
+    UNION ALL SELECT provider, NULL, NULL, NULL, observed_on, observed_on FROM hosted_tokens
+    WHERE observed_on IS NOT NULL
+)
+SELECT provider, count(*) AS facts, count(DISTINCT gpu) AS chips, min(observed_on) AS oldest_on,
+    max(observed_on) AS newest_on
+FROM facts WHERE observed_on <= $day AND recorded_on <= $known AND {admitted}
+    AND ($most IS NULL OR $day - observed_on <= $most)
+GROUP BY provider ORDER BY facts DESC, provider"""
+
+
+def coverage(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
+    """Return per provider how many dated prices are on record until the catalog's day, and what can be ordered."""
+    admitted, asked = filters.condition(wanted)
+    query, known = _COVERAGE.format(admitted=admitted), catalog.known_as_of or FOREVER
+    days = {"day": catalog.as_of, "known": known, "most": max_age_days}
+    catalog.prepare_prices(history=True)
+    found = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **asked})
+    orderable = Counter(
+        offer.provider
+        for offer in catalog.offers(max_age_days=max_age_days)
+        if all(allowed is None or getattr(offer, name) in allowed for name, allowed in wanted.items())
+    )
+    return [{**row, "offers": orderable[row["provider"]]} for row in found]
+
+
+_NEWEST = "option", "region", "observed_on", "age_days"
+_SOUGHT = "provider", "instance_type", "sought_on"
+YOUNG_DAYS = 120  # within which a price of every machine of the large clouds should have been seen
+LARGE_CLOUDS = frozenset({"aws", "azure", "gcp"})
+
+
+def machines(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
+    """Return per machine that a provider names the newest price that can be ordered, those without one first.
+
+    The price is that of the whole machine, also where the newest is of a part of it. `sought_on` is the day on which a
+    public source with a newer price was sought in vain.
+    """
+    gaps = {(row["provider"], row["instance_type"].lower()): row for row in catalog.rows("price_gaps")}
+    newest: dict[tuple[str, str], Row] = {}
+    for row in current(catalog, {**wanted, "gpu": None}, max_age_days)[0]:
+        for name in (row["system_id"], row["instance_type"].lower()) if row["rankable"] else ():
+            key = row["provider"], name
+            if key not in newest or row["age_days"] < newest[key]["age_days"]:
+                newest[key] = row
+    asked, chips = wanted["provider"], wanted["gpu"]
+    rows: list[Row] = []
+    for system in catalog.systems():
+        if not (system.provider and system.instance_type):
+            continue
+        key = system.provider, system.instance_type.lower()
+        row, gap = newest.get((system.provider, system.id), newest.get(key, {})), gaps.get(key, {})
+        rows.append(
+            {
+                "provider": system.provider,
+                "instance_type": system.instance_type,
+                "gpu": system.accelerator_id,
+                "gpus": system.gpus,
+                "usd_per_hour": row["usd_per_gpu_hour"] * system.gpus if row else None,
+                **{name: row.get(name) for name in _NEWEST},
+                "sought_on": gap.get("sought_on"),
+            }
+        )
+    blank = dict.fromkeys(("gpu", "gpus", "usd_per_hour", *_NEWEST))
+    named = {(row["provider"], row["instance_type"].lower()) for row in rows}
+    rows += [{**blank, **{name: gap[name] for name in _SOUGHT}} for key, gap in gaps.items() if key not in named]
+    rows = [row for row in rows if (not asked or row["provider"] in asked) and (not chips or row["gpu"] in chips)]
+    return sorted(rows, key=lambda row: (row["age_days"] is not None, -(row["age_days"] or 0), row["instance_type"]))
+
+
+def unseen(rows: Iterable[Row], max_age_days: float | None = None) -> list[str]:
+    """Say which machines have no young price, by provider, and whether one was sought in public sources."""
+    young = min(YOUNG_DAYS, YOUNG_DAYS if max_age_days is None else max_age_days)
+    old = [row for row in rows if row["age_days"] is None or row["age_days"] > young]
+    said = []
+    for in_vain in (True, False):
+        names: dict[str, list[str]] = {}
+        for row in old:
+            if in_vain == (row["sought_on"] is not None):
+                names.setdefault(row["provider"], []).append(row["instance_type"])
+        if names:
+            listed = "; ".join(f"{provider}: {', '.join(sorted(found))}" for provider, found in sorted(names.items()))
+            last = max((row["sought_on"] for row in old if row["sought_on"]), default=None)
+            vain = f"and none found in public sources (sought last on {last})"
+            why = vain if in_vain else "`prices refresh` fetches it"
+            said.append(f"no price younger than {young:g} days, {why}: {listed}.")
+    return said
+
+
+def cheapest(catalog: Catalog, wanted: Wanted, max_age_days: float | None, gpus: int) -> Row:
+    """Return the cheapest offer that can be ordered with at least so many accelerators in one unit."""
+    rows, _ = current(catalog, wanted, max_age_days)
+    found = [row for row in rows if row["rankable"] and row["gpus"] >= gpus]
+    if not found:
+        raise PriceMissingError("no price that can be ordered matches; `gpucost prices` shows what there is.")
+    return found[0]
+
+
+def refuse_over(row: Row, budget_usd_per_gpu_hour: float) -> None:
+    """Raise where the cheapest offer is dearer than the budget."""
+    price = row["usd_per_gpu_hour"]
+    if price > budget_usd_per_gpu_hour:
+        raise OverBudgetError(
+            f"the cheapest costs {price:.4g} USD per GPU-hour at {row['provider']}, over the budget of"
+            f" {budget_usd_per_gpu_hour:g} by {price / budget_usd_per_gpu_hour - 1:,.0%}."
+        )
+
+
+def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
+    """Return points by offer for a chart, the events in them, and how many offers were left out."""
+    offers: dict[str, list[Row]] = {}
+    for row in rows:
+        offers.setdefault(row["offer_id"], []).append(row)
+    chosen = sorted(offers.values(), key=lambda group: (-len({row["usd_per_gpu_hour"] for row in group}), -len(group)))
+    points = [
+        {"day": row["price_on"], "usd_per_gpu_hour": row["usd_per_gpu_hour"], "offer": _named(row)}
+        for group in chosen[:most]
+        for row in group
+    ]
+    events = [
+        {
+            "day": row["price_on"],
+            "offer": _named(row),
+            "change_fraction": row["change_fraction"],
+            "usd_per_gpu_hour": row["usd_per_gpu_hour"],
+            "source_id": row["source_id"],
+        }
+        for group in chosen[:most]
+        for row in group
+        if abs(row["change_fraction"] or 0) >= _EVENT
+    ]
+    return points, sorted(events, key=lambda event: event["day"]), max(0, len(chosen) - most)
+
+
+def _named(row: Row) -> str:
+    return " ".join(str(row[name]) for name in ("provider", "instance_type", "region", "option") if row[name])
+
+
+def page_data(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> Row:
+    """Return what the page of prices shows: today's offers, and by quarter the cheapest of each chip and region."""
+    rows, _ = current(catalog, wanted, max_age_days)
+    today = [row for row in rows if row["rankable"]]
+    counts: dict[str, int] = {}
+    for row in today:
+        counts[row["gpu"]] = counts.get(row["gpu"], 0) + 1
+    gpus = sorted(counts, key=lambda gpu: -counts[gpu])[:_GPUS]
+    catalog.prepare_prices(history=True)
+    days = quarters(catalog.as_of, _DAYS)
+    points = [
+        [*point, number]
+        for number, day in enumerate(days)
+        for point in _on_day(catalog, day, gpus, wanted, max_age_days)
+    ]
+    shown = ("provider", "usd_per_gpu_hour", "option", "instance_type", "region", "gpus", "observed_on", "stale", "gpu")
+    return {
+        "days": [day.isoformat() for day in days],
+        "gpus": gpus,
+        "columns": shown,
+        "points": points,
+        "offers": [[row[name] for name in shown] for row in today],
+    }
+
+
+def quarters(last: date, count: int) -> list[date]:
+    """Return the last day and the first days of the quarters before it, the oldest first.
+
+    >>> [day.isoformat() for day in quarters(date(2026, 5, 20), 3)]
+    ['2026-01-01', '2026-04-01', '2026-05-20']
+    """
+    year, quarter = last.year, (last.month - 1) // 3
+    found = [last]
+    while len(found) < count and year >= date.min.year:
+        start = date(year, 3 * quarter + 1, 1)
+        if start < last:
+            found.append(start)
+        year, quarter = (year, quarter - 1) if quarter else (year - 1, 3)
+    return found[::-1]
+
+
+def _on_day(
+    catalog: Catalog, day: date, gpus: Sequence[str], wanted: Wanted, max_age_days: float | None
+) -> list[list[Any]]:
+    """Return chip, family of options, provider, region and price of the cheapest offer of each on a day."""
+    kinds = {name: rule.family for name, rule in OPTIONS.items() if rule.family in ("on demand", "preemptible")}
+    query = """SELECT gpu, option, provider, region, min(usd_per_gpu_hour) AS usd FROM prices_on($day, $known)
+        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous
+        AND ($most IS NULL OR price_kind = 'contracted' OR age_days <= $most) GROUP BY gpu, option, provider, region
+        ORDER BY gpu, option, provider, region"""
+    known = catalog.known_as_of or FOREVER
+    return [
+        [row["gpu"], kinds[row["option"]], row["provider"], row["region"], round(row["usd"], 4)]
+        for row in catalog.query(query, parameters={"day": day, "known": known, "most": max_age_days})
+        if row["gpu"] in gpus and row["option"] in kinds and filters.admits(wanted, row)
+    ]
+
+
+# --- What the history says of risk: how spot prices moved by machine and region, and how list prices fell by chip.
+#
+# Spot. Between change points a price holds, so a day counts with the price of its last change point, and once where
+# two sources saw it: that of the one whose series began first.
+#
+#     volatility = sqrt(sum of squared log changes / years seen)              per square root of a year
+#     share above x = days with spot > x times on demand / days with both
+#     move = price MOVE_DAYS later / price, one a month from each series; its 10th and 90th percentile
+#
+# Lists. A machine's list price is a step function of time; its fall per year is that of the line through log price by
+# day, every quarter one point. A chip's fall is the median over its sellers of their machines' medians, and its range
+# the lowest and highest seller: sellers, not regions, decide on prices.
+
+FEWEST_DAYS = 90  # of a spot series
+FEWEST_QUARTERS = 4  # of a list price
+FEWEST_MOVES = 12
+_QUARTERS = 17
+
+_SPOT = f"""
+WITH seen AS (
+    SELECT provider, instance_type, gpu, gpus, region, source_id, usd_per_hour AS usd, observed_on AS since,
+        min(observed_on) OVER own AS first_on, least(seen_until, CAST($day AS DATE)) AS until,
+        ln(usd_per_hour / lag(usd_per_hour) OVER same) AS move
+    FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0 AND observed_on <= $day
+    WINDOW same AS (PARTITION BY source_id, provider, instance_type, gpu, region ORDER BY observed_on),
+        own AS (PARTITION BY source_id, provider, instance_type, region)
+), points AS (
+    SELECT * EXCLUDE (since, move), greatest(since, earlier + 1) AS since,
+        CASE WHEN since > earlier THEN move END AS move
+    FROM (SELECT *, coalesce(max(until) OVER earlier, first_on - 1) AS earlier FROM seen
+        WINDOW earlier AS (PARTITION BY provider, instance_type, region ORDER BY first_on, source_id
+            RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP))
+), plain AS (
+    SELECT provider, instance_type, region, median(usd_per_hour) AS on_demand FROM history_offers
+    WHERE option = 'on_demand' AND NOT gone AND observed_on <= $day GROUP BY ALL
+    UNION ALL
+    SELECT provider, instance_type, region, median(usd_per_hour) FROM offers AS o WHERE option = 'on_demand'
+    AND observed_on <= $day AND NOT EXISTS (SELECT 1 FROM history_offers AS h WHERE h.option = 'on_demand'
+        AND h.observed_on <= $day AND h.provider = o.provider AND h.instance_type = o.instance_type
+        AND h.region IS NOT DISTINCT FROM o.region) GROUP BY ALL
+), daily AS (
+    SELECT p.*, until - since + 1 AS days, usd / on_demand AS ratio
+    FROM points AS p LEFT JOIN plain AS l ON l.provider = p.provider AND l.instance_type = p.instance_type
+        AND l.region IS NOT DISTINCT FROM p.region
+    WHERE until >= since
+)
+SELECT provider, instance_type, min(gpu) AS gpu, region, min(since) AS first_on, max(until) AS last_on,
+    CAST(sum(days) AS INTEGER) AS days, count(move) AS changes,
+    sqrt(sum(move * move) / (sum(days) / {DAYS_PER_YEAR})) AS volatility_ratio,
+    sum(usd * days) / sum(days) AS mean_usd_per_hour, min(usd) AS low_usd_per_hour, max(usd) AS high_usd_per_hour,
+    sum(ratio * days) / sum(days) FILTER (ratio IS NOT NULL) AS on_demand_fraction,
+    coalesce(sum(days) FILTER (ratio > $above), 0) / sum(days) FILTER (ratio IS NOT NULL) AS above_fraction
+FROM daily GROUP BY provider, instance_type, region HAVING sum(days) >= {FEWEST_DAYS}
+ORDER BY provider, instance_type, region"""
+
+
+def spot_risk(catalog: Catalog, wanted: dict[str, set[str] | None], above: float) -> list[Row]:
+    """Return per machine and region how its spot price moved, and the share of days above a share of on demand."""
+    load_history(catalog.store)
+    rows = catalog.query(_SPOT, parameters={"day": catalog.as_of, "above": above})
+    return [
+        row
+        for row in rows
+        if all(row[name] in allowed for name, allowed in wanted.items() if name != "option" and allowed is not None)
+    ]
+
+
+_MOVES = f"""
+WITH points AS (
+    SELECT concat_ws('/', source_id, provider, instance_type, gpu, gpus, region) AS series, provider, gpu, region,
+        usd_per_hour AS usd, observed_on AS since, seen_until
+    FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0
+), months AS (
+    SELECT series, provider, gpu, region, unnest(days)::DATE AS day FROM (
+        SELECT series, provider, gpu, region,
+            generate_series(min(since), max(seen_until) - {MOVE_DAYS}, INTERVAL 30 DAY) AS days
+        FROM points GROUP BY ALL)
+), moves AS (
+    SELECT m.provider, m.gpu, m.region, b.usd / a.usd AS ratio
+    FROM months AS m
+    ASOF JOIN points AS a ON m.series = a.series AND m.day >= a.since
+    ASOF JOIN points AS b ON m.series = b.series AND m.day + {MOVE_DAYS} >= b.since
+    WHERE a.seen_until >= m.day AND b.seen_until >= m.day + {MOVE_DAYS}
+), sold AS (
+    SELECT DISTINCT provider, gpu, region FROM offers
+    WHERE option = 'spot' AND observed_on > (SELECT max(observed_on) FROM offers) - 180
+)
+SELECT provider, gpu, region, count(*) AS moves, least(1, quantile_cont(ratio, 0.1)) AS low_ratio,
+    greatest(1, quantile_cont(ratio, 0.9)) AS high_ratio
+FROM moves GROUP BY GROUPING SETS ((provider, gpu, region), (provider, gpu), (provider), ())
+HAVING count(*) >= $fewest AND min(ratio) < max(ratio) AND (region IS NULL OR EXISTS (SELECT 1 FROM sold AS s
+    WHERE s.provider = moves.provider AND s.gpu = moves.gpu AND s.region = moves.region))
+ORDER BY provider NULLS LAST, gpu NULLS LAST, region NULLS LAST"""
+
+
+def spot_moves(catalog: Catalog, fewest: int = FEWEST_MOVES) -> list[Row]:
+    """Return how far spot prices moved within MOVE_DAYS: by seller, accelerator and region, and over wider groups."""
+    load_history(catalog.store)
+    above: dict[tuple[str | None, ...], list[tuple[float, int]]] = {}
+    for row in spot_risk(catalog, {}, 0.5):
+        if row["above_fraction"] is not None:
+            place = row["provider"], row["gpu"], row["region"]
+            for group in (place, (*place[:2], None), (place[0], None, None), (None, None, None)):
+                above.setdefault(group, []).append((row["above_fraction"], row["days"]))
+    rows = catalog.query(_MOVES, parameters={"fewest": fewest})
+    for row in rows:
+        seen = above.get((row["provider"], row["gpu"], row["region"]), ())
+        row["above_fraction"] = (
+            sum(share * days for share, days in seen) / sum(days for _, days in seen) if seen else None
+        )
+    return rows
+
+
+def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+    """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
+    found = []
+    for gpu, sellers in _falls(catalog, wanted).items():
+        falls = sorted(median(each) for each in sellers.values())
+        found.append(
+            {
+                "gpu": gpu,
+                "sellers": len(falls),
+                "machines": sum(map(len, sellers.values())),
+                "decline_fraction": median(falls),
+                "decline_low_fraction": falls[0],
+                "decline_high_fraction": falls[-1],
+            }
+        )
+    return sorted(found, key=lambda row: (-row["sellers"], row["gpu"]))
+
+
+def generation_declines(catalog: Catalog) -> list[Row]:
+    """Return per generation of chips what is left of a list price after a year, the last row over all of them.
+
+    A seller counts once for each chip, with the median of its machines; the ends hold 80 % of these.
+    """
+    names = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
+    groups: dict[str | None, list[tuple[str, str, float]]] = {}
+    for gpu, sellers in _falls(catalog, {}).items():
+        for seller, falls in sellers.items():
+            for group in (names[gpu], None):
+                groups.setdefault(group, []).append((gpu, seller, median(falls)))
+    rows = []
+    for generation in (*sorted(filter(None, groups)), None):
+        found = sorted(1 - fall for _, _, fall in groups[generation])
+        low, typical, high = (found[round(share * (len(found) - 1))] for share in (0.1, 0.5, 0.9))
+        rows.append(
+            {
+                "generation": generation,
+                "chips": len({gpu for gpu, _, _ in groups[generation]}),
+                "sellers": len({seller for _, seller, _ in groups[generation]}),
+                "low_ratio": low,
+                "typical_ratio": typical,
+                "high_ratio": high,
+            }
+        )
+    return rows
+
+
+def _falls(catalog: Catalog, wanted: Mapping[str, set[str] | None]) -> dict[str, dict[str, list[float]]]:
+    """Return the yearly fall of each machine's list price, by chip and seller."""
+    chips: dict[str, dict[str, list[float]]] = {}
+    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS), wanted).items():
+        if len(points) >= FEWEST_QUARTERS:
+            chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
+    return chips
+
+
+def overall(rows: list[Row]) -> Row:
+    """Return the fall over chips of two sellers and more; the ends are medians of theirs, so that no odd one counts."""
+    kept = [row for row in rows if row["sellers"] > 1]
+    names = ("decline_low_fraction", "decline_fraction", "decline_high_fraction")
+    return {name: median(row[name] for row in kept) if kept else None for name in names} | {"chips": len(kept)}
+
+
+def _series(
+    catalog: Catalog, days: list[date], wanted: Mapping[str, set[str] | None]
+) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
+    catalog.prepare_prices(history=True)
+    admitted, asked = filters.condition(wanted)
+    known = catalog.known_as_of or FOREVER
+    query = f"""SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
+        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
+        AND option IN ('on_demand', 'secure') AND {admitted}"""
+    series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
+    for day in days:
+        for row in catalog.query(query, parameters={"day": day, "known": known, **asked}):
+            series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
+    return series
+
+
+def yearly_fall(points: list[tuple[date, float]]) -> float:
+    """Return the fall per year of the line through log price by day; negative is a rise.
+
+    >>> halved = [(date(2024, 1, 1), 8.0), (date(2024, 12, 31), 4.0)]
+    >>> round(yearly_fall(halved), 3), yearly_fall([(date(2024, 1, 1), 2.0), (date(2025, 1, 1), 2.0)])
+    (0.5, 0.0)
+    """
+    from math import exp, log
+    from statistics import linear_regression
+
+    years = [(day - points[0][0]).days / DAYS_PER_YEAR for day, _ in points]
+    slope = linear_regression(years, [log(usd) for _, usd in points]).slope
+    return 1 - exp(slope) if slope else 0.0

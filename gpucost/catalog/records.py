@@ -1,12 +1,20 @@
-"""Rows of the catalog as the frozen records that travel between the floors."""
+"""Rows of the catalog as records that travel between the floors, and what the tables say of chips and nodes."""
 
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost.types import Accelerator, Architecture, Offer, System
+from gpucost.units import BITS_PER_BYTE, MILLI
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+
+# --- Rows of the catalog as the frozen records that travel between the floors.
 
 OWN_SOURCE = "user"  # source_id of the figures of a user's own book
 
@@ -65,3 +73,152 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     return dataclasses.replace(
         made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
+
+
+# --- The node that an accelerator or an offer is assumed to sit in when the tables name none.
+
+_KIND_ORDER = ("node", "baseboard", "rack", "cloud")
+
+# Scale-out bandwidth per GPU of the usual server of its year, GB/s one direction: one 100, 200, 400 or 800 Gbit/s port
+# for each board-mounted GPU; two shared 200 Gbit/s ports per 8 cards on PCIe.
+_PORT_GB_PER_S = ((2025, 100.0), (2022, 50.0), (2020, 25.0), (0, 12.5))
+_PCIE_PORT_GB_PER_S = 6.25
+_PCIE_FORMS = ("pcie", "pcie lp")
+
+
+def default_system(accelerator: Accelerator, systems: Sequence[System]) -> System:
+    """Return the vendor's own node of this accelerator, 8 GPUs preferred, else a synthesised one.
+
+    Where the node names no network between nodes, an assumed one is added and the node is marked as synthesised.
+    """
+    own = [system for system in systems if system.accelerator_id == accelerator.id]
+    if not own:
+        return synthesised_system(accelerator)
+    best = min(own, key=_preference)
+    if best.scaleout_gb_per_s is not None:
+        return best
+    port = _assumed_port(accelerator)
+    return replace(best, scaleout_gb_per_s=port, fabric=_assumed_fabric(port), status="synthesised")
+
+
+def _preference(system: System) -> tuple[object, ...]:
+    kind = _KIND_ORDER.index(system.kind) if system.kind in _KIND_ORDER else len(_KIND_ORDER)
+    return (kind == _KIND_ORDER.index("cloud"), abs(system.gpus - 8), system.scaleout_gb_per_s is None, kind, system.id)
+
+
+def _assumed_port(accelerator: Accelerator) -> float:
+    if accelerator.form_factor.lower() in _PCIE_FORMS:
+        return _PCIE_PORT_GB_PER_S
+    return next(rate for year, rate in _PORT_GB_PER_S if accelerator.year >= year)
+
+
+def _assumed_fabric(port_gb_per_s: float) -> str:
+    return f"assumed: {port_gb_per_s * BITS_PER_BYTE:g} Gbit/s per GPU, usual for its year and form"
+
+
+def synthesised_system(accelerator: Accelerator) -> System:
+    """Return a plausible 8-GPU server of the accelerator's year; its network is an assumption and is marked so."""
+    port = _assumed_port(accelerator)
+    return System(
+        id=f"assumed-{accelerator.id}-8",
+        name=f"assumed server with 8 {accelerator.name}",
+        kind="synthesised",
+        accelerator_id=accelerator.id,
+        gpus=8,
+        scaleup_gb_per_s=accelerator.scaleup_gb_per_s,
+        scaleup_gpus=max(1, accelerator.scaleup_gpus),
+        scaleout_gb_per_s=port,
+        fabric=_assumed_fabric(port),
+        max_power_kw=None,
+        status="synthesised",
+    )
+
+
+def offer_system(offer: Offer, accelerator: Accelerator) -> System:
+    """Return the node that an unlisted offer describes: its GPUs, their links, and no network between nodes."""
+    linked = accelerator.scaleup_gb_per_s > 0 and offer.gpus > 1
+    return System(
+        id=f"{offer.provider}-{offer.instance_type}".lower().replace(" ", "-"),
+        name=f"{offer.provider} {offer.instance_type}",
+        kind="synthesised",
+        accelerator_id=accelerator.id,
+        gpus=offer.gpus,
+        scaleup_gb_per_s=accelerator.scaleup_gb_per_s if linked else 0.0,
+        scaleup_gpus=min(offer.gpus, max(1, accelerator.scaleup_gpus)) if linked else 1,
+        scaleout_gb_per_s=None,
+        fabric="not stated",
+        provider=offer.provider,
+        instance_type=offer.instance_type,
+        status="synthesised",
+        source_id=offer.source_id,
+    )
+
+
+# --- What the tables say of chips beyond their own rows: how fast each memory is, and generations in their order.
+
+FLOP_OF_FMA, BYTES_OF_FMA = 2, 12  # a multiply-add in FP32, and its three operands
+_COMPARED = ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "tdp_w")
+
+
+def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """Return per memory of a chip what sources say, lowest first: cycles, GB/s measured, stated as peaks and computed.
+
+    A bandwidth is computed as bytes per clock and multiprocessor × multiprocessors × clock, that of registers as the
+    three operands of 4 bytes that each FP32 multiply-add (two FLOP) reads at the peak; what no source says is an empty
+    list.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    if chip["fp32_tflops"]:
+        found["registers"] = {"computed": [chip["fp32_tflops"] / FLOP_OF_FMA * BYTES_OF_FMA / MILLI]}
+    for row in catalog.rows("memory_speeds"):
+        if row["accelerator_id"] != chip["id"]:
+            continue
+        level = found.setdefault(row["level"], {"cycles": [], "measured": [], "peak": [], "computed": []})
+        each, clock, units = row["bytes_per_clock"], row["clock_mhz"], chip["multiprocessors"]
+        computed = each * units * clock * MILLI if each and units and clock else None
+        for name, value in (
+            ("cycles", row["latency_cycles"]),
+            (row["basis"], row["gb_per_s"]),
+            ("computed", computed),
+        ):
+            if value is not None:
+                level[name] = sorted((*level[name], value))
+    return found
+
+
+def generations(catalog: "Catalog") -> list[dict[str, Any]]:
+    """Return a row per generation in the order of launches, with its chip's figures ÷ those of the one before.
+
+    The 16-bit peak is bf16, fp16 before it; the first of a line, and what is not known or nought, has no ratio.
+    """
+    from gpucost.physics.hardware import half_precision, peak
+
+    chips = {chip.id: chip for chip in catalog.accelerators()}
+    facts = {row["id"]: row for row in catalog.rows("accelerators")}
+    known = [(facts[row["accelerator_id"]], row) for row in catalog.rows("generations")]
+    before: dict[tuple[str, str], dict[str, Any]] = {}
+    made = []
+    for fact, row in sorted(known, key=lambda pair: (pair[0]["vendor"], pair[1]["line"], pair[0]["year"])):
+        chip = chips[fact["id"]]
+        half = half_precision(chip)
+        values = {**fact, "half_tflops": peak(chip, half).tflops if fact[f"{half}_tflops"] else None}
+        last = before.get((fact["vendor"], row["line"]), {})
+        before[fact["vendor"], row["line"]] = values
+        made.append(
+            {
+                "vendor": fact["vendor"],
+                "line": row["line"],
+                "generation": row["generation"],
+                "id": fact["id"],
+                "year": fact["year"],
+                "half_precision": half if values["half_tflops"] else None,
+            }
+            | {name: values[name] for name in (*_COMPARED, "scaleup_link", "memory_type", "launch_usd")}
+            | {f"{name.split('_')[0]}_ratio": _ratio(values[name], last.get(name)) for name in _COMPARED}
+            | {"source_id": fact["source_id"]}
+        )
+    return made
+
+
+def _ratio(value: float | None, before: float | None) -> float | None:
+    return value / before if value and before else None

@@ -1,6 +1,8 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -8,15 +10,421 @@ from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
 from gpucost.arguments import by_field, read
 from gpucost.catalog import Catalog
-from gpucost.claims import memory, ownership, serving, training
-from gpucost.claims.checks import Check, Claim, amount, worst
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
+from gpucost.market.interruptions import EVALUATION_FRACTION
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
-from gpucost.physics.hardware import half_precision
+from gpucost.physics.hardware import half_precision, peak
 from gpucost.physics.training.layouts import latest_year
+from gpucost.physics.training.memory_recipe import FROZEN_BYTES, OPTIMIZERS
 from gpucost.types import Accelerator
-from gpucost.units import HOURS_PER_DAY
-from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
+from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY, TERA
+from gpucost.words import OFFLOADS
+from gpucost.workloads.speeds import Speeds, key_of, search_layouts
+from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, decode_roof, make_workload, sizes
+
+# --- A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict.
+
+POSSIBLE, IMPLAUSIBLE, IMPOSSIBLE, UNKNOWN = "possible", "implausible", "impossible", "unknown"
+_ORDER = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
+
+
+class Claim(NamedTuple):
+    """What someone says; None is not said."""
+
+    model: str | None = None
+    tokens: float | None = None
+    gpu: str | None = None
+    gpus: int | None = None
+    days: float | None = None
+    gpu_hours: float | None = None
+    cost_usd: float | None = None
+    precision: str | None = None
+    method: str = "full"
+    sequence_tokens: int | None = None
+    fits: str | None = None
+    weights_gb: float | None = None
+    training_gb: float | None = None
+    decode_tokens_per_s: float | None = None
+    batch: int = 1
+    buy_usd: float | None = None
+    rent_usd_per_month: float | None = None
+    own_usd_per_month: float | None = None
+    payback_months: float | None = None
+    gpu_hours_per_month: float | None = None
+    discount_fraction: float = 0.10
+
+
+class Check(NamedTuple):
+    """One check; `value` is what the claim says or implies, `low`, `typical` and `high` are what would be true."""
+
+    name: str
+    verdict: str
+    value: float | None
+    low: float | None
+    typical: float | None
+    high: float | None
+    unit: str
+    explanation: str
+
+
+def amount(value: float, digits: int = 2) -> str:
+    """Write an amount in words: whole where it has enough digits before the point, else to so many digits.
+
+    >>> amount(1_285_000), amount(57.2), amount(4.73), amount(0.1234), amount(1.953125, 4)
+    ('1,285,000', '57', '4.7', '0.12', '1.953')
+    """
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+
+
+def worst(verdicts: Sequence[str]) -> str:
+    """Return the worst of several verdicts.
+
+    >>> worst(["possible", "impossible", "implausible"])
+    'impossible'
+    """
+    return max(verdicts, key=_ORDER.index) if verdicts else UNKNOWN
+
+
+# --- Claims about memory: the size of weights, of training states, and whether a model fits.
+
+# Mixed-precision AdamW: 16-bit weights and gradients, 32-bit master and moments (arXiv:1910.02054, section 3.1).
+ADAM_BYTES = sum(OPTIMIZERS["adamw"][:3])
+LEANEST_BYTES = sum(OPTIMIZERS["adamw-8bit-bf16"][:3])  # 16-bit weights and gradients, 8-bit moments, no master copy
+_TOLERANCE = 0.10
+_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
+
+
+def check_weights(claimed_gb: float, sizes: Sizes, precision: str) -> Check:
+    """Judge a claimed size of weights: parameters × bytes.
+
+    70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32.
+    """
+    true = sizes.parameters * VALUE_BYTES[precision] / GB
+    words = f"{sizes.parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
+    same = [
+        name for name, size in VALUE_BYTES.items() if abs(sizes.parameters * size / GB / claimed_gb - 1) < _TOLERANCE
+    ]
+    ok = abs(claimed_gb / true - 1) <= _TOLERANCE
+    if not ok and same:
+        words += f" {claimed_gb:g} GB is their size in {same[0]}."
+    return Check("weights", POSSIBLE if ok else IMPOSSIBLE, claimed_gb, true, true, true * 1.05, "GB", words)
+
+
+def state_bytes(sizes: Sizes, method: str) -> float:
+    """Return the bytes of weights, gradients and optimizer states of mixed-precision AdamW."""
+    if method == "full":
+        return sizes.parameters * ADAM_BYTES
+    return sizes.parameters * FROZEN_BYTES[method] + sizes.trained_parameters * ADAM_BYTES
+
+
+def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check:
+    """Judge a claimed total of training memory: states alone are 16 bytes per trained parameter, before activations."""
+    true = state_bytes(sizes, method) / GB
+    leanest = sizes.parameters * LEANEST_BYTES / GB if method == "full" else true
+    words = (
+        f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter),"
+        " before activations."
+    )
+    if claimed_gb < leanest:
+        verdict = IMPOSSIBLE
+    elif claimed_gb < true * (1 - _TOLERANCE):
+        verdict = IMPLAUSIBLE
+        words += f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB."
+    else:
+        verdict = POSSIBLE
+    return Check("training memory", verdict, claimed_gb, true, true * 1.2, true * 2.0, "GB", words)
+
+
+def check_fits_training(
+    catalog: Catalog, workload: Workload, sizes: Sizes, accelerator: Accelerator, gpus: int
+) -> Check:
+    """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
+    key = key_of(catalog, accelerator.id)
+    counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
+    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    states = state_bytes(sizes, workload.method) / GB
+    have = gpus * accelerator.memory_gib * GIB / GB
+    fitting = counts[speeds.fits]
+    fewest = float(fitting[0]) if len(fitting) else None
+    words = (
+        f"{workload.method} training of {workload.architecture.name} needs {states:,.0f} GB of states and {gpus} ×"
+        f" {accelerator.id} hold {have:,.0f} GB."
+    )
+    if bool(speeds.fits[counts == gpus][0]):
+        return Check("fits", POSSIBLE, float(gpus), fewest, fewest, None, "GPUs", f"{words} It fits.")
+    if states <= have:
+        words += " The states fit, activations beside them do not in any layout."
+    if workload.offload == "none":
+        words += " Without offloading states to the host it does not fit."
+    if fewest is not None:
+        words += f" The smallest of the usual counts that it fits on is {fewest:g}."
+    return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", words)
+
+
+def check_fits_serving(sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int) -> Check:
+    """Judge whether the weights fit for serving; the KV cache needs room beside them."""
+    need = sizes.parameters * VALUE_BYTES[precision] / GB
+    have = gpus * accelerator.memory_gib * GIB / GB
+    fewest = float(np.ceil(need / (accelerator.memory_gib * GIB / GB * 0.9)))
+    words = f"Weights take {need:,.1f} GB in {precision} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
+    verdict = POSSIBLE if need < have * 0.9 else IMPLAUSIBLE if need < have else IMPOSSIBLE
+    if verdict != POSSIBLE:
+        words += f" With room for the KV cache it takes {fewest:g}."
+    return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", words)
+
+
+# --- Claims about payback: what buying saves each month against what it costs, and how busy the cluster would be.
+
+_BUSY_FRACTION = 0.8
+_MONTHS = 60  # over which owning and renting are compared
+
+
+def payback_months(buy_usd: float, rent_usd_per_month: float, own_usd_per_month: float) -> float:
+    """Return the months after which buying is cheaper, undiscounted: price ÷ (rent − running cost); infinite if never.
+
+    >>> round(payback_months(800_000, 20_000, 5_000), 1)
+    53.3
+    """
+    saved = rent_usd_per_month - own_usd_per_month
+    return buy_usd / saved if saved > 0 else float("inf")
+
+
+def present_value_usd(usd_per_month: float, months: float, annual_fraction: float) -> float:
+    """Return the present value of a monthly payment in arrears at an effective annual rate.
+
+    >>> round(present_value_usd(20_000, 60, 0.10) / 1000)
+    951
+    """
+    rate = (1 + annual_fraction) ** (1 / 12) - 1
+    return usd_per_month * (months if rate == 0 else (1 - (1 + rate) ** -months) / rate)
+
+
+def check_payback(claim: Claim) -> list[Check]:
+    """Judge what a claim says of payback: its arithmetic, how busy the cluster is, and what discounting does to it."""
+    buy, rent, own = claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month or 0.0
+    if buy is None and rent is None:
+        return []
+    if buy is None or rent is None:
+        raise UsageError("a payback claim needs both --buy and --rent-monthly.")
+    checks = [_arithmetic(buy, rent, own, claim.payback_months)]
+    if claim.gpus and claim.gpu_hours_per_month:
+        checks.append(_utilisation(claim.gpus, claim.gpu_hours_per_month))
+    return [*checks, _discounted(buy, rent, own, claim.discount_fraction)]
+
+
+def _arithmetic(buy: float, rent: float, own: float, claimed: float | None) -> Check:
+    true = payback_months(buy, rent, own)
+    words = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own:,.0f}) USD a month is {true:,.1f} months."
+    if rent <= own:
+        words, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
+    else:
+        verdict = POSSIBLE if claimed is None or abs(claimed / true - 1) <= _TOLERANCE else IMPOSSIBLE
+    finite = true if np.isfinite(true) else None
+    return Check("payback", verdict, claimed, finite, finite, finite, "months", words)
+
+
+def _utilisation(gpus: int, hours_per_month: float) -> Check:
+    """Judge how many of the owned hours the claim uses; a cluster that stands idle is the wrong size."""
+    used = hours_per_month / (gpus * HOURS_PER_MONTH)
+    enough = int(np.ceil(hours_per_month / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))
+    words = (
+        f"{hours_per_month:,.0f} of {gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about"
+        f" {max(enough, 1)} GPUs at 80 % do the same."
+    )
+    verdict = IMPOSSIBLE if used > 1 else POSSIBLE if used >= _BUSY_FRACTION / 2 else IMPLAUSIBLE
+    return Check("utilisation", verdict, used, _BUSY_FRACTION / 2, _BUSY_FRACTION, 1.0, "fraction of one", words)
+
+
+def _discounted(buy: float, rent: float, own: float, fraction: float) -> Check:
+    renting, owning = (present_value_usd(monthly, _MONTHS, fraction) for monthly in (rent, own))
+    owning += buy
+    words = (
+        f"At {fraction:.0%} a year over {_MONTHS} months, without resale, renting costs {renting:,.0f} USD and owning"
+        f" {owning:,.0f} USD today: {'renting' if renting < owning else 'owning'} is cheaper."
+    )
+    verdict = POSSIBLE if owning <= renting else IMPLAUSIBLE
+    return Check("present value", verdict, owning, None, renting, None, "USD", words)
+
+
+# --- Claims about serving speed: the bandwidth roof of decoding and the compute roof of batches.
+
+_BEST_SHARE = 0.85  # of the roof, reached by the best engines
+_USUAL_SHARE = 0.6
+
+
+def check_decode(
+    claimed_tokens_per_s: float, sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int, batch: int
+) -> Check:
+    """Judge output tokens per second against the roof: batch × accelerators × bandwidth ÷ bytes of active weights.
+
+    Every step reads the active weights once; more than the compute peak ÷ 2 FLOP per parameter is out of reach too.
+    70.6 GB of FP8 weights on 8 cards of 960 GB/s: at most 8 × 960 ÷ 70.6 = 109 tokens/s for one sequence.
+    """
+    wide = VALUE_BYTES[precision]
+    active_gb, dense = sizes.active_parameters * wide / GB, peak(accelerator, precision).tflops
+    roof, what = decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, batch)
+    words = (
+        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof,"
+        f" {active_gb:,.1f} GB of weights per step)."
+    )
+    verdict = IMPLAUSIBLE if claimed_tokens_per_s > roof * _BEST_SHARE else POSSIBLE
+    if claimed_tokens_per_s > roof:
+        verdict = IMPOSSIBLE
+    return Check(
+        "decode speed", verdict, claimed_tokens_per_s, 0.0, roof * _USUAL_SHARE, roof, "tokens per second", words
+    )
+
+
+# --- Claims about training runs: time, speed and cost against physics and prices.
+
+_TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
+_CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
+_DOUBLINGS = 12  # of a node, that are tried where a claim names no number of accelerators
+END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
+
+
+class Run(NamedTuple):
+    """A claimed run; where no number of accelerators is claimed, its days are those of the number it is judged by."""
+
+    tokens: float
+    gpus: int
+    days: float
+    counted: bool  # whether a number of accelerators is claimed
+    offload: str = ""  # with which it fits where it does not without
+
+    @property
+    def unit(self) -> tuple[str, float]:
+        """The unit that the run is claimed in, and how many of it one day is."""
+        return ("days", 1.0) if self.counted else ("GPU-hours", self.gpus * HOURS_PER_DAY)
+
+
+def most_favourable(candidates: list[Accelerator], precision: str | None) -> Accelerator:
+    """Return the candidate that makes a claim easiest: highest peak, most memory, fastest memory and links."""
+
+    def order(item: Accelerator) -> tuple[float, float, float, float, str]:
+        fastest = float(np.nan_to_num(peak(item, precision or half_precision(item)).tflops))
+        return -fastest, -item.memory_gib, -item.hbm_gb_per_s, -item.scaleup_gb_per_s, item.id
+
+    return min(candidates, key=order)
+
+
+def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
+    """Return the best layout's speed on the accelerator's usual node."""
+    return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
+
+
+def fitting_offload(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> str:
+    """Return how much must lie in the host's memory for a run that does not fit without; nothing where none helps."""
+    more = OFFLOADS[OFFLOADS.index(workload.offload) + 1 :]
+    tried = ((name, speed_of(catalog, replace(workload, offload=name), accelerator, gpus)) for name in more)
+    return next((name for name, speed in tried if speed.fits[0]), "")
+
+
+def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -> int:
+    """Return how many of an accelerator, in doublings of its usual node, need the fewest hours of them for a run."""
+    key = key_of(catalog, accelerator.id)
+    counts = key.system.gpus * 2 ** np.arange(_DOUBLINGS + 1)
+    found = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    return int(counts[np.argmax(np.where(found.fits, found.tokens_per_s_per_gpu, 0.0))])
+
+
+def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:
+    """Return the share of the dense peak that doing `flop` in that time needs: FLOP ÷ (accelerators × peak × s).
+
+    8.03e9 parameters × 6 × 100e9 tokens in 8 days on 8 A100 at 312 TFLOPS: 4.82e21 ÷ 1.73e21 = 279 %.
+    """
+    dense = peak(accelerator, precision).tflops
+    return None if np.isnan(dense) else flop / (gpus * dense * TERA * seconds)
+
+
+def check_time(
+    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, given: bool
+) -> Check:
+    """Judge a claimed duration by the MFU that it implies."""
+    tokens, gpus, days, counted, _ = run
+    unit, of_day = run.unit
+    flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
+    precision = workload.precision_on(accelerator)
+    implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
+    low, typical, high = (None if found is None else found * of_day for found in true_days(tokens, gpus, speed))
+    claimed = days * of_day
+    if implied is None:
+        words = f"{accelerator.id} has no {precision} matrix units; name another --precision."
+        return Check("duration", IMPOSSIBLE, claimed, low, typical, high, unit, words)
+    work = f"{flop:.3g} FLOP in {amount(claimed, 4)} {unit} {f'on {gpus} ×' if counted else 'of'} {accelerator.id}"
+    words = f"{work} need {implied:.0%} of the dense {precision} peak."
+    verdict = POSSIBLE
+    fastest = _fastest_precision(accelerator, precision, given)
+    at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
+    if implied > 1 and (fastest == precision or at_best > 1):
+        verdict, words = IMPOSSIBLE, words + f" {BEYOND_PEAK}"
+    elif implied > 1:
+        verdict, words = IMPLAUSIBLE, f"{words} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
+    elif low is not None and high is not None and not low <= claimed <= high:
+        verdict = IMPLAUSIBLE
+        words += " No measured software comes near it." if claimed < low else " Usual software needs less time."
+    if typical is None and run.offload:
+        verdict = worst([verdict, IMPLAUSIBLE])
+        words = (
+            f"{words} The run fits in the memory of {gpus} only with the host's beside it (--offload {run.offload})."
+        )
+    elif typical is None and counted:
+        verdict, words = IMPOSSIBLE, f"{words} The run does not fit in the memory of {gpus}."
+    elif typical is None:
+        verdict, words = worst([verdict, IMPLAUSIBLE]), f"{words} No usual number of them holds the run in its memory."
+    return Check("duration", verdict, claimed, low, typical, high, unit, words)
+
+
+def _fastest_precision(accelerator: Accelerator, precision: str, given: bool) -> str:
+    """Return the precision by which a claim is judged impossible: the stated one, else the chip's fastest."""
+    if given:
+        return precision
+    return max(_TRAINING_PRECISIONS, key=lambda name: np.nan_to_num(peak(accelerator, name).tflops))
+
+
+def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, float | None, float | None]:
+    """Return the days that a run takes, low, typical and high, with the usual end-to-end overhead."""
+    if not speed.fits[0]:
+        return None, None, None
+    rates = (speed.tokens_per_s_per_gpu_high, speed.tokens_per_s_per_gpu, speed.tokens_per_s_per_gpu_low)
+    low, typical, high = (tokens / (float(rate[0]) * gpus) / SECONDS_PER_DAY * END_TO_END_HOURS_RATIO for rate in rates)
+    return low, typical, high
+
+
+def prices(catalog: Catalog, accelerator: Accelerator) -> list[float]:
+    """Return what an hour of the accelerator costs across offers, cheapest first."""
+    return sorted(offer.usd_per_gpu_hour for offer in catalog.offers(accelerator.id) if not offer.term_months)
+
+
+def check_price(gpu_hours: float, cost_usd: float, known: list[float], accelerator: Accelerator) -> Check:
+    """Judge a claimed cost by the price per accelerator-hour that it implies."""
+    implied = cost_usd / gpu_hours
+    words = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
+    if not known:
+        words += f" No price of {accelerator.id} is known."
+        return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", words)
+    low, high, middle = known[0], known[-1], float(np.median(known))
+    ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
+    words += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
+    return Check("price", POSSIBLE if ok else IMPLAUSIBLE, implied, low, middle, high, "USD per GPU-hour", words)
+
+
+def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: list[float]) -> Check | None:
+    """Judge a claimed cost by the hours that the run really takes and the prices that are known."""
+    low_days, typical_days, high_days = true_days(tokens, 1, speed)
+    if not known or low_days is None or typical_days is None or high_days is None:
+        return None
+    low, high = low_days * HOURS_PER_DAY * known[0], high_days * HOURS_PER_DAY * known[-1]
+    hours = typical_days * HOURS_PER_DAY
+    typical = hours * float(np.median(known))
+    verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
+    words = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
+    if cost_usd < low:
+        words += f" Even the cheapest known hour ({known[0]:.2f} USD) on the fastest software costs more than claimed."
+        verdict = IMPOSSIBLE if cost_usd < low / 1.5 else IMPLAUSIBLE
+    return Check("cost", verdict, cost_usd, low, typical, high, "USD", words)
+
 
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
@@ -34,7 +442,7 @@ def make_claim(**said: Any) -> Claim:
 def audit(claim: Claim, catalog: Catalog) -> Audit:
     """Run every check that a claim allows and return the verdict with what would be true."""
     notes: list[str] = []
-    checks = [*ownership.check_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
+    checks = [*check_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
     if not checks:
         raise UsageError(
             "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits,"
@@ -88,27 +496,27 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     size = sizes(workload)
     checks = []
     if claim.weights_gb is not None:
-        checks.append(memory.check_weights(claim.weights_gb, size, precision))
+        checks.append(check_weights(claim.weights_gb, size, precision))
     if claim.training_gb is not None:
-        checks.append(memory.check_training_memory(claim.training_gb, size, claim.method))
+        checks.append(check_training_memory(claim.training_gb, size, claim.method))
     if chip is None:
         return checks
     gpus = claim.gpus or 1
     if claim.gpus is None and (claim.days or claim.fits or claim.decode_tokens_per_s):
         notes.append(f"--gpus is not said: judged as 1 × {chip.id}.")
     if claim.fits == "training":
-        checks.append(memory.check_fits_training(catalog, workload, size, chip, gpus))
+        checks.append(check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
-        checks.append(memory.check_fits_serving(size, precision, chip, gpus))
+        checks.append(check_fits_serving(size, precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
-        checks.append(serving.check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
+        checks.append(check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
 def _chip(claim: Claim, catalog: Catalog, notes: list[str]) -> Accelerator:
     """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
     candidates = catalog.accelerators(claim.gpu)
-    chip = training.most_favourable(candidates, claim.precision)
+    chip = most_favourable(candidates, claim.precision)
     if len(candidates) > 1:
         meant = ", ".join(item.id for item in candidates)
         notes.append(f"{claim.gpu} may mean {meant}; judged by {chip.id}, the most favourable.")
@@ -125,8 +533,8 @@ def _run(
     counted = claim.gpus is not None or claim.days is not None
     gpus = claim.gpus or 1
     if not counted:
-        gpus = training.best_count(catalog, workload, chip)
-    speed = training.speed_of(catalog, workload, chip, gpus)
+        gpus = best_count(catalog, workload, chip)
+    speed = speed_of(catalog, workload, chip, gpus)
     if not counted and speed.fits[0]:
         notes.append(f"--gpus is not said: speed is that of {gpus} × {chip.id}, the count that needs fewest GPU-hours.")
     days = claim.days
@@ -135,13 +543,13 @@ def _run(
     checks = []
     if days is not None:
         lacking = counted and not speed.fits[0]
-        offload = training.fitting_offload(catalog, workload, chip, gpus) if lacking else ""
-        run = training.Run(claim.tokens, gpus, days, counted, offload)
-        checks.append(training.check_time(workload, size, run, chip, speed, claim.precision is not None))
+        offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
+        run = Run(claim.tokens, gpus, days, counted, offload)
+        checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
-        known = training.prices(catalog, chip)
+        known = prices(catalog, chip)
         if days is not None:
-            checks.append(training.check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known, chip))
-        cost = training.check_cost(claim.cost_usd, claim.tokens, speed, known)
+            checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known, chip))
+        cost = check_cost(claim.cost_usd, claim.tokens, speed, known)
         checks += [cost] if cost is not None else []
     return checks

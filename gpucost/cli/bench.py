@@ -93,7 +93,8 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
     """
     import numpy as np
 
-    from gpucost.bench import rows, verdict
+    from gpucost.bench import file as rows
+    from gpucost.bench import verdict
     from gpucost.physics.transformer import model_flop
     from gpucost.validation import training
 

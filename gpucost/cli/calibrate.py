@@ -254,7 +254,7 @@ def _width(option: Mapping[str, Any], name: str) -> float:
 
 def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]] | None:
     """Return the user's own runs as rows of measurements; None where no file was named."""
-    from gpucost.bench import rows as from_bench
+    from gpucost.bench import file as from_bench
     from gpucost.bench.run import read_bench
     from gpucost.bench.verdict import accelerator_of
     from gpucost.validation import serving

@@ -31,7 +31,7 @@ def command(out: Output) -> None:
     zsh   eval "$(_GPUCOST_COMPLETE=zsh_source gpucost)"
     fish  _GPUCOST_COMPLETE=fish_source gpucost | source
     """
-    from gpucost.render.terminal import detect
+    from gpucost.render.text import detect
 
     rows = [*_places(), *_settings(), *_limits()]
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]

@@ -33,9 +33,9 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     gpucost data check my-prices.csv --table offers
     """
     from gpucost.catalog import open_catalog
+    from gpucost.catalog.checks import check_folder
     from gpucost.catalog.core import data_root
     from gpucost.catalog.datacheck import check_one, idle_discounts
-    from gpucost.catalog.foldercheck import check_folder
     from gpucost.errors import CheckFailedError, UnknownNameError, UsageError
     from gpucost.schemas import TABLES
 

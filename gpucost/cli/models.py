@@ -30,7 +30,7 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
     gpucost models 11b
     gpucost models ./config.json --context 128000 --format json
     """
-    from gpucost.catalog.filters import chosen
+    from gpucost.catalog.names import chosen
 
     found = catalog.architectures(name)
     families = () if family is None or name is None else (one.family for one in catalog.presets)
@@ -44,8 +44,7 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
 
 def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
     """Return a model as a line per column of the list, so that a narrow terminal drops none."""
-    from gpucost.render.cells import cell_text, head_text
-    from gpucost.render.document import columns
+    from gpucost.render.document import cell_text, columns, head_text
 
     shown = columns(*columns_of("models"))
     return [{"what": head_text(column), "value": cell_text(row, column)} for column in shown]

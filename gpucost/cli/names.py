@@ -17,7 +17,7 @@ _COLUMNS = {
 def names_of(table: str) -> list[str]:
     """Return the names of a kind: of accelerators, models, providers, regions, purchase options and so on."""
     from gpucost.answers import KINDS
-    from gpucost.catalog.paths import ready_questions
+    from gpucost.catalog.loader import ready_questions
     from gpucost.options import OPTIONS
     from gpucost.schemas import TABLES
 
@@ -34,7 +34,7 @@ def names_of(table: str) -> list[str]:
         items = [str(row["item"]) for row in catalog.rows("energy")]
         found = [item.removeprefix(f"{table}.") for item in items if item.startswith(table)]
     elif table == "sites":
-        from gpucost.ownership.regimes import sites
+        from gpucost.ownership.plan import sites
 
         found = sites(row["item"] for row in catalog.rows("ownership"))
     else:

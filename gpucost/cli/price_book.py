@@ -26,7 +26,7 @@ def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) 
     gpucost prices book check quotes.xlsx --as-of 2026-12-31
     """
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.book_check import judged
+    from gpucost.catalog.datacheck import judged
     from gpucost.errors import UsageError
 
     catalog = open_catalog(as_of, book=path)

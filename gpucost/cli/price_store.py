@@ -26,8 +26,8 @@ def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     """Return the store that was named, else the setting's, else the user's own."""
+    from gpucost.catalog.books import opened
     from gpucost.catalog.settings import store_place
-    from gpucost.catalog.snapshots import opened
     from gpucost.errors import UsageError
     from gpucost.store.remote import is_remote
 

@@ -23,7 +23,7 @@ def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str]
 @output_options
 def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
     """Which prices are old for their kind, by provider and option, the most first: what to refresh next."""
-    from gpucost.catalog.price_views import stale as found
+    from gpucost.catalog.prices import stale as found
 
     rows = found(catalog, wanted_of(catalog, filters), filters["max_age"])
     out.rows(rows, "prices stale", catalog)
@@ -39,7 +39,7 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
     gpucost prices coverage
     gpucost prices coverage --machines --provider aws,azure,gcp
     """
-    from gpucost.catalog import price_views as views
+    from gpucost.catalog import prices as views
 
     wanted, most = wanted_of(catalog, filters), filters["max_age"]
     if machines:
@@ -63,7 +63,7 @@ def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
     \b
     gpucost prices watch --gpu h100-sxm --budget 2.50 || echo "too dear"
     """
-    from gpucost.catalog.price_views import cheapest, refuse_over
+    from gpucost.catalog.prices import cheapest, refuse_over
 
     row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
     refuse_over(row, budget)
@@ -82,9 +82,9 @@ def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
 
     The page is one file without requests to anywhere; it needs the extra `report` to be made.
     """
-    from gpucost.catalog.price_views import page_data
+    from gpucost.catalog.prices import page_data
     from gpucost.errors import UsageError
-    from gpucost.render.price_page import write_price_page
+    from gpucost.render.html import write_price_page
 
     if not output_file.lower().endswith((".html", ".htm")):
         raise UsageError(f"{output_file}: the page is written as .html.")
@@ -100,7 +100,7 @@ def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -
 
     From the daily series of the history; a price holds until its next change point.
     """
-    from gpucost.catalog.price_risk import spot_risk
+    from gpucost.catalog.prices import spot_risk
 
     out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
 
@@ -110,7 +110,7 @@ def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -
 @output_options
 def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
     """How list prices fell per year, by chip: the median over sellers of their machines, and the range of sellers."""
-    from gpucost.catalog.price_risk import list_declines, overall
+    from gpucost.catalog.prices import list_declines, overall
 
     rows = list_declines(catalog, wanted_of(catalog, filters))
     every = overall(rows)
@@ -126,8 +126,8 @@ def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
 
 def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
     """Draw histories: as text, or as a page where -o names one."""
-    from gpucost.catalog.price_views import series
-    from gpucost.render.history import history_document
+    from gpucost.catalog.prices import series
+    from gpucost.render.rows import history_document
 
     if out.ending == ".xlsx" or out.ending in ENDINGS:
         raise click.UsageError(f"--plot draws text or a page: {out.file} should end in .txt or .html.")

@@ -34,7 +34,7 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
     if ctx.invoked_subcommand is not None:
         _refuse_before(ctx, ctx.invoked_subcommand)
         return
-    from gpucost.catalog.filters import listed
+    from gpucost.catalog.names import listed
     from gpucost.catalog.prices import current
 
     region = filters["region"]

@@ -17,6 +17,6 @@ def shown(text: str) -> str:
     """Return a text in which control characters can be seen."""
     if text.isprintable():
         return text
-    from gpucost.render.numbers import visible
+    from gpucost.render.document import visible
 
     return visible(text)

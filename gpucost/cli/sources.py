@@ -20,7 +20,7 @@ def command(catalog: "Catalog", out: Output, source_id: str | None, table: str |
     gpucost sources --table accelerators
     gpucost sources --format csv -o sources.csv
     """
-    from gpucost.catalog.provenance import source_rows
+    from gpucost.catalog.shipped import source_rows
 
     rows = source_rows(catalog.laid, table)
     if source_id:

@@ -71,8 +71,8 @@ def _piped() -> str:
 
 def _question(name: str) -> str:
     """Return a ready-made question; `list` is the question which ones there are."""
+    from gpucost.catalog.loader import ready_questions
     from gpucost.catalog.names import near
-    from gpucost.catalog.paths import ready_questions
     from gpucost.errors import UnknownNameError
 
     files = ready_questions()

@@ -22,7 +22,7 @@ def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, 
     gpucost systems p5.48xlarge
     gpucost systems --gpu h100-sxm
     """
-    from gpucost.catalog.filters import chosen, listed
+    from gpucost.catalog.names import chosen, listed
 
     rows = catalog.rows("systems")
     if name is not None:

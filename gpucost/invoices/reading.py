@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
-from gpucost.invoices.columns import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
+from gpucost.invoices.rows import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
 
 if TYPE_CHECKING:

@@ -1,16 +1,4 @@
-"""How often an offer is interrupted, what that costs, and where such an offer may stand: one rule for every question.
-
-How often, for every interruptible offer, so that all of them compete at their expected cost:
-
-1. what was measured or published for this provider, instance and region;
-2. else the spread over the products of the same provider in the same region class (the first part of a region's name:
-   us, eu, ap …), else over all its regions: 10th, 50th and 90th percentile, which hold 80 % of products;
-3. else, where nobody measured the provider: from the lowest bucket that a provider publishes to a loss in ten hours,
-   as the calmest of the published traces shows; the typical rate is the geometric middle.
-
-Work that saves its state is done again: it takes the hours of `held_ratio`, and the cheapest stands first, whether it
-may be interrupted or not. Requests in flight are lost: of services those that stay stand apart, first (`stays_first`).
-"""
+"""How often an offer is interrupted, what that costs, where it may stand; what is assumed beside the steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,11 +6,116 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.market import assumptions as assume
+from gpucost.errors import DataError
+from gpucost.frozen import Frozen
 from gpucost.money import spot
+from gpucost.money.training_bill import RAMP_ENDS
 from gpucost.options import OPTIONS
 from gpucost.types import Offer
-from gpucost.units import GB, HOURS_PER_YEAR, SECONDS_PER_HOUR
+from gpucost.units import DAYS_PER_YEAR, GB, HOURS_PER_YEAR, SECONDS_PER_HOUR
+
+# --- What the engine assumes about a run beside its training steps; each value is marked and has a range.
+
+_GPUS_PER_NODE = 8.0
+
+
+class Assumed(NamedTuple):
+    """One assumption: its value, its range, its unit, and why."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    reason: str
+
+    def stated(self, value: float) -> "Assumed":
+        """Return the assumption at a value that someone states: one other than the usual is its own range.
+
+        >>> RESTART_HOURS.stated(2.0)[:3], RESTART_HOURS.stated(0.25)[:3]
+        ((2.0, 2.0, 2.0), (0.25, 0.08, 0.5))
+        """
+        return self if value == self.value else self._replace(value=value, low=value, high=value)
+
+
+RAMP_HOURS = Assumed(
+    0.5, 0.5 * RAMP_ENDS[0], 0.5 * RAMP_ENDS[1], "hours", "boot, staging of data and compilation before the first step"
+)
+RESTART_HOURS = Assumed(0.25, 0.08, 0.5, "hours", "detection, replacement, reading the checkpoint")
+WRITE_GB_PER_S_PER_NODE = Assumed(2.0, 0.5, 10.0, "GB per second", "checkpoint writes of one node to shared storage")
+CHECKPOINTS_KEPT = Assumed(5.0, 2.0, 20.0, "checkpoints", "kept while the run lasts")
+STATE_BYTES_PER_PARAMETER = Assumed(
+    14.0, 12.0, 18.0, "bytes", "16-bit weights, 32-bit master weights and two AdamW moments"
+)
+WEIGHT_BYTES_PER_PARAMETER = Assumed(2.0, 2.0, 4.0, "bytes", "the final weights in 16 bits")
+EVALUATION_FRACTION = Assumed(
+    0.20, 0.02, 0.40, "fraction", "hours of whole runs beside their steps: evaluations, data stalls, slower phases"
+)
+
+# Monthly share of interrupted instances where the offer has no measurement: the lowest bucket that a provider
+# publishes, and a loss in ten available hours, as the calmest zone of the published traces shows.
+UNMEASURED_MONTHLY_LOW = 0.05
+UNMEASURED_HIGH_PER_HOUR = 0.1
+OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 20 %"
+
+
+class AssumptionBook(Frozen):
+    """Assumptions from the tables, by item: low, typical, high, unit, source."""
+
+    rows: Mapping[str, Mapping[str, Any]]
+
+    def typical(self, item: str) -> float:
+        """Return the typical value of an item."""
+        return self.three(item)[1]
+
+    def three(self, item: str) -> tuple[float, float, float]:
+        """Return low, typical and high of an item; a missing end is the typical value."""
+        if item not in self.rows or self.rows[item]["typical"] is None:
+            raise DataError(f"no typical value for {item!r}; the engine needs it", file="pricing/ownership.csv")
+        row = self.rows[item]
+        middle = float(row["typical"])
+        low, high = row.get("low"), row.get("high")
+        return (middle if low is None else float(low)), middle, (middle if high is None else float(high))
+
+    def has(self, item: str) -> bool:
+        """Tell whether the tables hold an item."""
+        return item in self.rows and self.rows[item]["typical"] is not None
+
+    def source(self, item: str) -> str:
+        """Return the source of an item."""
+        return str(self.rows[item]["source_id"] or "")
+
+
+def make_book(*tables: Sequence[Mapping[str, Any]]) -> AssumptionBook:
+    """Gather the rows of several tables by item."""
+    return AssumptionBook({str(row["item"]): row for table in tables for row in table if row.get("item")})
+
+
+def failures_per_gpu_year(book: AssumptionBook) -> tuple[float, float, float]:
+    """Return low, typical and high interruptions by hardware and software faults, per GPU-year.
+
+    Typical: Llama 3 405B (arXiv:2407.21783, table 5); the ends: node failures of two research clusters
+    (arXiv:2410.21680), per 1,000 node-days × 365 ÷ 8 GPUs.
+    """
+    calm, _, rough = book.three("node_failure_rate_a100")
+    typical = book.typical("job_interruptions_llama3")
+    per_year = DAYS_PER_YEAR / 1000 / _GPUS_PER_NODE
+    return min(calm * per_year, typical), typical, max(rough * per_year, typical)
+
+
+# --- How often an offer is interrupted, what that costs, and where such an offer may stand: one rule for every
+# question.
+#
+# How often, for every interruptible offer, so that all of them compete at their expected cost:
+#
+# 1. what was measured or published for this provider, instance and region; 2. else the spread over the products of
+# the same provider in the same region class (the first part of a region's name: us, eu, ap …), else over all its
+# regions: 10th, 50th and 90th percentile, which hold 80 % of products; 3. else, where nobody measured the provider:
+# from the lowest bucket that a provider publishes to a loss in ten hours, as the calmest of the published traces
+# shows; the typical rate is the geometric middle.
+#
+# Work that saves its state is done again: it takes the hours of `held_ratio`, and the cheapest stands first, whether
+# it may be interrupted or not. Requests in flight are lost: of services those that stay stand apart, first
+# (`stays_first`).
 
 Row = Mapping[str, Any]
 Triple = tuple[float, float, float]
@@ -83,10 +176,10 @@ def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
     1.0
     """
     stops = np.array([rate.three[1] * nodes])
-    save = np.array([memory_gb_per_node / assume.WRITE_GB_PER_S_PER_NODE.value / SECONDS_PER_HOUR])
+    save = np.array([memory_gb_per_node / WRITE_GB_PER_S_PER_NODE.value / SECONDS_PER_HOUR])
     with np.errstate(over="ignore"):
         interval = spot.optimal_interval_hours(stops, save)
-        return float(spot.stretch_ratio(stops, interval, save, np.array([assume.RESTART_HOURS.value]))[0])
+        return float(spot.stretch_ratio(stops, interval, save, np.array([RESTART_HOURS.value]))[0])
 
 
 def long_run_ratio(gpus: float, node_gpus: float, parameters: float, failures_per_gpu_year: float) -> float:
@@ -100,8 +193,8 @@ def long_run_ratio(gpus: float, node_gpus: float, parameters: float, failures_pe
     (1.203, 1.322)
     """
     nodes, rate = max(gpus / node_gpus, 1.0), failures_per_gpu_year * min(node_gpus, gpus) / HOURS_PER_YEAR
-    state_gb = parameters * assume.STATE_BYTES_PER_PARAMETER.value / GB
-    return (1 + assume.EVALUATION_FRACTION.value) * held_ratio(Rate((rate,) * 3, True), nodes, state_gb / nodes)
+    state_gb = parameters * STATE_BYTES_PER_PARAMETER.value / GB
+    return (1 + EVALUATION_FRACTION.value) * held_ratio(Rate((rate,) * 3, True), nodes, state_gb / nodes)
 
 
 def stays_first(order: Indices, interruptible: Flags) -> Indices:
@@ -122,11 +215,11 @@ def region_class(region: str | None) -> str:
     return (region or "").lower().partition("-")[0]
 
 
-def unmeasured() -> assume.Assumed:
+def unmeasured() -> Assumed:
     """Return the prior of a provider that nobody measured."""
-    low, high = _from_monthly(assume.UNMEASURED_MONTHLY_LOW), assume.UNMEASURED_HIGH_PER_HOUR
+    low, high = _from_monthly(UNMEASURED_MONTHLY_LOW), UNMEASURED_HIGH_PER_HOUR
     reason = "interruptible offers of providers that nobody measured"
-    return assume.Assumed((low * high) ** 0.5, low, high, "per node-hour", reason)
+    return Assumed((low * high) ** 0.5, low, high, "per node-hour", reason)
 
 
 def _spread(rates: Sequence[Triple]) -> Triple:
@@ -151,7 +244,7 @@ def _ends(row: Row) -> tuple[float, float]:
     if row["kind"] != "bucket":
         return float(row["interruptions_per_instance_hour"]), float(row["interruptions_per_instance_hour"])
     high = row["interruptions_per_instance_hour_high"]
-    end = _from_monthly(assume.OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
+    end = _from_monthly(OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
     return float(row["interruptions_per_instance_hour_low"] or 0.0) or end / 10, end
 
 

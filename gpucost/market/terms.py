@@ -1,22 +1,26 @@
-"""The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
+"""The money side of offers as columns: price and age, terms, interruptions, services; who sells; what credits pay."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import cache
-from math import sqrt
-from typing import Any, NamedTuple
+from math import ceil, sqrt
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.market.assumptions import AssumptionBook
-from gpucost.market.interruptions import InterruptionRates, typical_wait_hours
-from gpucost.market.places import WORLD, Providers, company, grid_items, grid_of
-from gpucost.market.supply import Supply
+from gpucost.answers.common import Seen, Seller, listed
+from gpucost.catalog.discounts import covers
+from gpucost.market.interruptions import AssumptionBook, InterruptionRates, typical_wait_hours
+from gpucost.market.supply import WORLD, Providers, Supply, company, grid_items, grid_of
 from gpucost.money import rates as splits
+from gpucost.money import stacking
 from gpucost.money.energy import server_power_per_gpu_w
 from gpucost.options import MOVE_DAYS, OPTIONS, counted_age_days, is_plain
 from gpucost.types import Offer
-from gpucost.units import DAYS_PER_YEAR, GB, GIB
+from gpucost.units import DAYS_PER_MONTH, DAYS_PER_YEAR, GB, GIB
+
+# --- The money side of offers as columns: price and its age, terms, interruptions, services, power and grid.
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -257,3 +261,90 @@ def _by_provider(rows: Sequence[Row], service: str, price: str) -> dict[str, tup
         for row in rows
         if row["service"] == service and row["typical"] and row[price] is not None
     }
+
+
+# --- How an answer tells of an offer: who sells it, how old its price is, what a reader must know of both.
+
+ASSUMED_FORM = "the form factor of the accelerator is assumed, the source does not state it"
+
+
+def seller(offer: Offer) -> Seller:
+    """Return who sells an offer, where, on which terms."""
+    told = {name: getattr(offer, name) for name in Seller.__annotations__}
+    return cast(Seller, told | {"region": offer.region or None, "tier": offer.tier or None})
+
+
+def seen(offer: Offer, terms: Terms, number: int, credits_usd: float) -> Seen:
+    """Return how old a price is and how far to trust it."""
+    return {
+        "price_observed_on": offer.observed_on.isoformat(),
+        "age_days": offer.age_days,
+        "price_stale": bool(terms.stale[number]),
+        "price_book": offer.book,
+        "price_kind": offer.price_kind,
+        "price_confidence": offer.confidence,
+        **listed(offer.list_usd_per_gpu_hour, credits_usd),
+    }
+
+
+def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
+    """Say that a price is old, where it is."""
+    limit = f"limit {terms.age_limit_days[number]:g}"
+    return [f"price is {offer.age_days} days old ({limit}): range widened"] if terms.stale[number] else []
+
+
+def doubted_price(offer: Offer) -> list[str]:
+    """Say that little is known of a price, where it is so."""
+    return ["low confidence in the price: see its source"] if offer.confidence == "low" else []
+
+
+# --- What the credits of one's book pay of bills, in the order that `gpucost.money.stacking` has for all agreements.
+
+_FIELDS = "provider", "gpu", "region", "option", "instance_type", "term_months"
+
+
+def credited(credits: Sequence[Mapping[str, Any]], offer: Offer, usd: float, months: float, on: date) -> float:
+    """Return how much of a bill, spread evenly over so many months from a day, is paid by credits."""
+    days = max(ceil(months * DAYS_PER_MONTH), 1)
+    return float(_paid(credits, [offer], np.full((1, days), usd / days), on)[0]) if credits else 0.0
+
+
+def credited_by_month(
+    credits: Sequence[Mapping[str, Any]], offers: Sequence[Offer], usd: NDArray[np.float64], on: date
+) -> list[float]:
+    """Return how much of the bills of several offers (rows), given by month from a day, is paid by the same credits."""
+    days = round(usd.shape[1] * DAYS_PER_MONTH)
+    month = (np.arange(days) / DAYS_PER_MONTH).astype(int)
+    owed = (usd / np.bincount(month))[:, month]
+    return [round(paid, 2) for paid in _paid(credits, offers, owed, on).tolist()]
+
+
+def _paid(
+    credits: Sequence[Mapping[str, Any]], offers: Sequence[Offer], owed: NDArray[np.float64], on: date
+) -> NDArray[np.float64]:
+    """Return what is paid of the bills by day of each offer; a contract's price replaces credits too.
+
+    A credit pays of what falls on the days until it expires, if it holds on the first, and up to its cap a month.
+    """
+    prices = [{name: getattr(offer, name) for name in _FIELDS} for offer in offers]
+    month, pays = (np.arange(owed.shape[1]) / DAYS_PER_MONTH).astype(int), []
+    for credit in sorted(credits, key=lambda row: str(row["valid_until"] or "9")):
+        start, end = (
+            row if isinstance(row, date) or row is None else date.fromisoformat(row)
+            for row in (credit["valid_from"], credit["valid_until"])
+        )
+        if (start and start > on) or (end and end < on):
+            continue
+        days = np.arange(owed.shape[1]) <= (np.inf if end is None else (end - on).days)
+        meant = [
+            covers(credit, price) and offer.price_kind != "contracted"
+            for offer, price in zip(offers, prices, strict=True)
+        ]
+        cap = credit["usd_per_month"]
+        pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(meant, days).astype(np.float64)))
+    return np.asarray(stacking.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
+
+
+def said(usd: float, whole: float) -> str:
+    """Say what credits pay."""
+    return f"credits of your book pay {usd:,.2f} USD of it; {whole - usd:,.2f} USD remain to be paid"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError
-from gpucost.schemas.typed import number, table
+from gpucost.schemas.validation import number, table
 
 Array = NDArray[np.float64]
 

@@ -14,11 +14,11 @@ from gpucost.answers.common import Layered
 from gpucost.answers.ownership import OwnershipOption, interruptible
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
-from gpucost.market.credits import credited_by_month
+from gpucost.market.terms import credited_by_month
 from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
 from gpucost.ownership.assemble import OwnershipCase
-from gpucost.ownership.given import special
-from gpucost.ownership.rents import RentChoice, check_upfront, layered
+from gpucost.ownership.offers import RentChoice, check_upfront, layered
+from gpucost.ownership.plan import special_value
 from gpucost.types import Offer
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 
@@ -259,7 +259,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     name = str(entry.pop("name", "rent option"))
     if name in _TAKEN:
         raise UsageError(f"a rent option cannot be called {name!r}: an option of every comparison is. Choose another.")
-    parts = special("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
+    parts = special_value("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
     shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")

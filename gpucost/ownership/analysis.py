@@ -1,4 +1,4 @@
-"""Answers from a case: break-even, what flips the decision, tornado, grids, scenarios, Monte Carlo."""
+"""Analyses of a case: break-even, what flips the decision, rivals, tornado, grids, scenarios, Monte Carlo, views."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, cast
@@ -8,11 +8,17 @@ from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
 from gpucost.errors import UsageError
-from gpucost.money import cashflow, montecarlo, roots
-from gpucost.money.comparison import Outcome, outcome
+from gpucost.formula.arrays import evaluate_all
+from gpucost.money import carbon, cashflow, montecarlo, roots
+from gpucost.money.comparison import MOVING, Outcome, evaluate_months, outcome, rent_worth
+from gpucost.money.residual import value_at
+from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
 from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.offers import check_upfront
 from gpucost.ownership.plan import changes_of
-from gpucost.ownership.rents import check_upfront
+from gpucost.units import MONTHS_PER_YEAR
+
+# --- Answers from a case: break-even, what flips the decision, tornado, grids, scenarios, Monte Carlo.
 
 Array = NDArray[np.float64]
 
@@ -233,7 +239,7 @@ def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, An
     }
 
 
-def sample(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
+def draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
     """Draw every uncertain input from its range."""
     correlation = float(case.special.get("rent_residual_correlation", RENT_RESIDUAL_CORRELATION))
     pairs = {("rent_decline_fraction", "residual_scale_ratio"): correlation}
@@ -242,7 +248,7 @@ def sample(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
 
 def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
     """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
-    drawn = sample(case, draws, seed)
+    drawn = draw_inputs(case, draws, seed)
     result = outcomes(case, drawn)
     saving = np.broadcast_to(result.saving_usd, (draws,)) if not drawn else result.saving_usd
     spread = {
@@ -281,4 +287,268 @@ def investment(saving: Array, monthly_rate: float) -> Investment:
         "irr_fraction": cashflow.irr(saving),
         "payback_months": _paid_back(saving),
         "discounted_payback_months": _paid_back(discounted),
+    }
+
+
+# --- Each option of a comparison against its closest rival: the cheapest of the others that can be counted on.
+#
+# Present values are straight lines in the price of an option and in the utilisation, so that the break-even of a pair
+# is one division: the price at which the two cost the same, and the share of hours at which they do.
+
+_OWN = ("own", "own_in_cash")  # one purchase, however it is paid
+
+
+def judged(
+    case: OwnershipCase, base: Mapping[str, Any], rows: Sequence[shape.OwnershipOption], draws: int, seed: int
+) -> list[shape.OwnershipOption]:
+    """Return the options, each with its closest rival: saving, break-even and how often it wins."""
+    moving = dict(base)
+    evaluate_all(MOVING, moving)
+    drawn = _drawn(case, rows, draws, seed)
+    return [_against(case, row, rows, moving, drawn) for row in rows]
+
+
+def _against(
+    case: OwnershipCase,
+    row: shape.OwnershipOption,
+    rows: Sequence[shape.OwnershipOption],
+    moving: Mapping[str, Any],
+    drawn: Mapping[str, Array],
+) -> shape.OwnershipOption:
+    other = closest(row, rows)
+    if other is None:
+        return row
+    saving = other["npv_usd"] - row["npv_usd"]
+    names = (row["name"], other["name"])
+    found: shape.Rival = {
+        "name": other["name"],
+        "saving_usd": saving,
+        "breakeven_usd_per_gpu_hour": None if case.bent else _price(case, row, other, moving),
+        "breakeven_utilisation_fraction": None if case.bent else _share(case, row, other, moving),
+    }
+    if names[0] in drawn and names[1] in drawn:
+        won = drawn[names[1]] - drawn[names[0]]
+        spread = montecarlo.percentiles(won)
+        found["saving_p5_usd"], found["saving_p50_usd"], found["saving_p95_usd"] = spread.values()
+        found["probability_wins_fraction"] = float(np.mean(won > 0))
+    return {**row, "rival": found}
+
+
+def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -> shape.OwnershipOption | None:
+    """Return the cheapest other option whose capacity is promised."""
+    others = [one for one in rows if one["name"] != row["name"] and not (one["name"] in _OWN and row["name"] in _OWN)]
+    return next(iter(shape.promised(others)), None)
+
+
+def _price(
+    case: OwnershipCase, row: shape.OwnershipOption, other: shape.OwnershipOption, moving: Mapping[str, Any]
+) -> float | None:
+    """Return the price of the option, or of its rival where it has none, at which the two cost the same."""
+    priced, against = (row, other) if row.get("usd_per_gpu_hour") is not None else (other, row)
+    price, legs = priced.get("usd_per_gpu_hour"), priced.get("legs")
+    if price is None or not legs:
+        return None
+    slope = legs[0]["weight"] * present(rented(case, legs[0]["changes"]), "rent_moves_usd")
+    if priced["name"] == "rent" and against["name"] in _OWN:
+        slope -= present(moving, "own_moves_with_price_usd")
+    found = price * (1 - (priced["npv_usd"] - against["npv_usd"]) / slope) if slope else -1.0
+    return found if found > 0 else None
+
+
+def _share(
+    case: OwnershipCase, row: shape.OwnershipOption, other: shape.OwnershipOption, moving: Mapping[str, Any]
+) -> float | None:
+    """Return the utilisation at which the two cost the same; None where one of them wins at any."""
+    slopes = [_moves_with_use(case, one, moving) for one in (row, other)]
+    owned = any(one["name"] in _OWN for one in (row, other))
+    if slopes[0] == slopes[1] or (owned and 0.0 in slopes):  # against take-or-pay only the energy of owning moves
+        return None
+    used = case.number("utilisation_fraction")
+    found = used * (1 - (row["npv_usd"] - other["npv_usd"]) / (slopes[0] - slopes[1]))
+    return found if 0 < found <= 1 else None
+
+
+def _moves_with_use(case: OwnershipCase, row: shape.OwnershipOption, moving: Mapping[str, Any]) -> float:
+    """Return the part of an option's present value that is proportional to the utilisation."""
+    if row["name"] in _OWN:
+        return present(moving, "own_moves_with_use_usd")
+    if "legs" not in row:
+        return row["npv_usd"]  # a hosted API is paid by the token
+    found = 0.0
+    for leg in row["legs"]:
+        values = rented(case, leg["changes"])
+        if values["rent_billing"] != "take_or_pay":
+            found += leg["weight"] * present(values, "rent_moves_usd")
+    return found
+
+
+def _drawn(case: OwnershipCase, rows: Sequence[shape.OwnershipOption], draws: int, seed: int) -> dict[str, Array]:
+    """Return the present value of every option under the same draws."""
+    if not draws:
+        return {}
+    sample = draw_inputs(case, draws, seed)
+    found = {"own": np.broadcast_to(outcomes(case, sample).own_usd, (draws,))}
+    done: dict[str, Array] = {}
+    for row in rows:
+        if "legs" in row:
+            parts = [_leg(case, Leg(**leg), sample, done) for leg in row["legs"]]
+            found[row["name"]] = np.broadcast_to(np.sum(np.broadcast_arrays(*parts), axis=0), (draws,))
+    return found
+
+
+def _leg(case: OwnershipCase, leg: Leg, sample: Mapping[str, Any], done: dict[str, Array]) -> Array:
+    key = repr(leg.changes)
+    if key not in done:
+        done[key] = rent_worth({**case.columns(), **sample, **leg.changes}, case.tables)
+    return leg.weight * done[key]
+
+
+# --- Other views of a comparison: scope, financing, tax, sunk capacity, other price paths, carbon.
+
+TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
+
+
+class Beside(TypedDict):
+    """What stands beside the comparison."""
+
+    tax: shape.TaxView
+    scope: list[shape.ScopeRow]
+    sunk: shape.Sunk
+    carbon: shape.Carbon
+
+
+def beside(case: OwnershipCase, values: Mapping[str, Any]) -> Beside:
+    """Return the views that stand beside the comparison."""
+    return {
+        "tax": other_tax_view(case),
+        "scope": scope(case, values),
+        "sunk": sunk_views(case, values),
+        "carbon": emissions(case, values),
+    }
+
+
+def scope(case: OwnershipCase, values: Mapping[str, Any]) -> list[shape.ScopeRow]:
+    """Return what each side includes, and flag what only one of them pays for."""
+
+    def paid(*names: str) -> float:
+        return sum(abs(float(monthly(values, name).sum())) for name in names)
+
+    rented_support = "hardware support is part of a rental price"
+    all_in = case.assumptions["server_price_basis"].value == "all_in"
+    rows = [
+        ("storage", paid("own_storage_usd", "own_storage_rental_usd") > 0 or all_in, paid("rent_storage_usd") > 0, ""),
+        ("hardware support", paid("own_support_usd") > 0, True, rented_support),
+        ("data leaving", paid("own_egress_usd") > 0, paid("rent_egress_usd") > 0, ""),
+        ("control plane", paid("own_control_plane_usd") > 0 or all_in, paid("rent_control_plane_usd") > 0, ""),
+        ("operations staff", paid("own_staff_usd") > 0, paid("rent_staff_usd") > 0, ""),
+        ("software licences", paid("own_licence_usd") > 0, paid("rent_licence_usd") > 0, ""),
+    ]
+    listed: list[shape.ScopeRow] = [
+        {"item": item, "own": own, "rent": rent, "unequal": own != rent, "note": note} for item, own, rent, note in rows
+    ]
+    good, rented = scalar(values, "goodput_fraction"), scalar(values, "rent_goodput_used_fraction")
+    same = "both sides give the same productive hours"
+    return [*listed, {"item": "goodput", "own": good, "rent": rented, "unequal": False, "note": same}]
+
+
+def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
+    """Return what an allocated GPU-hour of capacity costs that is owned already: loaded, avoidable and incremental.
+
+    Loaded: everything. Avoidable: what stops when the cluster is sold today (running costs, and resale forgone).
+    Incremental: what one more allocated hour adds, the energy above idle.
+    """
+    hours, number = discounted_hours(values), case.number
+    scale, fee = scalar(values, "residual_scale"), number("resale_fee_fraction")
+    servers, age = scalar(values, "servers_usd"), number("sunk_age_months") / 12
+    worth = [
+        servers * min(1.0, scale * value_at(case.tables["residual_by_year"], years)) * (1 - fee)
+        for years in (age, age + case.months / 12)
+    ]
+    last = monthly(values, "discount_ratio")[case.months]
+    keep = present(values, "own_running_usd") + worth[0] - worth[1] * last
+    draw = min(number("power_fraction_active"), number("power_cap_fraction")) - number("power_fraction_idle")
+    rated_kw, metered = scalar(values, "rated_kw"), scalar(values, "metered_ratio")
+    power = rated_kw / number("gpus") * draw * number("pue_ratio") * metered
+    return {
+        "age_months": number("sunk_age_months"),
+        "sale_today_usd": worth[0],
+        "loaded_usd_per_gpu_hour": own_worth(values) / hours if hours else None,
+        "avoidable_usd_per_gpu_hour": float(keep) * scalar(values, "after_tax_ratio") / hours if hours else None,
+        "incremental_usd_per_gpu_hour": power * number("electricity_usd_per_kwh"),
+    }
+
+
+def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
+    """Return the comparison under other futures of the rental price."""
+    decline = case.registry.fact("rental_price_decline")["typical"]
+    paths = (
+        ("rent flat", "the rental price stays", "flat", 0.0),
+        ("rent declines", f"the rental price falls by {decline:.0%} a year", "flat", decline),
+        ("rent V", "the fall and rise of H100 rent from 2023 to 2026 comes again", "observed_v", 0.0),
+    )
+    return [
+        scenario(case, name, text, {"rent_path_basis": basis, "rent_decline_fraction": fall})
+        for name, text, basis, fall in paths
+    ]
+
+
+def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
+    """Return the carbon of owning over the comparison, and of renting the same hours on the same grid."""
+    by_month = monthly(values, "energy_kwh")
+    energy = float(by_month.sum())
+    grid, free = case.number("grid_kgco2e_per_kwh"), case.number("carbon_free_fraction")
+    located, market = carbon.operational_kgco2e(np.array(energy), np.array(grid), np.array(free))
+    nodes = np.array(case.number("gpus") / case.number("gpus_per_node"))
+    years, life = np.array(scalar(values, "service_years")), np.array(case.number("embodied_life_years"))
+    made = carbon.embodied_kgco2e(nodes, np.array(case.number("embodied_kgco2e_per_node")), years, life)
+    idle = (1 - case.number("utilisation_fraction") * monthly(values, "use_ratio")) * case.number("power_fraction_idle")
+    return {
+        "energy_kwh": energy,
+        "operational_location_kgco2e": located.item(),
+        "operational_market_kgco2e": market.item(),
+        "embodied_kgco2e": made.item(),
+        "total_location_kgco2e": located.item() + made.item(),
+        "rented_energy_kwh": float(np.sum(by_month * (1 - idle / np.maximum(monthly(values, "power_fraction"), 1e-9)))),
+    }
+
+
+def other_tax_view(case: OwnershipCase) -> shape.TaxView:
+    """Return the comparison on the other side of income tax."""
+    after = case.assumptions["tax_basis"].value == "after"
+    result = outcomes(case, {"tax_basis": "before" if after else "after"})
+    return {
+        "view": "before income tax" if after else "after income tax",
+        "tax_rate_fraction": case.number("tax_rate_fraction"),
+        "depreciation": str(case.assumptions["depreciation_method"].value),
+        "own_usd": float(result.own_usd[0]),
+        "rent_usd": float(result.rent_usd[0]),
+        "saving_usd": float(result.saving_usd[0]),
+        "by_year": tax_by_year(case),
+    }
+
+
+def tax_by_year(case: OwnershipCase) -> list[shape.TaxYear]:
+    """Return income tax (negative: saved) and depreciation by year, whichever view the headline takes."""
+    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, TAX_LINES)
+    year = np.ceil(values["m"][0] / 12).astype(int)
+    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in TAX_LINES}
+    return [
+        cast(shape.TaxYear, {"year": index, **{name: flows[index] for name, flows in sums.items()}})
+        for index in range(int(year.max()) + 1)
+    ]
+
+
+def financed(case: OwnershipCase, values: Mapping[str, Any], saving_usd: float) -> shape.Financing | None:
+    """Part the saving into that of the purchase in cash and what financing adds, at the cost of debt after tax."""
+    kind = str(case.assumptions["financing"].value)
+    if kind == "cash":
+        return None
+    in_cash = present(values, "own_in_cash_usd")
+    return {
+        "kind": kind.replace("_", " "),
+        "own_in_cash_usd": in_cash,
+        "saving_in_cash_usd": present(values, "rent_total_usd") - in_cash,
+        "adds_usd": saving_usd - (present(values, "rent_total_usd") - in_cash),
+        "debt_rate_fraction": scalar(values, "monthly_debt_rate_fraction") * MONTHS_PER_YEAR,
+        "equity_irr_fraction": cashflow.irr(monthly(values, "saving_usd")),
     }

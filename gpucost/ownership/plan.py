@@ -1,31 +1,127 @@
-"""A plan: every input of a comparison by name, with its value, range, status and source, from a file, flags and facts.
+"""A plan: every input of a comparison by name, with value, range, status and source; profiles, tax regimes, use."""
 
-A plan file is TOML. Its sections are for the reader: a name may stand in any of them, or in none.
-
-    [scope]
-    gpus = 64
-    utilisation_fraction = "70%"
-    server_usd = {value = 280000, low = 255000, high = 297000, source = "our quote of 2026-10-01"}
-"""
-
-from collections.abc import Iterable, Mapping
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cache
+from math import ceil
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.ownership import Assumption as AssumptionRow
-from gpucost.arguments.files import files_beside
-from gpucost.arguments.kinds import LARGEST_NUMBER
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.arguments import QUESTIONS
+from gpucost.arguments.files import files_beside, is_file
+from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, plain, share, whole
+from gpucost.arguments.kinds import name as name_kind
+from gpucost.errors import PriceMissingError, UnknownNameError, UsageError
 from gpucost.gate import read_toml
-from gpucost.ownership.given import ranged
-from gpucost.ownership.given import special as read_special
-from gpucost.types import Status
-from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, share_in, suffix_of, without_commas
+from gpucost.money import rent_paths, residual
+from gpucost.options import OPTIONS
+from gpucost.schemas.validation import held, read_as, record, several, text
+from gpucost.types import Accelerator, Status
+from gpucost.units import (
+    DAYS_PER_YEAR,
+    MONTHS_PER_YEAR,
+    counted,
+    parse_count,
+    parse_fraction,
+    share_in,
+    suffix_of,
+    without_commas,
+)
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from gpucost.catalog import Catalog
+
+
+# --- What a plan says beside its inputs, read once by typed models: special names, supplies, lists by year,
+# scenarios.
+
+LONGEST_LIST = 1200  # months of a century
+
+
+@cache
+def _supply() -> "type[BaseModel]":
+    model: type[BaseModel] = record(
+        "Supply",
+        name=read_as(name_kind().read),
+        kind=(Literal[tuple(OPTIONS)], ...),
+        usd_per_gpu_hour=(read_as(USD.read), ...),
+        term_months=read_as(whole(0, 1200).read),
+        max_gpus=read_as(plain(0, 1e9).read),
+        max_share_fraction=read_as(share().read),
+        unit_gpus=read_as(plain(1e-3, 1e6).read),
+        lead_time_months=read_as(whole(0, 1200).read),
+        upfront_fraction=read_as(share().read),
+        stretch_ratio=read_as(plain(1, 1000).read),
+        note=text(100_000),
+        source_id=text(),
+    )
+    return model
+
+
+@cache
+def _plan() -> "type[BaseModel]":
+    """Return the model of what stands beside the inputs, each as the argument of the same name, else as its kind."""
+    arguments = [one for question in ("tco", "mix") for one in QUESTIONS[question].arguments]
+    found = {
+        called: read_as(one.kind.read) for one in arguments for called in (*one.old, one.name, one.field) if called
+    }
+    by_year = several(read_as(share().read), LONGEST_LIST, 1)
+    tables = several(dict[str, Any], LONGEST_LIST)
+    kinds = {
+        **found,
+        "refresh_year": read_as(plain(0, 100).read),
+        "usd_per_unit": read_as(USD.read),
+        "usd_per_unit_on": read_as(DATE.read),
+        "currency_wacc_fraction": read_as(share().read),
+        "fiscal_year_end_month": read_as(whole(1, 12).read),
+        "start_on": read_as(DATE.read),
+        "currency_curve": read_as(FILE.read),
+        "rent_residual_correlation": read_as(share(1.0, -1.0).read),
+        **dict.fromkeys(("residual_by_year", "residual_curve", "assessed_by_year", "depreciation_by_year"), by_year),
+        "supply": several(_supply(), LONGEST_LIST),
+        **dict.fromkeys(("rent_options", "parts"), tables),
+        "scenarios": dict[str, dict[str, Any]],
+    }
+    model: type[BaseModel] = record("Plan", strange="allow", **kinds)
+    return model
+
+
+@cache
+def _ranged() -> "type[BaseModel]":
+    model: type[BaseModel] = record(
+        "Input", value=(Any, ...), low=Any, high=Any, source=text(100_000), unit=text(), note=text(100_000)
+    )
+    return model
+
+
+def special_value(key: str, value: Any, where: str) -> Any:
+    """Read what a plan says under a special name."""
+    return held(_plan(), {key: value}, where)[key]
+
+
+def ranged(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Read an input given as a table of value, low, high and source."""
+    return held(_ranged(), entry, where)
+
+
+# --- A plan: every input of a comparison by name, with its value, range, status and source, from a file, flags and
+# facts.
+#
+# A plan file is TOML. Its sections are for the reader: a name may stand in any of them, or in none.
+#
+#     [scope]
+#     gpus = 64
+#     utilisation_fraction = "70%"
+#     server_usd = {value = 280000, low = 255000, high = 297000, source = "our quote of 2026-10-01"}
 
 Array = NDArray[np.float64]
 
@@ -163,14 +259,14 @@ def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: st
     for key, value in content.items():
         name = str(key)
         if name == "scenarios":
-            found = read_special(name, value, where)
+            found = special_value(name, value, where)
             _once(plan.scenarios, found, where)
             plan.scenarios.update(found)
         elif name == "rent_options":
-            plan.rent_options.extend(read_special(name, value, where))
+            plan.rent_options.extend(special_value(name, value, where))
         elif name in SPECIAL:
             _once(plan.special, [name], where)
-            plan.special[name] = read_special(name, value, where)
+            plan.special[name] = special_value(name, value, where)
         elif name in known:
             _once(plan.given, [name], where)
             plan.given[name] = as_given(value, f"{where}:{name}")
@@ -182,7 +278,7 @@ def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: st
 
 def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
-    special = {name: read_special(name, entries[name], where) for name in CONVENIENT if name in entries}
+    special = {name: special_value(name, entries[name], where) for name in CONVENIENT if name in entries}
     found = {name: value for name, value in entries.items() if name not in special}
     once(found, special, where)
     return found | {name: given.value for name, given in special_inputs(special).items()}
@@ -367,3 +463,300 @@ def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> Non
         choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
         if choice:
             assumptions[name] = replace(assumption, counts=str(assumptions[choice].value) in word.split("|"))
+
+
+# --- The effective inputs of a comparison as a plan file: reading it back gives the same answer.
+
+_KEPT = (
+    "gpu",
+    "provider",
+    "region",
+    "option",
+    "rent_curve",
+    "currency",
+    "usd_per_unit",
+    "usd_per_unit_on",
+    "currency_curve",
+    "currency_wacc_fraction",
+    "fiscal_year_end_month",
+    "seed",
+    "draws",
+    "electricity_region",
+    "grid_region",
+    "start_on",
+    "rent_residual_correlation",
+    "depreciation_by_year",
+    "profile",
+    "site",
+    "use_path",
+)
+
+
+def write_plan(
+    assumptions: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], tables: Mapping[str, Sequence[float]]
+) -> str:
+    """Write every input with its value, range, unit and source; what does not count is a comment."""
+    lines = [
+        "# Inputs of `gpucost tco`, as they took effect. Change any value; a table gives a range for the Monte Carlo:",
+        '#   pue_ratio = {value = 1.25, low = 1.2, high = 1.4, source = "our contract"}',
+        "",
+    ]
+    lines += [f"{name} = {_value(_placed(name, settings[name]))}" for name in _KEPT if settings.get(name) is not None]
+    resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
+    while resale and resale[-1] == 0:
+        resale.pop()
+    lines += [
+        "",
+        "# resale value ÷ price at the end of year 1, 2 …; assessed share for property tax",
+        f"residual_by_year = {resale}",
+    ]
+    lines += [f"assessed_by_year = {list(tables['assessed_by_year'])}"]
+    for group in dict.fromkeys(entry["group"] for entry in assumptions):
+        lines += ["", f"[{group}]", *(_line(entry) for entry in assumptions if entry["group"] == group)]
+    for name, entries in settings["scenarios"].items():
+        lines += ["", f"[scenarios.{_value(name)}]", *(f"{key} = {_value(value)}" for key, value in entries.items())]
+    for option in settings["rent_options"]:
+        lines += ["", "[[rent_options]]", *(f"{key} = {_value(value)}" for key, value in option.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _placed(name: str, value: Any) -> Any:
+    """Return a file in another folder by its whole path, so that the plan may be written anywhere."""
+    return os.path.abspath(value) if is_file(name, value) and os.path.dirname(value) else value
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    unit = f" [{entry['unit']}]" if entry["unit"] else ""
+    note = f"{entry['description']}{unit}; {entry['status']}"
+    source = entry["source_id"] or entry["note"]
+    comment = f"  # {note}{f' ({source})' if source else ''}".replace("\n", " ")
+    if entry["value"] is None:
+        return f"# {entry['name']} ={comment}"
+    text = _value(entry["value"])
+    if entry["low"] is not None and entry["high"] is not None and entry["low"] <= entry["value"] <= entry["high"]:
+        text = f"{{value = {text}, low = {_value(entry['low'])}, high = {_value(entry['high'])}}}"
+    return f"{'' if entry['counts'] else '# '}{entry['name']} = {text}{comment}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    number = float(value)
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
+
+
+# --- Where a cluster of some size usually stands and who runs it: other defaults than those of a data centre.
+
+# Assumed: what stands under a desk or in a room of its own needs no fee, tier of network, storage system, contract or
+# staff beyond a share of somebody's time, but broken parts are replaced; renting as little needs no people either.
+_SMALL: dict[str, float | str] = {
+    "facility_basis": "none",
+    "storage_basis": "none",
+    "spares_basis": "maintenance",
+    "control_plane_fraction": 0.0,
+    "rent_control_plane_usd_per_month": 0.0,
+    "rent_staff_ratio": 0.0,
+    "support_fraction": 0.0,
+    "insurance_fraction": 0.0,
+    "property_tax_fraction": 0.0,
+    "installation_fraction": 0.0,
+}
+_STEP = {"staff_step_fte": 0.25}  # nobody shares an engineer by the hour
+PROFILES: dict[str, dict[str, float | str]] = {
+    "desk": {**_SMALL, "pue_ratio": 1.0, "staff_minimum_fte": 0.0, "staff_fte_per_1000_gpus": 0.0},
+    "lab": {**_SMALL, "pue_ratio": 1.4, "staff_minimum_fte": 0.1},
+    "colocation": {**_STEP},
+    "own": {**_STEP, "facility_basis": "own"},
+}
+# a single server takes a quarter of somebody, the low end of what small clusters need; one that is rented takes nobody
+_ONE_SERVER: dict[str, float | str] = {"staff_minimum_fte": 0.25, "rent_staff_ratio": 0.0}
+DESK_GPUS, LAB_GPUS = 4, 16  # cards of workstations; anything else stands in a data centre
+OWN_GPUS = 16_384  # some 20 MW: beyond what is let by the cabinet or hall
+_WORKSTATION = ("RTX", "RADEON")
+
+
+def usual_profile(accelerator: Accelerator, gpus: float) -> str:
+    """Return the profile of a size: a few cards of workstations at a desk, some in a room, all else in colocation."""
+    if gpus <= LAB_GPUS and any(word in accelerator.name.upper() for word in _WORKSTATION):
+        return "desk" if gpus <= DESK_GPUS else "lab"
+    return "colocation" if gpus < OWN_GPUS else "own"
+
+
+def apply(defaults: dict[str, Assumption], asked: str | None, accelerator: Accelerator | None, gpus: float) -> str:
+    """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
+    if asked is not None and asked not in PROFILES:
+        raise UsageError(f"profile = {asked!r} is none of {', '.join(PROFILES)}.")
+    if asked is None and accelerator is None:
+        return "none, as no accelerator is named"
+    name = asked or usual_profile(accelerator, gpus) if accelerator else str(asked)
+    values = dict(PROFILES[name])
+    if name in ("colocation", "own") and gpus <= float(defaults["gpus_per_node"].value or 0):
+        values |= _ONE_SERVER
+    for key, value in values.items():
+        defaults[key] = replace(
+            defaults[key], value=value, low=None, high=None, status="assumed", source_id="", note=f"profile {name}"
+        )
+    listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+    how = (
+        "as asked"
+        if asked
+        else f"by {counted(gpus, 'GPU')} of this form; another with --profile {' | '.join(PROFILES)}"
+    )
+    return f"{name} ({listed}), {how}"
+
+
+# --- Tax law and place as defaults: what a country deducts and carries forward, what a region charges.
+
+# input -> items of the ownership table that a site may name, such as sales_tax.us_texas
+SITE = {
+    "colocation_usd_per_kw_month": "colocation",
+    "sales_tax_fraction": "sales_tax",
+    "property_tax_fraction": "property_tax",
+}
+
+
+def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], asked: str | None) -> list[float] | None:
+    """Put a country's tax law in place of the defaults; return its depreciation by year."""
+    if asked is None:
+        return None
+    rows = catalog.rows("tax_regimes")
+    known = sorted({row["regime"] for row in rows})
+    if asked.lower() not in known:
+        raise UnknownNameError("tax regime", asked, known, f"There are {', '.join(known)}.")
+    shares = None
+    for row in rows:
+        if row["regime"] != asked.lower():
+            continue
+        if row["name"] == "depreciation_by_year":
+            shares = [float(share) for share in row["value"].split()]
+            continue
+        usd = _usd(catalog, row["unit"].partition(" ")[0]) if row["name"] == "loss_allowance" else 1.0
+        name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
+        defaults[name] = _stated(defaults[name], row, float(row["value"]) * usd)
+    said: dict[str, Any] = {"status": "given", "note": f"tax regime {asked.lower()}"}
+    defaults["tax_basis"] = replace(defaults["tax_basis"], value="after", **said)
+    return shares
+
+
+def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumption:
+    sourced = not row["source_id"].startswith(OWN_ESTIMATE)
+    return replace(
+        entry,
+        value=value,
+        low=None,
+        high=None,
+        status="sourced" if sourced else "assumed",
+        source_id=row["source_id"],
+        observed=row["observed"],
+        note=row["notes"] or "",
+    )
+
+
+def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:
+    """Return the newest shipped exchange rate of a currency on or before the catalog's day."""
+    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == currency and row["on"] <= catalog.as_of]
+    return max(rows, key=lambda row: row["on"], default=None)
+
+
+def _usd(catalog: "Catalog", currency: str) -> float:
+    row = newest_rate(catalog, currency)
+    if row is None:
+        raise PriceMissingError(f"no exchange rate for {currency} on {catalog.as_of}.")
+    return float(row["usd_per_unit"])
+
+
+def apply_site(registry: Registry, defaults: dict[str, Assumption], asked: str | None) -> list[str]:
+    """Put what a site charges in place of the defaults; return in words what is not known of it."""
+    if asked is None:
+        return []
+    found = {name: f"{item}.{asked}" for name, item in SITE.items() if f"{item}.{asked}" in registry.facts}
+    if not found:
+        raise UnknownNameError("site", asked, sites(registry.facts), f"There are {', '.join(sites(registry.facts))}.")
+    for name, item in found.items():
+        defaults[name] = registry.sourced(name, item)
+    missing = [SITE[name].replace("_", " ") for name in SITE if name not in found]
+    return [f"site {asked}: no {' and no '.join(missing)} on record, so the usual one counts"] if missing else []
+
+
+def sites(items: Iterable[str]) -> list[str]:
+    """Return the sites of which colocation or taxes are on record."""
+    usual = ("global_average", "hyperscale_ai_lease", "retail_cabinet", "us_wholesale_250_500kw")
+    parted = (item.partition(".") for item in items)
+    return sorted({place for item, _, place in parted if item in SITE.values() and place and place not in usual})
+
+
+# --- What servers are worth by their age: the shipped curve or one's own, as far as a value is stated for an age.
+
+
+def resale_by_year(
+    registry: Registry,
+    assumptions: Mapping[str, Assumption],
+    special: Mapping[str, Any],
+    scenarios: Mapping[str, Mapping[str, Any]],
+) -> Array:
+    """Return resale values by age; where one is given for an age beyond the last, the last holds until then."""
+    shipped = [registry.fact(f"residual_value.year_{year}")["typical"] for year in range(1, 7)]
+    anchors = special.get("residual_by_year") or special.get("residual_curve") or shipped
+    at, basis = assumptions["residual_at_years"], assumptions["residual_basis"]
+    others = [changes_of(entries, f"scenario {name}") for name, entries in scenarios.items()]
+    if "given" not in (basis.value, *(changes.get(basis.name) for changes in others)):
+        return residual.curve(anchors[: residual.TABLE_YEARS])
+    stated = [at.value, at.low, at.high, *(changes.get(at.name) for changes in others)]
+    ages = [registry.number(at.name, age, "scenarios") for age in stated if age is not None]
+    if basis.value == "given":
+        anchors = [*anchors, *[anchors[-1]] * (ceil(max(ages)) - len(anchors))]
+    table = residual.curve(anchors[: residual.TABLE_YEARS])
+    if worthless := [age for age in ages if residual.value_at(table, age) <= 0]:
+        raise UsageError(
+            f"residual_fraction: the resale values by year are zero at {worthless[0]:g} years, and no factor turns zero"
+            " into another value. Give residual_by_year with the value at that age, or leave residual_fraction out."
+        )
+    return table
+
+
+# --- How the use of a cluster moves: a ramp, seasons and steps, as shares of the stated utilisation by month.
+
+_MONTHS = whole(1, 1200)
+
+HOW = (
+    "Write parts as ramp 20% over 6 months; from month 25: 120%; seasons 80% 90% … (12 shares, from the first month); "
+    "or name a CSV with the columns month and use."
+)
+
+
+def use_by_month(text: str | None, months: int, folder: Path = Path()) -> Array:
+    """Return the path: parts multiply, and what nothing is said of is the stated utilisation.
+
+    >>> use_by_month("ramp 50% over 2 months; from month 4: 120%", 5).tolist()
+    [0.5, 0.75, 1.0, 1.2, 1.2]
+    """
+    path = np.ones(months)
+    if text is None:
+        return path
+    if Path(text).suffix.lower() == ".csv":
+        return rent_paths.read_curve(folder / text, months, "use")
+    month = np.arange(months)
+    parts = [part.strip().lower() for part in text.split(";") if part.strip()]
+    for part in parts or [text]:
+        if ramp := re.fullmatch(r"ramp (?:from )?(\S+) over (\d+) months?", part):
+            start, length = _share(ramp[1]), _MONTHS.read(ramp[2], "use_path")
+            path *= start + (1 - start) * np.minimum(month / length, 1)
+        elif step := re.fullmatch(r"from month (\d+):? (\S+)", part):
+            path[_MONTHS.read(step[1], "use_path") - 1 :] *= _share(step[2])
+        elif seasons := re.fullmatch(r"seasons((?: \S+){12})", part):
+            path *= np.array([_share(share) for share in seasons[1].split()])[month % 12]
+        else:
+            raise UsageError(f"use_path: cannot read {part[:60]!r}. {HOW}")
+    return path
+
+
+def _share(text: str) -> float:
+    """Read a share of the stated utilisation, which may be beyond it."""
+    number = share_in(text) if re.fullmatch(r"\d+(\.\d+)?%", text) else parse_fraction(text, "use_path")
+    if not 0 <= number <= 100:
+        raise UsageError(f"use_path: {text[:20]!r} is not a share of the stated utilisation.")
+    return number

@@ -116,7 +116,7 @@ def _quoted(asked: Asked, options: list[dict[str, Any]]) -> dict[str, Any] | Non
     if not asked.get(PRICE, "").strip():
         return None
     from gpucost.arguments.kinds import USD
-    from gpucost.training.costing import recompute
+    from gpucost.training.cases import recompute
 
     price, best = USD.read(asked[PRICE], "your price"), options[0]
     changed = {"usd_per_gpu_hour": price, "price_low_ratio": 1.0, "price_high_ratio": 1.0}

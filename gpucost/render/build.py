@@ -1,6 +1,6 @@
-"""From an answer to its document: one module of this room per kind, loaded when it is needed."""
+"""From an answer to its document: the writer of each kind, loaded when it is needed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
@@ -11,6 +11,14 @@ from gpucost.answers.scenario import Scenario
 from gpucost.errors import UsageError
 from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns, document_of
 
+# kinds whose document shares a module with another one; every other kind has a module of its name with `document`
+_WRITERS = {
+    "serving_fit": ("fit", "serving_document"),
+    "fit_everywhere": ("fit", "everywhere_document"),
+    "side_by_side": ("comparison", "side_by_side_document"),
+    "commitment": ("reconciliation", "commitment_document"),
+}
+
 
 def document(answer: Mapping[str, Any]) -> Document:
     """Return the document of any answer."""
@@ -19,8 +27,14 @@ def document(answer: Mapping[str, Any]) -> Document:
         raise UsageError(f"this is no gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
     if kind == "scenario":
         return _scenario(cast(Scenario, answer))
-    made: Document = import_module(f"gpucost.render.{kind}").document(answer)
-    return made
+    return writer_of(kind)(answer)
+
+
+def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
+    """Return the function that makes the document of a kind of answer."""
+    module, name = _WRITERS.get(kind, (kind, "document"))
+    writer: Callable[[Mapping[str, Any]], Document] = getattr(import_module(f"gpucost.render.{module}"), name)
+    return writer
 
 
 def _scenario(answer: Scenario) -> Document:

@@ -1,22 +1,29 @@
-"""The document of a comparison between two results: what changed first, then what each cause does."""
+"""The documents of comparisons: two results and their causes, models on accelerators side by side."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.answers.comparison import Change, Comparison
+from gpucost.answers.comparison import Change, Comparison, SideBySide
 from gpucost.render.document import (
+    Axis,
     Block,
+    Chart,
     Document,
     Paragraph,
+    Row,
     Section,
     Table,
+    amount,
     bridge,
     columns,
+    columns_of,
     document_of,
+    heading_of,
     table_of,
 )
-from gpucost.render.numbers import amount, heading_of
 from gpucost.units import counted, unit_of
+
+# --- The document of a comparison between two results: what changed first, then what each cause does.
 
 _FIGURES = {
     "gpu_s_per_mtok": "the GPU-seconds of a million tokens",
@@ -117,3 +124,27 @@ def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
 def _named(row: Any) -> dict[str, Any]:
     """Name an input of a plan, which is a cause of its own, by its words."""
     return {**row, "factor": heading_of(row["factor"])} if row.get("name") == row["factor"] else row
+
+
+# --- The document of models on accelerators side by side.
+
+
+def side_by_side_document(answer: SideBySide) -> Document:
+    """Build the document of pairs of a model and an accelerator."""
+    rows: Sequence[Row] = answer["rows"]
+    notes = "\n".join(f"{row['model']} on {row['gpu']}: {row['note']}" for row in rows if row["note"])
+    pictures: list[Block] = []
+    for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
+        data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
+        if len(data) > 1:
+            words = f"The least is that of {min(data, key=lambda row: row[key])['pair']}."
+            pictures.append(Chart("bar", title, words, data, Axis("pair"), Axis(key)))
+    whole = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
+    words = "Next: --details (who sells it, bars), --tokens, --region, --option; --speed times one job on two."
+    return document_of(
+        answer,
+        "Side by side",
+        Section("The cheapest run and the cheapest tokens of each", whole),
+        Section("Pictures", pictures),
+        screen=(Table(columns_of("side by side screen"), rows, note=notes), Paragraph(words)),
+    )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.render import roofline
-from gpucost.render.causes import said, training_causes
 from gpucost.render.document import (
     Axis,
     Block,
@@ -15,13 +14,24 @@ from gpucost.render.document import (
     Paragraph,
     Section,
     Table,
+    amount,
     columns_of,
     document_of,
+    format_named,
+    format_value,
     known_of,
     table_of,
 )
-from gpucost.render.numbers import amount, format_named, format_value
-from gpucost.render.offers import bill_table, excluded_table, left_out, offer_charts, offers_table, option_text
+from gpucost.render.offers import (
+    bill_table,
+    excluded_table,
+    left_out,
+    offer_charts,
+    offers_table,
+    option_text,
+    said,
+    training_causes,
+)
 from gpucost.units import format_count
 
 _MOST_KINDS = 5  # of one screen

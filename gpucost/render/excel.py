@@ -5,23 +5,9 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.workbook import (
-    budget,
-    calculations,
-    cases,
-    charts,
-    cover,
-    inputs,
-    money,
-    options,
-    pictures,
-    sensitivity,
-    statements,
-    static,
-)
+from gpucost.render.workbook import calculations, charts, cover, inputs, options, statements, static
 from gpucost.render.workbook.book import Workbook, new_workbook
-from gpucost.render.workbook.kinds import model_of
-from gpucost.render.workbook.live import LiveModel, compute
+from gpucost.render.workbook.live import LiveModel, compute, model_of
 
 _MACHINERY = "The machinery behind other sheets, not laid out for print: Sensitivity and Options read it."
 
@@ -60,7 +46,7 @@ class _Workbook:
         self.ways: list[options.Ways] = []
         self.compared: list[tuple[str, str, int, int]] = []  # sheet and rows of each table of options
         self.statics = []
-        self.drawn: list[pictures.Drawn] = []  # charts of answers without a model
+        self.drawn: list[static.Drawn] = []  # charts of answers without a model
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
@@ -73,7 +59,7 @@ class _Workbook:
                 self.statics.append((title, part))
         self.book.live = bool(self.models)
         self.values = {model.key: compute(model) for model in self.models}
-        self.spans = {model.key: sensitivity.spans(model) for model in self.models}
+        self.spans = {model.key: options.spans(model) for model in self.models}
         self.flows = calculations.plan_rows(self.models)
 
     def write(self) -> None:
@@ -100,7 +86,7 @@ class _Workbook:
     def _live(self) -> None:
         if not self.models:
             return
-        scenarios = {model.key: sensitivity.scenarios(model, self.spans[model.key]) for model in self.models}
+        scenarios = {model.key: options.scenarios(model, self.spans[model.key]) for model in self.models}
         inputs.write(self.book, self.models, scenarios, self.sources)
         sheet = self.book.sheet(calculations.NAME, (30, 46, 26, 18, 90))
         calculations.write(self.book, sheet, self.models, self.values, self.flows)
@@ -118,30 +104,29 @@ class _Workbook:
         if not self.models:
             return {}, {}
         budgets = self._budgets()
-        sheet = self.book.sheet(sensitivity.NAME, (34, 50, 18, 14, 14, 17, 17, 17, 17, 17))
+        sheet = self.book.sheet(options.SENSITIVITY, (34, 50, 18, 14, 14, 17, 17, 17, 17, 17))
         blocks = [
-            sensitivity.Probes(model, self.spans[model.key], self.values[model.key], self.flows)
-            for model in self.models
+            options.Probes(model, self.spans[model.key], self.values[model.key], self.flows) for model in self.models
         ]
         for model in self.models:
             if model.ways:
                 name = options.NAME if len(self.parts) == 1 else f"{options.NAME} {model.key}"
                 self.ways.append(options.Ways(model, self.values[model.key], self.flows, name))
         self._cases([*blocks, *self.ways])
-        return budgets, sensitivity.write(sheet, blocks)
+        return budgets, options.write_sensitivity(sheet, blocks)
 
     def _budgets(self) -> dict[str, Any]:
-        runs = [model for model in self.models if budget.is_run(model)]
+        runs = [model for model in self.models if statements.is_run(model)]
         if not (runs or self.booked):
             return {}
-        sheet = self.book.sheet(budget.NAME, (34, 26, 16, 16, 16, 16, 16))
+        sheet = self.book.sheet(statements.BUDGET, (34, 26, 16, 16, 16, 16, 16))
         sheet.title("Budget")
         for model in self.models:
             if place := self.booked.get(model.key):
-                budget.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
-        return budget.write(self.book, sheet, runs, self.values, str(self.payload.get("as_of") or ""))
+                statements.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
+        return statements.write_budget(self.book, sheet, runs, self.values, str(self.payload.get("as_of") or ""))
 
-    def _cases(self, blocks: list[cases.Cases]) -> None:
+    def _cases(self, blocks: list[calculations.Cases]) -> None:
         row = flow_row = 3  # below the sheets' titles and the sentence under them
         for block in blocks:
             row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)
@@ -159,9 +144,11 @@ class _Workbook:
             place = static.write_offers(self.book, self.book.sheet(static.OFFERS), offered)
         for model in self.models:
             if said := self.money.get(model.key):
-                name = money.NAME if len(self.parts) == 1 else f"{money.NAME} {model.key}"
+                name = statements.CURRENCY if len(self.parts) == 1 else f"{statements.CURRENCY} {model.key}"
                 months = model.compared_months
-                money.write(self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, said, months)
+                statements.write_currency(
+                    self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, said, months
+                )
         if any(len(part.get("scaling") or ()) > 1 for _, part in self.parts):
             self.sizes = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
         if any(part.get("scenarios") for _, part in self.parts):
@@ -212,7 +199,7 @@ class _Workbook:
             dict.fromkeys(budgets),
             self.flows,
         )
-        sheet = self.book.sheet(cases.CASES, (30, 18, 3, *(16,) * 21))
+        sheet = self.book.sheet(calculations.CASES, (30, 18, 3, *(16,) * 21))
         sheet.title("The whole calculation, case by case")
         sheet.row(_MACHINERY)
         sheet.page.print_area(0, 0, 2, 8)
@@ -221,7 +208,7 @@ class _Workbook:
         if self.flows:
             width = calculations.month_width(self.models, self.values) + 3  # cents
             months = max(model.months for model in self.models)
-            sheet = self.book.sheet(cases.FLOWS, (30, 14, *(width,) * (months + 1)))
+            sheet = self.book.sheet(calculations.CASE_FLOWS, (30, 14, *(width,) * (months + 1)))
             sheet.title("Monthly lines, case by case")
             sheet.row(_MACHINERY)
             sheet.page.print_area(0, 0, 2, 8)

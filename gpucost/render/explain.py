@@ -5,9 +5,8 @@ from typing import Any
 
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
-from gpucost.render.causes import CAUSES, training_causes
-from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
-from gpucost.render.numbers import format_value
+from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of, format_value
+from gpucost.render.offers import CAUSES, training_causes
 
 _TERA = 1e12
 

@@ -1,8 +1,9 @@
-"""The document of a fit: the verdict, the components, the changes that were tried, the table by model size."""
+"""The documents of fits: for training, for serving, and over all accelerators."""
 
 from collections.abc import Sequence
 
-from gpucost.answers.memory import Component, Fit
+from gpucost.answers.memory import Component, Everywhere, Fit
+from gpucost.answers.serving import Serves, ServingFit
 from gpucost.render.document import (
     Axis,
     Block,
@@ -17,6 +18,8 @@ from gpucost.render.document import (
     document_of,
     table_of,
 )
+
+# --- The document of a fit: the verdict, the components, the changes that were tried, the table by model size.
 
 _GB = "GB (1e9 bytes)"
 _HELPFUL, _VAIN = 10, 8  # changes that are shown
@@ -133,4 +136,66 @@ def _terms(answer: Fit) -> KeyFigures:
     notes = (f"{row['formula']}: {row['numbers']} [{row['reference']}]" for row in rows)
     return KeyFigures(
         tuple(Fact(row["component"], row["needed_gb"], _GB, note=note) for row, note in zip(rows, notes, strict=True))
+    )
+
+
+# --- The document of a fit for serving: which accelerators serve a model within the targets, with memory and speed.
+
+SHOWN = 15
+WORDS = {"weights_gb": "weights", "cache_gb": "key-value cache", "workspace_gb": "workspace", "free_gb": "free"}
+
+
+def serving_document(answer: ServingFit) -> Document:
+    """Return the document of a fit for serving."""
+    model = answer["request"]["model"]
+    chosen = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
+    rows, ask = answer["options"], "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens"
+    said = Paragraph(" ".join(answer["said"]))
+    table = Table(columns_of("serving fit"), rows, note="The cheapest first; speed at saturation within the targets.")
+    return document_of(
+        answer,
+        f"Serving {model}: what it fits",
+        Section("What serves it", [_options(answer)]),
+        Section("Memory", [_memory(row, words) for row, words in chosen if row is not None]),
+        Section("What does not", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
+        screen=(table, said, Paragraph(f"Next: {ask}.")) if rows else (),
+    )
+
+
+def _options(answer: ServingFit) -> Block:
+    """Return the accelerators that serve it, the cheapest first."""
+    rows = answer["options"]
+    if not rows:
+        return Paragraph("Nothing serves it within the targets.", style="note")
+    more = f" {len(rows) - SHOWN} more in --format json." if len(rows) > SHOWN else ""
+    note = f"The cheapest first; speed at saturation within the targets.{more} {' '.join(answer['said'])}"
+    return Table(columns_of("serving fit"), rows[:SHOWN], note=note.strip())
+
+
+def _memory(row: Serves, words: str) -> KeyFigures:
+    """Return the memory of an option, part by part."""
+    parts = (Fact(WORDS[name], value, "GB (1e9 bytes)") for name, value in row["memory"].items() if name in WORDS)
+    return KeyFigures(tuple(parts), title=f"{words}: {row['gpus']} × {row['gpu']}, on each")
+
+
+# --- The document of a fit over all accelerators: the fewest of each, the longest sequence and the largest batch.
+
+_SHOWN = 11
+_NOTE = (
+    "Fewest that fit; longest context at this batch, largest micro-batch at this context; the lowest price on demand,"
+    " not old, of a seller that hosts so many as one job. As singles, up to N: nobody hosts so many."
+)
+
+
+def everywhere_document(answer: Everywhere) -> Document:
+    """Return the document of a fit over all accelerators."""
+    rows, nowhere = answer["rows"], answer["nowhere"]
+    more = f"{len(rows) - _SHOWN} more, " if len(rows) > _SHOWN else ""
+    ask = Paragraph(f"Next: --details ({more}all of them), --gpu NAME (components, changes), --method, --sequence.")
+    return document_of(
+        answer,
+        f"What {answer['model']} fits",
+        Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE)]),
+        Section("Fits on no count", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
+        screen=(Table(columns_of("fit everywhere"), rows[:_SHOWN], note=_NOTE), ask),
     )

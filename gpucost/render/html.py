@@ -1,20 +1,35 @@
-"""The HTML writer: one self-contained, accessible page without external references, and a fragment for notebooks."""
+"""The HTML writer: one self-contained, accessible page without external references; fragments; the page of prices."""
 
+import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UsageError
-from gpucost.render.cells import cell_text, head_text, is_numeric
-from gpucost.render.document import Chart, Column, Document, Row, Table, printable
-from gpucost.render.numbers import amount, visible
+from gpucost.render.document import (
+    Chart,
+    Column,
+    Document,
+    Row,
+    Table,
+    amount,
+    cell_text,
+    head_text,
+    is_numeric,
+    printable,
+    visible,
+)
 from gpucost.render.vega import COLORS, specification
+from gpucost.store.files import write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+# --- The HTML writer: one self-contained, accessible page without external references, and a fragment for notebooks.
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
 _SHORT, _LONG, _LONGER = 16, 28, 90  # characters up to which a name is whole; from which a cell gets room, and more
@@ -160,3 +175,34 @@ def _chart_table(chart: Chart) -> Table:
     shown = tuple(Column(key, unit=units.get(key, "")) for key in present)
     note = f"The first {_CHART_ROWS} points." if len(chart.data) > _CHART_ROWS else ""
     return Table(shown, list(chart.data)[:_CHART_ROWS], note=note)
+
+
+# --- The page of prices: today's offers, a map of regions by price, and history with a slider; one file, no requests.
+
+
+def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: str) -> None:
+    """Write the page; texts from outside are shown with their control characters visible."""
+    offers = [[_plain(cell) for cell in row] for row in data["offers"]]
+    shown = {
+        **data,
+        "offers": offers[:ROWS_SHOWN],
+        "points": [[_plain(cell) for cell in point] for point in data["points"]],
+        "places": _places(),
+    }
+    text = (
+        _templates()
+        .get_template("prices.html")
+        .render(as_of=as_of, version=version, data=_json(shown), count=len(offers), cut=len(offers) > ROWS_SHOWN)
+    )
+    write_text(path, text)
+
+
+def _plain(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not value.isprintable() else value
+
+
+def _places() -> dict[str, list[float]]:
+    text = files("gpucost.render").joinpath("assets", "places.csv").read_text("utf-8")
+    return {
+        row["region"]: [float(row["latitude"]), float(row["longitude"])] for row in csv.DictReader(text.splitlines())
+    }

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gpucost.answers.serving import Inference, ServingOption
 from gpucost.options import OPTIONS
-from gpucost.render.causes import said, serving_causes
 from gpucost.render.document import (
     Axis,
     Block,
@@ -17,11 +16,20 @@ from gpucost.render.document import (
     Table,
     columns_of,
     document_of,
+    format_value,
     known_of,
     table_of,
 )
-from gpucost.render.numbers import format_value
-from gpucost.render.offers import bill_table, excluded_table, left_out, offer_charts, offers_table, option_text
+from gpucost.render.offers import (
+    bill_table,
+    excluded_table,
+    left_out,
+    offer_charts,
+    offers_table,
+    option_text,
+    said,
+    serving_causes,
+)
 
 _SCREEN_STAYS, _SCREEN_RISKY, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
 _HEADINGS = {

@@ -3,10 +3,22 @@
 import re
 from collections.abc import Iterator
 
-from gpucost.render.cells import cell_text, cell_writer, fact_text, head_text, is_numeric
-from gpucost.render.document import Block, Chart, Column, Document, KeyFigures, Paragraph, Table, printable
-from gpucost.render.plots import plot
-from gpucost.render.terminal import Terminal
+from gpucost.render.document import (
+    Block,
+    Chart,
+    Column,
+    Document,
+    KeyFigures,
+    Paragraph,
+    Table,
+    cell_text,
+    cell_writer,
+    fact_text,
+    head_text,
+    is_numeric,
+    printable,
+)
+from gpucost.render.text import Terminal, plot
 
 _PLOT = Terminal(width=90, color=False, unicode=True)
 

@@ -15,9 +15,9 @@ from gpucost.render.document import (
     columns,
     columns_of,
     document_of,
+    heading_of,
     table_of,
 )
-from gpucost.render.numbers import heading_of
 
 _OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 

@@ -1,14 +1,147 @@
-"""What the answers about training and serving share: the offers with their notes, the bill, and what was left out."""
+"""What the answers about training and serving share: offers, the bill, what was left out, the causes of a range."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpucost.answers.common import BillLine, Excluded
 from gpucost.answers.serving import ServingOption
 from gpucost.answers.training import TrainingOption
 from gpucost.options import OPTIONS
-from gpucost.render.document import Axis, Block, Chart, Column, Paragraph, Row, Table, columns, columns_of
-from gpucost.render.numbers import format_named
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Paragraph,
+    Row,
+    Table,
+    columns,
+    columns_of,
+    format_named,
+    format_value,
+)
 from gpucost.units import counted
+
+# --- Where the range of a cost comes from: what each cause alone makes of it, and what would narrow that.
+
+CAUSES = columns("share", "low_usd", "high_usd", "narrower")
+OVERHEAD = "overhead beside the steps, not in the range"
+IDLE = "idle and spare hours, not in the range"
+LOST = "one replica against interruptions, not in the range"
+_WORTH_SAYING = 0.05  # of the hours that are bought
+_BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a replica to spare"}
+
+
+def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what each cause alone would make of the cost of a run; the widest first."""
+    from gpucost.money.training_bill import RAMP_ENDS
+
+    factors, cost = option["factors"], option["cost_usd"]
+    hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
+    speed, stretch = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
+    beside = 1 + factors["evaluation_fraction"]
+    assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
+    known = [
+        (
+            "speed",
+            *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
+            "--mfu",
+            "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate",
+        ),
+        _price_cause(option),
+        (
+            "interruptions",
+            *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
+            "--option",
+            "an option that is not interrupted; a measured rate",
+        ),
+    ]
+    if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
+        known.append(("start-up", *start, "--gpus", "fewer accelerators that wait for it"))
+    if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
+        ends = [(1 + assumed[end]) / beside for end in ("low", "high")]
+        known.append((OVERHEAD, *_bought(option, *ends), "--overhead", "your own share (--overhead)"))
+    return _widest_first(cost, hours, known)
+
+
+def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what each cause alone would make of the cost of a month of serving; the widest first."""
+    factors, cost = option["factors"], option["usd_per_month"]
+    price = _price_cause(option)
+    how = "name the engine (--engine); your own speed (--own-tpot, --own-output-tokens-per-s); gpucost calibrate"
+    known = [("speed", factors["low_ratio"] / price[1], factors["high_ratio"] / price[2], "--own-tpot", how), price]
+    if option["utilisation_fraction"] < 1:
+        known.append((IDLE, option["utilisation_fraction"], 1.0, "--utilisation", "--utilisation; --autoscale"))
+    if OPTIONS[option["option"]].interruptible and not factors["spare_gpu_hours"] and factors["replicas"]:
+        known.append((LOST, 1.0, 1 + 1 / factors["replicas"], "--redundancy", "an option that stays; --redundancy"))
+    return _widest_first(cost, cost, known)
+
+
+def said(rows: Sequence[Mapping[str, Any]], what: str = "Range") -> str:
+    """Say in a sentence what each cause alone makes of a cost, and which argument narrows it."""
+    told: dict[str, list[str]] = {}
+    beyond = []
+    for row in rows:
+        ends = "–".join(dict.fromkeys(format_value(row[end], "USD") for end in ("low_usd", "high_usd")))
+        if row["share"] in _BEYOND:
+            beyond.append(f"{_BEYOND[row['share']]} {ends} ({row['flag']})")
+        elif "–" in ends:
+            told.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
+    words = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in told.items())
+    return f"{what}: {words or 'none'}{'; beyond it ' if beyond else ''}{', '.join(beyond)}."
+
+
+_Known = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the flag that narrows it, and how
+
+
+def _widest_first(cost: float, moved: float, known: Sequence[_Known]) -> list[dict[str, Any]]:
+    """Return the causes as rows: `moved` is the part of the cost that they act on."""
+    rows = [
+        {
+            "share": name,
+            "low_usd": cost + moved * (low - 1),
+            "high_usd": cost + moved * (high - 1),
+            "flag": flag,
+            "narrower": how,
+        }
+        for name, low, high, flag, how in known
+    ]
+    return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
+
+
+def _bought(option: Mapping[str, Any], low: float, high: float, *, of_start: bool = False) -> tuple[float, float]:
+    """Return the hours that are bought, as the bill rounds them, of a run that is as much shorter and longer.
+
+    What follows the start is, or the start alone.
+    """
+    import numpy as np
+
+    from gpucost.formula.arrays import Columns, evaluate_columns
+    from gpucost.money.training_bill import CONSTANTS, LINES, PURCHASE
+
+    given = Columns({name: np.full(3, np.nan if value is None else value) for name, value in option["factors"].items()})
+    paid = evaluate_columns(LINES, given, CONSTANTS, ("paid_hours",)).paid_hours
+    start, ends = given["ramp_hours"], np.array([1.0, low, high])
+    given["paid_hours"] = start * ends + (paid - start) if of_start else start + (paid - start) * ends
+    made = evaluate_columns(PURCHASE, given, CONSTANTS, ("rounded_hours", "owed", "bound"))
+    if made.bound[0]:
+        return (
+            (1.0, 1.0) if made.owed[0] else (float(given.paid_hours[1] / paid[0]), float(given.paid_hours[2] / paid[0]))
+        )
+    shorter, longer = made.rounded_hours[1:] / made.rounded_hours[0]
+    return float(shorter), float(longer)
+
+
+def _price_cause(option: Mapping[str, Any]) -> _Known:
+    """Return what the price may do: a spot price moves from day to day, a list price ages."""
+    low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
+    if OPTIONS[option["option"]].family == "preemptible":
+        how = "on demand or a commitment; a fresh price; `gpucost prices risk`"
+        return "spot price", low, high, "--option", how
+    return "price age", low, high, "--strict-prices", "a fresh quote; --strict-prices"
+
+
+# --- What the answers about training and serving share: the offers with their notes, the bill, and what was left out.
 
 _BARS = 15
 _NOTES = 5  # different notes below a table; the others stand in JSON

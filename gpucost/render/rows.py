@@ -1,12 +1,28 @@
-"""Flat rows, as the list commands give them: a terminal table, JSON in its envelope, CSV or Markdown."""
+"""Flat rows, as the list commands give them, and histories of prices."""
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
-from gpucost.render.document import Column, Document, Row, Section, Table, columns, printable
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Document,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    columns,
+    printable,
+    table_of,
+)
+
+# --- Flat rows, as the list commands give them: a terminal table, JSON in its envelope, CSV or Markdown.
 
 Rows = Sequence[Row]
 
@@ -119,10 +135,47 @@ def _csv(rows: Rows, table: Table, fields: str | None) -> str:
 
 
 def _text(table: Table) -> str:
-    from gpucost.render.terminal import detect, to_ascii
-    from gpucost.render.text import table_lines
+    from gpucost.render.text import detect, table_lines, to_ascii
 
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     terminal = detect(width=_UNLIMITED if piped else None)
     text = "\n".join(line.rstrip() for line in table_lines(table, terminal))
     return text if terminal.unicode else to_ascii(text)
+
+
+# --- Histories of prices as a document: a line per offer, and the events in them.
+
+_MARKS = 12  # vertical lines that a chart carries legibly
+_DAY_MS = 86_400_000
+
+
+def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int, about: Mapping[str, Any]) -> Document:
+    """Return a chart of prices by day with its largest events marked, and a table of all events."""
+    data = [{**row, "day": row["day"].isoformat()} for row in points]
+    largest = sorted(events, key=lambda event: -abs(event["change_fraction"]))[:_MARKS]
+    chart = Chart(
+        "line",
+        "Price of a GPU-hour",
+        f"Prices of {len({row['offer'] for row in points})} offers over time.",
+        data,
+        Axis("day"),
+        Axis("usd_per_gpu_hour"),
+        series="offer",
+        steps=True,
+        marks=tuple((_said(event), float((event["day"] - date(1970, 1, 1)).days * _DAY_MS)) for event in largest),
+    )
+    rows = [{**event, "day": event["day"].isoformat()} for event in events]
+    specs = ("day", "offer", "usd_per_gpu_hour", "change_fraction=change", "source_id:1")
+    blocks: list[Block] = [chart, *table_of("Events: changes of 5 % and more", rows, *specs)]
+    if left_out:
+        blocks.append(Paragraph(f"{left_out} more offers match; filters choose others."))
+    return Document(
+        "History of prices",
+        (Section("", tuple(blocks)),),
+        as_of=str(about["as_of"]),
+        catalog_version=str(about["catalog_version"]),
+    )
+
+
+def _said(event: Row) -> str:
+    return f"{event['day']} {event['offer']}: {event['change_fraction']:+.0%}"

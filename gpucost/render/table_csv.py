@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpucost.answers import main_list
-from gpucost.render.document import Row
+from gpucost.render.document import Row, visible
 from gpucost.render.json import dumps
-from gpucost.render.numbers import visible
 
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 

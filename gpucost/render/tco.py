@@ -1,9 +1,10 @@
-"""The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
+"""The document of owning against renting: verdict, break-even, cash, its pictures and its explanation."""
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from gpucost.answers.ownership import Tco, promised
+from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, promised
 from gpucost.money.statements import ROWS
 from gpucost.render.document import (
     Axis,
@@ -18,16 +19,116 @@ from gpucost.render.document import (
     Section,
     Slider,
     Table,
+    amount,
     columns,
     columns_of,
     document_of,
     facts_of,
+    format_named,
+    format_value,
+    heading_of,
     known_of,
     table_of,
 )
-from gpucost.render.numbers import format_named, heading_of
-from gpucost.render.tco_charts import breakdown, cash_so_far, grid_of_two, tornado
 from gpucost.units import counted, percent, spanned, unit_of
+
+# --- The pictures of owning against renting: what moves the answer, where the money goes, cash so far.
+
+# lines that are one thing to a reader: what servers cost is net of what they are sold for, a loan net of its payments
+_JOINED = (
+    ("servers, less their resale", ("own_servers_usd", "own_resale_usd", "own_trade_in_usd", "own_refresh_usd")),
+    ("what financing moves", ("own_loan_", "own_lease_", "own_financing_")),
+)
+_DRAWN = 6  # lines of the breakdown that have their own colour
+_NOTHING_USD = 0.005
+_BRIEF = 8  # inputs of the short sensitivity
+_TOTALS = ("month", "on", "own_total_usd", "rent_total_usd")  # what stands first in a month
+
+
+def tornado(answer: Tco) -> list[Block]:
+    """Draw the inputs that move the answer most, and say which of them flip the decision alone."""
+    rows = answer["sensitivity"]
+    if not rows:
+        return []
+    named = [{**row, "name": heading_of(row["name"])} for row in rows[:_BRIEF]]
+    words = (
+        f"Present value of what owning saves with one input at its low and high end; {named[0]['name']} moves it most."
+    )
+    saving = Axis("saving_at_low_usd", "saving of owning, present value", "USD")
+    low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
+    sides = {row["name"] for row in promised(answer["options"])[:2]} == {"own", "rent"}
+    title = "What moves the answer" if sides else "What moves what owning saves against renting"
+    flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
+    said = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
+    return [Chart("tornado", title, words, named, Axis("name"), saving, low=low, high=high, base=base), *said]
+
+
+def grid_of_two(grid: TwoWay) -> Chart:
+    """Draw what owning saves over two inputs."""
+    x, y = grid["x"], grid["y"]
+    data = [
+        {x: format_value(across, unit_of(x)), y: format_value(up, unit_of(y)), "saving_usd": saving}
+        for up, row in reversed(list(zip(grid["y_values"], grid["saving_usd"], strict=True)))
+        for across, saving in zip(grid["x_values"], row, strict=True)
+    ]
+    words = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
+    return Chart("heat", "What owning saves", words, data, Axis(x), Axis(y), value="saving_usd")
+
+
+def breakdown(rows: Sequence[CostLine]) -> list[Block]:
+    """Draw and list the lines of both sides."""
+    parts = _largest(rows)
+    words = "Present value of what each side pays, by line; the bars add up to the present values above."
+    title = "Cost breakdown of owning and renting"
+    picture = Chart("stacked", title, words, parts, Axis("side"), Axis("npv_usd"), series="line")
+    return [*([picture] if parts else []), *table_of("", rows, *columns_of("tco lines"), interactive=bool(parts))]
+
+
+def _joined(rows: Sequence[CostLine]) -> list[CostLine]:
+    """Net what belongs together."""
+    kept = [row for row in rows if not any(row["name"].startswith(names) for _, names in _JOINED)]
+    for words, names in _JOINED:
+        parts = [row for row in rows if row["name"].startswith(names)]
+        if parts:
+            net = sum(row["npv_usd"] for row in parts)
+            kept.append({**parts[0], "name": words, "description": words, "npv_usd": net})
+    return kept
+
+
+def _largest(rows: Sequence[CostLine]) -> list[Row]:
+    """Keep the lines that a picture can tell apart; the others become one, so that all of it adds up."""
+    costs = [row for row in _joined(rows) if abs(row["npv_usd"]) > _NOTHING_USD]
+    kept = {row["name"] for row in sorted(costs, key=lambda row: -abs(row["npv_usd"]))[:_DRAWN]}
+    parts: list[Row] = [
+        {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
+        for row in costs
+        if row["name"] in kept
+    ]
+    for side in dict.fromkeys(row["side"] for row in costs):
+        rest = sum(row["npv_usd"] for row in costs if row["side"] == side and row["name"] not in kept)
+        parts += [{"side": side, "line": "other", "npv_usd": rest}] if rest else []
+    return parts
+
+
+def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
+    """Draw what each side has paid since the start, and list every month."""
+    lines, own, rent = [], 0.0, 0.0
+    for row in rows:
+        own, rent = own + row["own_total_usd"], rent + row["rent_total_usd"]
+        lines += [
+            {"month": row["month"], "side": "own", "paid_usd": own},
+            {"month": row["month"], "side": "rent", "paid_usd": rent},
+        ]
+    words = (
+        "What has been paid since the start: owning begins with the purchase and ends with the resale, renting grows "
+        "month by month."
+    )
+    chart = Chart("line", "Cash paid so far", words, lines, Axis("month"), Axis("paid_usd"), series="side")
+    keys = dict.fromkeys((*_TOTALS, *(key for row in rows for key in row)))
+    return [chart, *table_of("", rows, *keys)]
+
+
+# --- The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it.
 
 _HOUR = "USD per GPU-hour"
 _CALLED = {"own": "owning", "rent": "renting"}
@@ -395,3 +496,75 @@ def _levels(answer: Tco) -> tuple[Fact, ...]:
         Fact("Renting, per million tokens", answer["levelised_rent_usd_per_mtok"], mtok),
         Fact("Payback of discounted savings", answer["discounted_payback_months"], "months"),
     )
+
+
+# --- The explanation of a rent-or-buy answer: conventions, inputs with their sources, every formula with its numbers.
+
+
+def explanation_document(payload: Mapping[str, Any]) -> Document:
+    """Build the explanation from the payload's model."""
+    model = payload["model"]
+    sections = (
+        Section("Conventions", (Paragraph(payload["conventions"]),)),
+        Section("Inputs", (_inputs(payload),)),
+        Section("Scalars, in order", tuple(_scalars(model["derived"], model))),
+        Section("Monthly lines (m = 0 is the start)", tuple(_monthly(model))),
+        Section("Answers", tuple(_scalars(model["answers"], model))),
+    )
+    return Document(
+        "How the comparison comes about",
+        sections=sections,
+        lead=payload["lead"],
+        kind="explanation",
+        as_of=payload["as_of"],
+        catalog_version=payload["catalog_version"],
+        sources=payload["sources"],
+    )
+
+
+def _inputs(payload: Mapping[str, Any]) -> Table:
+    rows = []
+    for entry in payload["assumptions"]:
+        if entry["counts"] and entry["value"] is not None:
+            origin = entry["source_id"] or entry["note"]
+            rows.append(
+                {
+                    "name": entry["name"],
+                    "value": _shown(entry["value"]),
+                    "unit": entry["unit"],
+                    "status": entry["status"],
+                    "source": origin,
+                }
+            )
+    return Table(columns("name", "value", "unit:1", "status", "source:1"), rows)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.10g}"
+
+
+def _scalars(lines: list[Mapping[str, Any]], model: Mapping[str, Any]) -> list[Paragraph]:
+    """Write each formula as text, then with its names replaced by their values."""
+    from gpucost.formula.language import names
+
+    values = {row["name"]: row["value"] for row in (*model["inputs"], *model["derived"], *model["answers"])}
+    paragraphs = []
+    for line in lines:
+        inner = {name: values[name] for name in names(line["formula"]) if values.get(name) is not None}
+        given = ", ".join(f"{name} {_shown(value)}" for name, value in inner.items())
+        shown = "none" if line["value"] is None else format_value(line["value"], line["unit"]) or _shown(line["value"])
+        text = f"{line['name']} = {line['formula']}\n  = {shown} {line['unit']}".rstrip()
+        paragraphs.append(Paragraph(f"{text}\n  with {given}" if given else text, "code"))
+    return paragraphs
+
+
+def _monthly(model: Mapping[str, Any]) -> list[Paragraph]:
+    """Write each monthly formula with its values at the start, in the first month, and in total."""
+    paragraphs = []
+    for line in model["monthly"]:
+        values = line["values"]
+        shown = f"m=0: {_shown(values[0])}, m=1: {_shown(values[1])}"
+        if line["name"].endswith("_usd"):
+            shown += f", total: {_shown(sum(values))}"
+        paragraphs.append(Paragraph(f"{line['name']} = {line['formula']}\n  {shown}", "code"))
+    return paragraphs

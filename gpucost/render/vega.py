@@ -6,9 +6,7 @@ from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
-from gpucost.render.cells import with_heading
-from gpucost.render.document import Axis, Chart, Slider
-from gpucost.render.numbers import heading_of, short_unit
+from gpucost.render.document import Axis, Chart, Slider, heading_of, short_unit, with_heading
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -12,6 +12,6 @@ __all__ = ["DUCKDB_TYPES", "HISTORY", "TABLES", "Column", "Kind", "Table", "row_
 
 def row_model(name: str) -> type["BaseModel"]:
     """Return the pydantic model that judges one row of the table called `name`."""
-    from gpucost.schemas import rows
+    from gpucost.schemas import validation
 
-    return rows.row_model(name)
+    return validation.row_model(name)

@@ -1,16 +1,168 @@
-"""Judging data that is not trusted: each bad cell is refused as file:row:column, and a bad file loads nothing."""
+"""Judging data that is not trusted: rows of tables by their columns, values of TOML and JSON by their types."""
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from gpucost.errors import DataError
-from gpucost.gate import read_bytes, repeated
-from gpucost.schemas.dictionary import Table
-from gpucost.schemas.rows import row_model
+from gpucost.errors import DataError, UsageError
+from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
+from gpucost.schemas.dictionary import Column, Table, table_of
+from gpucost.units import as_number, is_slip, unit_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+# --- The pydantic model that judges one row of a table: each cell by its column's kind and bounds.
+
+FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
+_BEYOND = 2.0**63  # of what a table holds as a whole number
+TEXT_FORMULA = r"=[^=>\s]"  # of a text, where => and == are none
+_FORMULA = re.compile(r"[=@]|[+-][^0-9.]")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+FLAGS = {"1": True, "0": False, "true": True, "false": False}
+
+
+@cache
+def row_model(name: str) -> "type[BaseModel]":
+    """Build the pydantic model that judges one row, of cells or of typed values, of the table called `name`."""
+    from pydantic import ConfigDict, create_model
+
+    table = table_of(name)
+    fields: dict[str, Any] = {}
+    for column in table.columns:
+        fields[column.name] = (_judged(column), ... if column.required else None)
+    return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _judged(column: Column) -> Any:
+    from pydantic import BeforeValidator
+
+    return Annotated[_python_type(column), BeforeValidator(_reader(column))]
+
+
+def _python_type(column: Column) -> Any:
+    kind = {"text": str, "integer": int, "number": float, "date": date, "flag": bool}[column.kind]
+    return kind if column.required else kind | None
+
+
+def _reader(column: Column) -> Any:
+    def read(cell: Any) -> Any:
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            if column.required:
+                raise ValueError("a value is required" + (": name its source" if column.name == "source_id" else ""))
+            return None
+        return _READERS[column.kind](cell.strip() if isinstance(cell, str) else cell, column)
+
+    return read
+
+
+def _read_text(cell: Any, column: Column) -> str:
+    if not isinstance(cell, str):
+        raise ValueError(f"expected text, found {shown(cell)}")
+    if column.choices and cell not in column.choices:
+        raise ValueError(f"{shown(cell)} is none of: {', '.join(column.choices)}")
+    if re.match(TEXT_FORMULA, cell):
+        raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
+    return cell
+
+
+def _read_number(cell: Any, column: Column) -> float:
+    if isinstance(cell, bool):
+        raise ValueError(f"expected a number, found {shown(cell)}")
+    if isinstance(cell, str):
+        _refuse_disguises(cell)
+    try:
+        value = as_number(cell)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected a number, found {shown(cell)}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{shown(cell)} is not a finite number; leave the cell empty if it is unknown")
+    _check_range(value, cell, column)
+    return value
+
+
+def _refuse_disguises(cell: str) -> None:
+    if _FORMULA.match(cell):
+        raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
+    if _THOUSANDS.fullmatch(cell):
+        raise ValueError(f"{shown(cell)} has thousands separators; write {re.sub(r'[^0-9.+-]', '', cell)}")
+    if _DECIMAL_COMMA.fullmatch(cell):
+        raise ValueError(f"{shown(cell)} has a decimal comma; write {cell.replace(',', '.')}")
+    if cell[:1] in "$€£":
+        raise ValueError(f"{shown(cell)} has a currency sign; write the number in the unit that the column names")
+    if cell.endswith("%"):
+        raise ValueError(f"{shown(cell)} is a percentage; write a fraction of one")
+    if "_" in cell:
+        raise ValueError(f"expected a number, found {shown(cell)}")
+
+
+def _check_range(value: float, cell: Any, column: Column) -> None:
+    if column.positive and value == 0:
+        raise ValueError("zero stands for a missing value; leave the cell empty")
+    if (column.positive or column.low == 0) and value < 0:
+        raise ValueError(f"{cell} is negative")
+    if is_slip(value):
+        raise ValueError(f"{cell} is too near to 0 to be a figure; leave the cell empty if it is unknown")
+    if column.low is not None and value < column.low:
+        raise ValueError(f"{cell} lies below {column.low:g}, the smallest value that makes sense in this unit")
+    if column.high is not None and value > column.high:
+        raise ValueError(f"{cell} lies above {column.high:g}, the largest value that makes sense in this unit")
+    if column.name.endswith("_fraction") and not 0 <= value <= 1:
+        raise ValueError(f"{cell} is no fraction of one; 70 % is written 0.7")
+
+
+def _read_integer(cell: Any, column: Column) -> int:
+    value = _read_number(cell, column)
+    if value != int(value):
+        raise ValueError(f"expected a whole number, found {shown(cell)}")
+    if abs(value) >= _BEYOND:
+        raise ValueError(f"{shown(cell)} is more than any count")
+    return int(cell) if isinstance(cell, (int, str)) and str(cell).lstrip("+-").isdigit() else int(value)
+
+
+def _read_flag(cell: Any, column: Column) -> bool:
+    if isinstance(cell, bool):
+        return cell
+    if str(cell).lower() not in FLAGS:
+        raise ValueError(f"expected 1 or 0, found {shown(cell)}")
+    return FLAGS[str(cell).lower()]
+
+
+def _read_date(cell: Any, column: Column) -> date:
+    value = cell
+    if isinstance(cell, str):
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", cell):
+            raise ValueError(f"{shown(cell)} is no day; write YYYY-MM-DD")
+        try:
+            value = date.fromisoformat(cell)
+        except ValueError as error:
+            raise ValueError(f"{shown(cell)} is no day: {error}") from None
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise ValueError(f"{cell} is no day; write YYYY-MM-DD")
+    if value < FIRST_DAY:
+        raise ValueError(f"{cell} lies before {FIRST_DAY}; is the year right?")
+    return value
+
+
+_READERS = {
+    "text": _read_text,
+    "number": _read_number,
+    "integer": _read_integer,
+    "flag": _read_flag,
+    "date": _read_date,
+}
+
+
+# --- Judging data that is not trusted: each bad cell is refused as file:row:column, and a bad file loads nothing.
 
 _OWN_COLUMN = "x_"  # columns that begin so are the user's own remarks
 
@@ -179,3 +331,147 @@ def unknown_column(column: str, table: Table) -> str:
     near = difflib.get_close_matches(column.strip().lower(), table.names, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"
+
+
+# --- Typed models of TOML, JSON and small CSV from outside: each value by its type and bounds, each fault by its key.
+
+Strange = Literal["allow", "ignore", "forbid"]  # what becomes of keys that a type has not
+_SHARES = ("fraction of one", unit_of("ratio"))
+MOST = 1e18  # no count, size, rate or amount of a file is as large
+
+
+@cache
+def number(low: float = 0.0, high: float = MOST, *, above: bool = False, whole: bool = False) -> Any:
+    """Return the type of a finite number within bounds, never a truth value or a text; `above` leaves `low` out."""
+    from pydantic import BeforeValidator, Field
+
+    ends: Any = {"gt" if above else "ge": low, "le": high, **({"multiple_of": 1} if whole else {})}
+    return Annotated[float, Field(allow_inf_nan=False, **ends), BeforeValidator(_number)]
+
+
+@cache
+def text(most: int = 300, least: int = 0) -> Any:
+    """Return the type of a text of bounded length."""
+    from pydantic import StringConstraints
+
+    return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
+
+
+def read_as(read: Callable[[Any, str], Any], what: str = "it") -> Any:
+    """Return the type of what an argument reads, such as $1.9, 70% or 12; a value becomes what was meant by it."""
+    from pydantic import BeforeValidator
+    from pydantic_core import PydanticCustomError
+
+    def meant(value: Any) -> Any:
+        try:
+            return read(value, what)
+        except UsageError as error:
+            raise PydanticCustomError("said", "{said}", {"said": str(error).removeprefix(f"{what}: ")}) from None
+
+    return Annotated[Any, BeforeValidator(meant)]
+
+
+def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None, **fields: Any) -> Any:
+    """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
+    from pydantic import ConfigDict, create_model
+
+    create: Any = create_model
+    config: Any = ConfigDict(extra=strange)
+    known = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
+    return create(title, __config__=config, __validators__=validators or {}, **known)
+
+
+def several(kind: Any, most: int = 100_000, least: int = 0) -> Any:
+    """Return the type of a list."""
+    from pydantic import Field
+
+    return Annotated[list[kind], Field(max_length=most, min_length=least)]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("a number")
+    if is_slip(value):
+        raise ValueError("a number that is not so near to 0")
+    return value
+
+
+def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None) -> dict[str, Any]:
+    """Return a value as its model reads it; the first fault names file, key, what was found and what is expected."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(value).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DataError(_reason_of_type(first, value), file=file, row=row, column=_key(first["loc"])) from None
+
+
+def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tuple[int, dict[str, Any]]]:
+    """Read a small CSV file whose rows hold these columns, each of its type; a cell that says a number is one.
+
+    A column that is not among them is left out; the only one stands for `other` where that is missing.
+    """
+    header, rows = read_table(path)
+    strange = [name for name in header if name and name not in columns]
+    renamed = {strange[0]: other} if other and other not in header and len(strange) == 1 else {}
+    if renamed and _elsewise(strange[0], other):
+        reason = f"is a column of another unit than {other}. Convert its values and name it {other}"
+        raise DataError(reason, file=str(path), row=1, column=strange[0])
+    filled(path, [renamed.get(name, name) for name in header], rows, columns)
+    model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
+    found = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
+    for line, row in found:
+        held(model, row, str(path), line)
+    return found
+
+
+def filled(path: Path_, header: Collection[str], rows: Collection[Any], needed: Collection[str]) -> None:
+    """Refuse a table without a column that is needed, or without rows."""
+    if missing := [name for name in needed if name not in header]:
+        reason = f"has no column {missing[0]}; needed are {', '.join(needed)}{in_small(header, missing)}"
+        raise DataError(reason, file=str(path), row=1)
+    if not rows:
+        raise DataError("has no rows below its header", file=str(path))
+
+
+def _elsewise(name: str, wanted: str) -> bool:
+    """Tell whether the name of a column carries another unit or currency than the one that is wanted.
+
+    >>> _elsewise("eur_per_gpu_hour", "usd_per_gpu_hour"), _elsewise("price", "usd_per_gpu_hour")
+    (True, False)
+    """
+    low = re.sub(r"\W+", "_", name.lower())
+    unit, own = unit_of(low), unit_of(wanted)
+    foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
+    alike = ("", own, *(_SHARES if not own else own.split()[:1]))  # a share of nothing in particular, or plain USD
+    return bool(foreign) or unit not in alike
+
+
+def _cell(text: str) -> Any:
+    try:
+        return as_number(text)
+    except ValueError:
+        return text
+
+
+def _key(place: tuple[Any, ...]) -> str | None:
+    path = ""
+    for part in place:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return path[:120] or None
+
+
+_PLAIN = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
+
+
+def _reason_of_type(fault: Mapping[str, Any], value: Any) -> str:
+    if fault["type"] == "missing":
+        return "a value is required"
+    if fault["type"] == "extra_forbidden":
+        return "no such key is known here"
+    if fault["type"] == "said":
+        return str(fault["msg"])
+    wanted = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    wanted = _PLAIN.get(wanted, wanted)
+    return f"found {shown(fault.get('input', value))}, expected {wanted}"

@@ -1,20 +1,205 @@
-"""From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens."""
+"""From plans to money: demand over a day, replicas and hours of every offer, its bill, hosted prices beside it."""
 
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.serving import Crossing, Hosted, Volume
+from gpucost.errors import DataError, UsageError
 from gpucost.formula.arrays import Columns
+from gpucost.gate import read_rows, shown
 from gpucost.market.interruptions import stays_first
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
 from gpucost.money.serving_bill import INPUT_NAMES, price_months
-from gpucost.physics.columns import Floats, Integers
-from gpucost.serving.demand import profile_of, replicas_by_hour
+from gpucost.options import OPTIONS
+from gpucost.physics import transformer
+from gpucost.physics.columns import Floats as columns_Floats
+from gpucost.physics.columns import Integers
 from gpucost.serving.plans import Plans
 from gpucost.serving.request import InferenceRequest
-from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
+from gpucost.types import Architecture
+from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, as_number, format_count
+
+# --- Demand over a day, and how many replicas are on at each hour.
+
+Floats = NDArray[np.float64]
+
+HOURS = (24, 168)
+# Assumed shapes; an own profile is a CSV file with 24 or 168 numbers. `consumer`: a service of one continent, its
+# evening peak twice the mean; `office`: working hours of one time zone, a tenth of the load outside them.
+PROFILES: dict[str, tuple[float, ...]] = {
+    "flat": (1.0,) * 24,
+    "office": (1.0,) * 8 + (5.0, 9.0, 10.0, 10.0, 8.0, 9.0, 10.0, 10.0, 9.0, 6.0) + (2.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+    "consumer": (3, 2, 1.5, 1, 1, 1.2, 2, 3, 4, 5, 5.5, 6, 6, 6, 6, 6, 6.5, 7, 8, 9, 9.5, 9, 7, 5),
+}
+
+
+def profile_of(name: str) -> Floats:
+    """Return the hourly weights of a profile, with a mean of one: a known name, or a file of 24 or 168 numbers.
+
+    >>> float(profile_of("flat").mean()), len(profile_of("office"))
+    (1.0, 24)
+    """
+    weights = np.array(PROFILES[name] if name in PROFILES else read_profile(name), dtype=np.float64)
+    shares: Floats = weights / weights.mean()
+    return shares
+
+
+def read_profile(path: str) -> list[float]:
+    """Read the weights of a file: one number per cell, 24 for a day or 168 for a week."""
+    if not os.path.exists(path):
+        raise UsageError(f"--profile: {shown(path)} is neither a file nor one of {', '.join(PROFILES)}.")
+    cells = [(line, cell) for line, row in read_rows(path) for cell in row if cell]
+    numbers = []
+    for index, (line, cell) in enumerate(cells):
+        try:
+            numbers.append(as_number(cell))
+        except ValueError:
+            if index == 0:
+                continue  # a heading
+            raise DataError(f"{shown(cell)} is not a number", file=path, row=line) from None
+    if len(numbers) not in HOURS:
+        raise DataError(f"holds {len(numbers)} numbers; a profile has 24 (a day) or 168 (a week)", file=path)
+    if min(numbers) < 0 or max(numbers) <= 0 or not np.isfinite(numbers).all():
+        raise DataError("weights must be zero or more, finite, and not all zero", file=path)
+    return numbers
+
+
+def replicas_by_hour(mean_rate: Floats, capacity: Floats, profile: Floats, floor: int) -> Floats:
+    """Return the replicas that each hour of the profile needs: ⌈rate · weight ÷ capacity⌉, at least `floor`.
+
+    10 requests/s on replicas of 4: 3. The result has the hours as its last axis.
+
+    >>> replicas_by_hour(np.array([10.0]), np.array([4.0]), np.array([1.0]), 1).tolist()
+    [[3.0]]
+    """
+    needed = np.ceil(mean_rate[..., None] * profile / capacity[..., None] - 1e-9)
+    return np.maximum(needed, floor)
+
+
+# --- Beside the prices of hosted models: the same or a comparable one, and the volume at which self-hosting pays.
+
+MTOK = 1e6
+SAME_SIZE = 0.03  # parameters within this share count as comparable
+CURVE_POINTS = 41
+CURVE_SPAN = 100.0
+STALE_DAYS = OPTIONS["on_demand"].age_limit_days
+
+
+def hosted_prices(
+    rows: Iterable[Mapping[str, Any]],
+    architecture: Architecture,
+    comparable: Mapping[str, float],
+    request: InferenceRequest,
+    as_of: date,
+) -> list[Hosted]:
+    """Return the newest price of each listing of the model, cheapest blend first; what has ended is not offered."""
+    newest: dict[tuple[str, str], Mapping[str, Any]] = {}
+    seen: dict[str, date] = {}
+    for row in (row for row in rows if row["observed_on"] <= as_of):
+        name = (str(row["provider"]), str(row["listing"]))
+        if name not in newest or row["observed_on"] > newest[name]["observed_on"]:
+            newest[name] = row
+        seen[name[0]] = max(seen.get(name[0], row["observed_on"]), row["observed_on"])
+    found = [
+        hosted_price(row, architecture, request, as_of)
+        for row in newest.values()
+        if row["model_id"] in (architecture.name, *comparable)
+        and not row["suspect"]
+        and not (row["valid_until"] and row["valid_until"] < as_of)
+        and (seen[row["provider"]] - row["observed_on"]).days <= STALE_DAYS
+    ]
+    return sorted(found, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
+
+
+def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
+    """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
+    hit = request.prefix_hit_fraction
+    cached = row["cached_input_usd_per_mtok"]
+    prompt = row["input_usd_per_mtok"] * (1 - hit) + (cached if cached is not None else row["input_usd_per_mtok"]) * hit
+    blend = (
+        prompt * request.prompt_tokens + row["output_usd_per_mtok"] * request.output_tokens
+    ) / request.tokens_per_request
+    age = (as_of - row["observed_on"]).days
+    same = row["model_id"] == architecture.name
+    return {
+        "provider": row["provider"],
+        "listing": row["listing"],
+        "model": row["model_id"],
+        "same_model": same,
+        "usd_per_mtok_input": row["input_usd_per_mtok"],
+        "usd_per_mtok_output": row["output_usd_per_mtok"],
+        "usd_per_mtok_cached_input": cached,
+        "usd_per_mtok": blend,
+        "observed_on": row["observed_on"].isoformat(),
+        "age_days": age,
+        "stale": age > STALE_DAYS,
+        "source_id": row["source_id"],
+        "note": "" if same else "a comparable model, not the same",
+    }
+
+
+def break_even(
+    usd_per_hour: float, tokens_per_s: float, redundant_usd_per_hour: float, api_usd_per_mtok: float
+) -> Crossing:
+    """Return the volume at which own replicas cost what an API does, idle hours included.
+
+    `usd_per_hour` and `tokens_per_s` are those of the smallest group that can be bought, `redundant_usd_per_hour` what
+    stands beside it whatever the volume. With r groups the volume is (r·C + R)·730 ÷ p, and it must not exceed what
+    they serve. A group of 10 USD/h that serves 10,000 tokens/s against 1 USD per million: 7.3 thousand million a month.
+
+    >>> found = break_even(10.0, 10_000.0, 0.0, 1.0)
+    >>> round(found["tokens_per_month"] / 1e9, 3), round(found["utilisation_fraction"], 3)
+    (7.3, 0.278)
+    """
+    price = api_usd_per_mtok / MTOK
+    capacity = tokens_per_s * SECONDS_PER_HOUR  # tokens per hour of one group
+    gain = price * capacity - usd_per_hour
+    if gain <= 0:
+        own = usd_per_hour / capacity * MTOK
+        note = f"Never: even full groups cost {own:.3g} USD per million tokens, the API {api_usd_per_mtok:.3g}."
+        return {"tokens_per_month": None, "utilisation_fraction": None, "groups": None, "note": note}
+    groups = max(1, math.ceil(redundant_usd_per_hour / gain - 1e-9))
+    hourly = groups * usd_per_hour + redundant_usd_per_hour
+    volume = hourly * HOURS_PER_MONTH / price
+    share = volume / (groups * capacity * HOURS_PER_MONTH)
+    note = f"Below {format_count(volume)} tokens a month the API is cheaper; idle hours are paid for."
+    return {"tokens_per_month": volume, "utilisation_fraction": share, "groups": groups, "note": note}
+
+
+def curve(
+    usd_per_hour: float, tokens_per_s: float, redundant_usd_per_hour: float, api_usd_per_mtok: float, middle: float
+) -> list[Volume]:
+    """Return the cost per month of both sides over volumes around `middle`: steps against a straight line."""
+    capacity = tokens_per_s * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    points: list[Volume] = []
+    for index in range(CURVE_POINTS):
+        volume = middle * CURVE_SPAN ** (2 * index / (CURVE_POINTS - 1) - 1)
+        groups = max(1, math.ceil(volume / capacity - 1e-9))
+        own = (groups * usd_per_hour + redundant_usd_per_hour) * HOURS_PER_MONTH
+        points.append({"tokens_per_month": volume, "self_host_usd": own, "api_usd": volume / MTOK * api_usd_per_mtok})
+    return points
+
+
+def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -> dict[str, float]:
+    """Return those of its family whose total and active parameters nearly equal the model's."""
+    alike = [other for other in kin if other.name != architecture.name]
+    if not alike:
+        return {}
+    shape = transformer.stack([architecture, *alike])
+    total, active = transformer.total_parameters(shape), transformer.active_parameters(shape)
+    pairs = zip(alike, total[1:] / total[0], active[1:] / active[0], strict=True)
+    return {other.name: float(t) for other, t, a in pairs if abs(t - 1) <= SAME_SIZE and abs(a - 1) <= SAME_SIZE}
+
+
+# --- From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens.
 
 IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
 
@@ -23,13 +208,13 @@ IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws:
 class Fleet:
     """What a month takes: replicas, units, paid hours, and what they serve."""
 
-    replicas: Floats  # at the busiest hour, redundancy included
-    units: Floats  # units of the offer at the busiest hour
-    gpu_hours: Floats  # per month, paid
-    serving: Floats  # replicas on average, redundant ones left out
-    spare_gpu_hours: Floats  # redundant replicas
-    tokens: Floats  # carried in the month
-    peak_load: Floats  # load of the serving replicas at the busiest hour
+    replicas: columns_Floats  # at the busiest hour, redundancy included
+    units: columns_Floats  # units of the offer at the busiest hour
+    gpu_hours: columns_Floats  # per month, paid
+    serving: columns_Floats  # replicas on average, redundant ones left out
+    spare_gpu_hours: columns_Floats  # redundant replicas
+    tokens: columns_Floats  # carried in the month
+    peak_load: columns_Floats  # load of the serving replicas at the busiest hour
 
 
 @dataclass(frozen=True)
@@ -39,7 +224,7 @@ class Pairs:
     offer: Integers
     plan: Integers
     fleet: Fleet
-    gpus: Floats
+    gpus: columns_Floats
     factors: Columns  # what the bill follows from
     costs: Columns  # what it comes to
 
@@ -57,7 +242,9 @@ def pair_up(supply: Supply, plans: Plans, offers: Integers) -> tuple[Integers, I
     return pair_offer[fits], pair_plan[fits]
 
 
-def units_for(replicas: Floats, replica_gpus: Floats, unit_gpus: Floats, minimum_units: Floats) -> Floats:
+def units_for(
+    replicas: columns_Floats, replica_gpus: columns_Floats, unit_gpus: columns_Floats, minimum_units: columns_Floats
+) -> columns_Floats:
     """Return the units that hold so many replicas: several replicas share a unit, or several units hold one.
 
     Three replicas of 2 in units of 8 take one unit; two of 16 take four.
@@ -104,7 +291,7 @@ def price_pairs(
 
 
 def fleet_of(
-    request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: Floats
+    request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: columns_Floats
 ) -> Fleet:
     """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at a utilisation."""
     unit, replica = supply.unit_gpus[offer].astype(np.float64), plans.gpus[plan]
@@ -132,7 +319,13 @@ def fleet_of(
     return Fleet(on.max(axis=-1), units.max(axis=-1), gpu_hours, serving.mean(axis=-1), spare, tokens, peak)
 
 
-def saturated(request: InferenceRequest, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> Fleet:
+def saturated(
+    request: InferenceRequest,
+    unit: columns_Floats,
+    replica: columns_Floats,
+    least: columns_Floats,
+    requests: columns_Floats,
+) -> Fleet:
     """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
     share = request.utilisation_fraction if request.utilisation_given else 1.0
     working = (
@@ -155,7 +348,7 @@ def mean_rate(request: InferenceRequest) -> float:
     return request.tokens_per_month / request.tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
 
 
-def goal_of(pairs: Pairs, goal: str, plans: Plans) -> Floats:
+def goal_of(pairs: Pairs, goal: str, plans: Plans) -> columns_Floats:
     """Return what is to be small: the price of tokens, the time per token, or the carbon of a token."""
     if goal == "latency":
         return plans.tpot_s[pairs.plan]

@@ -23,7 +23,7 @@ from gpucost.physics.serving.structs import Options, ServingCase
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
-from gpucost.workloads.own_speed import decode_roof, one_chip
+from gpucost.workloads.training import decode_roof, one_chip
 
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))

@@ -149,7 +149,7 @@ def own_lengths(path: str) -> Lengths:
 
     A running request is met in proportion to its output: it holds Σ(p·o + o²/2) ÷ Σo tokens.
     """
-    from gpucost.schemas.typed import number, table
+    from gpucost.schemas.validation import number, table
 
     rows = [row for _, row in table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))]
     prompt, output = (sum(row[name] for row in rows) / len(rows) for name in ("prompt", "output"))

@@ -1,28 +1,321 @@
-"""From a request to its answer: offers, plans, prices, hosted models, payload."""
+"""From a serving request to its answer: offers, plans, prices, payload; which accelerators serve a model at all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpucost.answers.common import Excluded, cited, frame
-from gpucost.answers.serving import Beside, Hosted, Inference, ServingOption
+from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
+from gpucost.answers.serving import (
+    Batch,
+    Beside,
+    BillInput,
+    BillModel,
+    EngineSide,
+    Factors,
+    Fleet,
+    Hosted,
+    Inference,
+    MemoryParts,
+    Serves,
+    ServesNot,
+    ServingFit,
+    ServingOption,
+)
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.market.facts import OLD_PRICE, Market, asked_for, market_of, no_price, not_offered, placeless
-from gpucost.market.supply import left_out
+from gpucost.formula.arrays import Columns
+from gpucost.formula.language import Input
+from gpucost.market.facts import OLD_PRICE, Market, asked_for, cheapest, market_of, no_price, not_offered, placeless
+from gpucost.market.supply import Key, left_out
+from gpucost.market.terms import ASSUMED_FORM, credited, doubted_price, old_price, seen, seller
+from gpucost.market.terms import said as credits_said
+from gpucost.money import bill
+from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.calibration import Calibration
-from gpucost.physics.columns import Integers
-from gpucost.serving import answer, costing, hosted
-from gpucost.serving.costing import Pairs
-from gpucost.serving.plans import LADDER, REASONS, Plans, evaluate, format_note
+from gpucost.physics.columns import Floats, Integers
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.calibration import USUAL_FAMILIES
+from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
+from gpucost.serving import costing
+from gpucost.serving.costing import MTOK, Pairs
+from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note
 from gpucost.serving.request import InferenceRequest, Known, make_request, spread_of
-from gpucost.types import Architecture
-from gpucost.units import HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count
+from gpucost.types import Accelerator, Architecture, Offer, System
+from gpucost.units import GB, GIB, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
+
+# --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
+
+SPLIT_RULE = (
+    "Cost is split by time: prompt tokens carry the share of a replica's time that goes to prompts, output tokens the "
+    "rest. The blended figure is the cost ÷ all tokens, prompts and outputs together."
+)
+QUEUE_CAVEAT = (
+    "Time to the first token under load is a queueing estimate for Poisson arrivals; real traffic is burstier. "
+    "Published comparisons put such estimates 40 to 650 % off: size for it with a load test."
+)
+NOT_INCLUDED = (
+    "gateways, load balancers, storage of the weights and traffic",
+    "staff, support plans and software licences",
+    "warm-up of new replicas and time without requests beyond the stated profile",
+    "taxes, and discounts that you negotiated (a price book holds those)",
+)
+PARTS = ("linear_s", "attention_s", "latency_s", "exchange_s", "host_s", "prompt_s")
+PRICES = (
+    "usd_per_mtok",
+    "usd_per_mtok_low",
+    "usd_per_mtok_high",
+    "usd_per_mtok_input",
+    "usd_per_mtok_output",
+    "usd_per_month",
+    "usd_per_month_low",
+    "usd_per_month_high",
+)
+WORDS = {
+    "linear_s": "weights and products",
+    "attention_s": "reading the cache",
+    "latency_s": "fixed time of the kernels",
+    "exchange_s": "links between accelerators",
+    "host_s": "host",
+    "prompt_s": "prompts of others",
+}
+
+
+class Inside(NamedTuple):
+    """What a plan says of itself, whoever sells its machine."""
+
+    bottleneck: str
+    components: dict[str, float]
+    memory: MemoryParts
+
+
+def inside(plans: Plans, plan: int, request: InferenceRequest) -> Inside:
+    """Return what binds a plan, the parts of its step and what fills its memory."""
+    return Inside(bottleneck(plans, plan), components(plans, plan), memory(plans, plan, request))
+
+
+def option(
+    request: InferenceRequest,
+    market: Market,
+    plans: Plans,
+    pairs: Pairs,
+    row: int,
+    rank: int,
+    insides: Callable[[int], Inside],
+) -> ServingOption:
+    """Return one option: who, where, how many, how fast, at what cost, with its bill."""
+    offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
+    known, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
+    lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
+    return {
+        "rank": rank,
+        **fleet(offer, market, pairs, row),
+        **engine_side(plans, plan, pairs, row, request, insides(plan)),
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
+        "tokens_per_month": costs["carried_tokens"],
+        "gpu_hours": float(pairs.fleet.gpu_hours[row]),
+        "utilisation_fraction": costs["utilisation_of_paid_fraction"],
+        "energy_kwh": finite(costs["energy_kwh"]),
+        "kgco2e": finite(costs["kgco2e"]),
+        "source_ids": [offer.source_id],
+        "lines": [{**line, "source_id": offer.source_id} for line in lines],
+        "notes": notes(market, plans, pairs, row, offer),
+        "factors": known,
+    }
+
+
+def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
+    """Return who sells it, on which terms, how many are needed, and how old the price is."""
+    return {
+        **seller(offer),
+        "gpus": int(pairs.gpus[row]),
+        "units": int(pairs.fleet.units[row]),
+        "replicas": int(pairs.fleet.replicas[row]),
+        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row)),
+    }
+
+
+def credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
+    """Return what credits of the book pay of the first month."""
+    month = float(pairs.costs.usd_per_month[row])
+    return round(credited(market.facts.credits, offer, month, 1.0, market.facts.as_of), 2)
+
+
+def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, own: Inside) -> EngineSide:
+    """Return what the physics says of a plan: layout, latency, speed, memory, bottleneck."""
+    d = plans.deployments[plan]
+    speed = float(plans.output_tokens_per_s[plan])
+    wide = float(np.exp(plans.width[plan]))
+    load = np.array([float(pairs.fleet.peak_load[row])])
+    service = np.array([plans.tpot_s[plan] * request.output_tokens])
+    wait = waiting_s(load, np.array([plans.sequences[plan]]), service)
+    behind = prompt_wait_s(load, np.array([plans.prompt_time_fraction[plan]]), np.array([plans.ttft_s[plan]]))
+    overloaded = float(load[0]) >= 0.999
+    return {
+        "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline, "expert": d.expert, "gpus": d.gpus},
+        "precision": d.format,
+        "engine": d.engine,
+        "batch": int(plans.sequences[plan]),
+        "batch_that_fits": finite(plans.capacity[plan]),
+        "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
+        "ttft_loaded_ms": None if overloaded else float(plans.ttft_s[plan] + wait[0] + behind[0]) * MS_PER_S,
+        "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
+        "tpot_ms_low": float(plans.tpot_s[plan]) * MS_PER_S / wide,
+        "tpot_ms_high": float(plans.tpot_s[plan]) * MS_PER_S * wide,
+        "output_tokens_per_s": speed,
+        "tokens_per_s_per_gpu": speed * request.tokens_per_request / request.output_tokens / d.gpus,
+        "output_tokens_per_s_per_gpu": speed / d.gpus,
+        "prompt_time_fraction": float(plans.prompt_time_fraction[plan]),
+        "bottleneck": own.bottleneck,
+        "components": {**own.components},
+        "memory": {**own.memory},
+    }
+
+
+def components(plans: Plans, plan: int) -> dict[str, float]:
+    """Return the seconds of one decode step by part."""
+    parts = {name: float(getattr(plans.step, name)[plan]) for name in PARTS}
+    return {name: value for name, value in parts.items() if value > 0}
+
+
+def bottleneck(plans: Plans, plan: int) -> str:
+    """Return what most of a step's time goes to, in words; products say whether bandwidth or arithmetic binds them."""
+    parts = components(plans, plan)
+    name = max(parts, key=lambda key: parts[key])
+    if name != "linear_s":
+        return WORDS[name]
+    case = plans.case.take([plan])
+    one = serving.linear_s(case, np.ones(1), np.ones(1))[0]
+    held = np.maximum(plans.sequences[[plan]] / case.placement.pipeline, 1.0)
+    read = serving.linear_s(case, held, held)[0] < 2 * one
+    return "memory bandwidth (weights)" if read else "arithmetic (products)"
+
+
+def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
+    """Return what fills an accelerator's memory, in GB."""
+    case = plans.case.take([plan])
+    gpus = float(plans.gpus[plan])
+    context = np.array([request.prompt_tokens + request.output_tokens / 2])
+    weights = float(serving.weight_bytes(case)[0]) * (1 - request.offload_fraction) / gpus / GB
+    cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / GB
+    usable = float(case.chip.memory_gb[0])
+    return {
+        "weights_gb": weights,
+        "cache_gb": cache,
+        "workspace_gb": serving.RESERVED_GB,
+        "memory_gb": usable,
+        "free_gb": usable - weights - cache - serving.RESERVED_GB,
+    }
+
+
+def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) -> list[str]:
+    """Return what a reader must know of one option."""
+    d = plans.deployments[int(pairs.plan[row])]
+    terms, number = market.terms, int(pairs.offer[row])
+    found = old_price(offer, terms, number)
+    if paid := credits_of(market, offer, pairs, row):
+        found.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
+    if terms.interruptible[number]:
+        found.append("can be interrupted: requests in flight are lost and capacity may not return; keep redundancy")
+    if offer.term_months:
+        found.append(f"commitment of {offer.term_months} months, paid whether used or not")
+    if emulated(d):
+        found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: weights are widened in the kernel")
+    if offer.gpu_assumed:
+        found.append(ASSUMED_FORM)
+    if d.accelerator.family not in USUAL_FAMILIES:
+        found.append("few serving measurements of this family: wide range")
+    if float(pairs.fleet.peak_load[row]) > 1.0:
+        found.append("the replicas are too few for the busiest hours: requests wait or are turned away")
+    return [*found, *doubted_price(offer)]
+
+
+def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
+    """Return every number from which replicas, hours, cost and carbon of the option follow."""
+    terms, index, width = market.terms, int(pairs.offer[row]), float(plans.width[int(pairs.plan[row])])
+    given = {name: finite(column[row]) for name, column in pairs.factors.items()}
+    tokens = given.pop(DEMANDED)
+    return {
+        **given,
+        "tokens_per_month": tokens,
+        "busy_gpu_hours": float(pairs.costs.busy_gpu_hours[row]),
+        "replicas": float(pairs.fleet.replicas[row]),
+        "gpus": float(pairs.gpus[row]),
+        "speed_low_ratio": float(np.exp(-width)),
+        "speed_high_ratio": float(np.exp(width)),
+        "price_low_ratio": float(terms.price_low_ratio[index]),
+        "price_high_ratio": float(terms.price_high_ratio[index]),
+    }
+
+
+def model_block(row: ServingOption) -> BillModel:
+    """Return the bill of an option as inputs and formulas, with their values."""
+    known, values = row["factors"], recompute(row["factors"])
+    asked = Input(DEMANDED, "demand", "tokens of the month")
+    inputs: list[BillInput] = [
+        {
+            "name": entry.name,
+            "value": known["tokens_per_month" if entry is asked else entry.name],
+            "unit": unit_of(entry.name),
+            "low": None,
+            "high": None,
+            "group": entry.group,
+            "source_id": row["source_ids"][0] if entry.group == "price" else "",
+            "status": "sourced" if entry.group == "price" else "derived",
+            "description": entry.description,
+        }
+        for entry in (asked, *INPUTS)
+    ]
+    derived: list[FormulaLine] = [
+        {"name": line.name, "unit": line.measure, "formula": line.text, "value": values[line.name]} for line in LINES
+    ]
+    return {
+        "option_rank": row["rank"],
+        "inputs": inputs,
+        "tables": {},
+        "derived": derived,
+        "monthly": [],
+        "answers": [],
+    }
+
+
+def recompute(known: Factors, **changes: float) -> Factors:
+    """Return the money side of an option again from its factors, some of them changed; layout and speed stay."""
+    values = {**known, **changes}
+    given = {name: values[name] for name in INPUT_NAMES} | {DEMANDED: values["tokens_per_month"]}
+    columns = Columns({name: np.array([np.nan if value is None else float(value)]) for name, value in given.items()})
+    return {name: finite(value) for name, value in price_months(columns).row(0).items()}
+
+
+def at_batches(
+    plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats
+) -> list[Batch]:
+    """Return how time per token and cost trade off with the batch on one plan."""
+    most = float(min(plans.capacity[plan], plans.case.rates.batch_limit[plan] * plans.case.placement.data[plan]))
+    batches = np.unique(np.minimum(ladder, max(most, 1.0)))
+    case = plans.case.take(np.full(len(batches), plan))
+    prompt, output = np.full(len(batches), request.prompt_tokens), np.full(len(batches), request.output_tokens)
+    at = serving.steady(case, batches, prompt, output)
+    per_s = at.output_tokens_per_s * request.tokens_per_request / request.output_tokens
+    cost = plans.gpus[plan] * usd_per_gpu_hour / SECONDS_PER_HOUR / per_s * MTOK
+    return [
+        {
+            "batch": int(b),
+            "tpot_ms": float(t) * MS_PER_S,
+            "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),
+            "usd_per_mtok": float(c),
+        }
+        for b, t, s, c in zip(batches, at.tpot_s, per_s, cost, strict=True)
+    ]
+
+
+# --- From a request to its answer: offers, plans, prices, hosted models, payload.
 
 EXCLUDED_SHOWN = 400
 
@@ -150,10 +443,8 @@ def payload(
     risky = market.terms.interruptible[pairs.offer[order]]
     of_kind = np.where(risky, np.cumsum(risky), np.cumsum(~risky))
     shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))  # so many that stay, so many that may not
-    insides = cache(lambda plan: answer.inside(plans, plan, request))  # many offers are of one plan
-    options = [
-        answer.option(request, market, plans, pairs, int(order[place]), int(place) + 1, insides) for place in shown
-    ]
+    insides = cache(lambda plan: inside(plans, plan, request))  # many offers are of one plan
+    options = [option(request, market, plans, pairs, int(order[place]), int(place) + 1, insides) for place in shown]
     best = int(order[0])
     beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
     sources = {entry["source_id"] for entry in beside["api"]} | {name for row in options for name in row["source_ids"]}
@@ -164,15 +455,15 @@ def payload(
         "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
-        "split_rule": answer.SPLIT_RULE,
+        "split_rule": SPLIT_RULE,
         **beside,
         "tradeoff": []
         if request.own_speed is not None  # other batches would be predictions still
-        else answer.at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
+        else at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
         "excluded": excluded(request, market, plans, offers, order, pairs),
-        "not_included": list(answer.NOT_INCLUDED),
+        "not_included": list(NOT_INCLUDED),
         "warnings": warnings(request, architecture, market, options, beside),
-        "model": answer.model_block(options[0]),
+        "model": model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
 
@@ -238,7 +529,7 @@ def warnings(
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = [
-        *([answer.QUEUE_CAVEAT] if request.has_demand else []),
+        *([QUEUE_CAVEAT] if request.has_demand else []),
         *architecture.warnings,
         *not_offered(market.facts.ended, market.facts.placeless),
     ]
@@ -252,7 +543,7 @@ def warnings(
     if limit and request.tokens_per_request > limit:
         found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")
     if any(entry["stale"] for entry in beside["api"]):
-        found.append(f"Some hosted prices are more than {hosted.STALE_DAYS} days old.")
+        found.append(f"Some hosted prices are more than {costing.STALE_DAYS} days old.")
     return found
 
 
@@ -266,8 +557,8 @@ def beside_apis(
     best: int,
 ) -> Beside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
-    comparable = hosted.comparable_models(architecture, catalog.relatives(architecture))
-    api = hosted.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
+    comparable = costing.comparable_models(architecture, catalog.relatives(architecture))
+    api = costing.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
     if not api:
         return {"api": [], "api_note": f"No hosted price of {architecture.name} or a comparable model is on record."}
     offer = market.facts.offers[int(pairs.offer[best])]
@@ -282,9 +573,9 @@ def beside_apis(
     hourly = gpus * offer.usd_per_gpu_hour
     spare = float(np.ceil(request.redundancy / per_unit)) * hourly
     against = api[0]
-    point = hosted.break_even(hourly, speed, spare, against["usd_per_mtok"])
+    point = costing.break_even(hourly, speed, spare, against["usd_per_mtok"])
     middle = point["tokens_per_month"] or speed * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    line = hosted.curve(hourly, speed, spare, against["usd_per_mtok"], middle)
+    line = costing.curve(hourly, speed, spare, against["usd_per_mtok"], middle)
     return {
         "api": api,
         "breakeven": {
@@ -342,3 +633,138 @@ def key_reasons(plans: Plans) -> dict[int, str]:
         if int(key) not in found or rank[name] < rank[found[int(key)]]:
             found[int(key)] = name
     return found
+
+
+# --- Does a model fit an accelerator for serving, on how many, how fast; and which accelerators serve it at all.
+
+# MIG instances: compute slices of seven, memory slices of eight (NVIDIA MIG user guide, supported profiles).
+MIG_PROFILES = ((1, 1), (2, 2), (3, 4), (4, 4))
+SLICED = ("bf16", "fp16", "fp8", "int8", "fp4", "fp32")  # peaks that an instance has its share of
+COMPUTE_SLICES, MEMORY_SLICES = 7, 8
+SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
+
+
+def serving_fit_payload(catalog: Catalog, model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
+    """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
+    request = request_of(catalog, model, gpu=gpu, **wanted)
+    architecture = catalog.architecture(request.model)
+    market = market_of(catalog)
+    keys = keys_of(catalog, gpu)
+    calibration = serving_calibration(catalog)
+    largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
+    plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
+    found = [entry(request, market, plans, index, key) for index, key in enumerate(keys)]
+    excluded = [row[1] for row in found if row[1] is not None]
+    options = sorted(
+        (row[0] for row in found if row[0] is not None),
+        key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]),
+    )
+    if gpu is not None and not options:
+        raise NothingFitsError(
+            f"{architecture.name}: {excluded[0]['gpu']}: {excluded[0]['reason']}. "
+            "Try a narrower --precision, more accelerators, or looser targets."
+        )
+    fewest = min(options, key=lambda row: (row["memory_gb"] * row["gpus"], row["gpus"], row["gpu"]), default=None)
+    return {
+        "kind": "serving_fit",
+        **frame(request.to_dict(), catalog.as_of, catalog.version),
+        "fits": bool(options),
+        "lead": lead_of_fit(architecture.name, options, fewest),
+        "said": [f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."],
+        "smallest": fewest,
+        "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
+        "options": options,
+        "excluded": excluded,
+        "warnings": list(architecture.warnings),
+        "sources": {},
+    }
+
+
+def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
+    """Return the answer in one sentence."""
+    if not options or fewest is None:
+        return f"{model}: nothing serves this; the reasons stand below."
+    cheap = options[0]
+    price = "" if cheap["usd_per_hour"] is None else f" for {cheap['usd_per_hour']:.2f} USD an hour"
+    small = f"the least memory is {fewest['gpus']} × {fewest['gpu']}"
+    return f"{model}: {small}; the cheapest is {cheap['gpus']} × {cheap['gpu']}{price}."
+
+
+def keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
+    """Return the accelerators to try, each in its usual node, and the MIG instances of those that have them."""
+    found = catalog.accelerators(gpu) if gpu else catalog.accelerators()
+    slices = {str(row["id"]): row["mig_slices"] or 0 for row in catalog.rows("accelerators")}
+    keys = []
+    for accelerator in found:
+        keys.append(Key(accelerator, catalog.default_system(accelerator.id)))
+        if slices.get(accelerator.id, 0) >= SMALLEST_MIG_GPU:
+            keys += [mig_key(accelerator, compute, memory) for compute, memory in MIG_PROFILES]
+    return keys
+
+
+def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
+    """Return a MIG instance as an accelerator of its own: its share of arithmetic, memory and bandwidth, no links."""
+
+    def share(value: float | None) -> float | None:
+        return None if value is None else value * compute / COMPUTE_SLICES
+
+    part = memory / MEMORY_SLICES
+    name = f"{a.id}-mig-{compute}g.{round(a.memory_gib * part)}gb"
+    peaks: dict[str, Any] = {f"{kind}_tflops": share(getattr(a, f"{kind}_tflops")) for kind in SLICED}
+    instance = replace(
+        a,
+        id=name,
+        memory_gib=a.memory_gib * part,
+        hbm_gb_per_s=a.hbm_gb_per_s * part,
+        scaleup_gb_per_s=0.0,
+        scaleup_gpus=1,
+        **peaks,
+    )
+    return Key(instance, System(f"{name}-alone", name, "synthesised", name, 1, 0.0, 1, None, status="synthesised"))
+
+
+def entry(
+    request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key
+) -> tuple[Serves, None] | tuple[None, ServesNot]:
+    """Return what one accelerator can do: its smallest replica that serves, or why none does."""
+    mine = np.flatnonzero(plans.key == index)
+    serving = mine[plans.serves[mine]]
+    if not len(serving):
+        codes = sorted({int(code) for code in plans.reason[mine]}, reverse=True)
+        return None, ServesNot(
+            gpu=key.accelerator.id, reason=REASONS_IN_WORDS[REASONS[codes[0]] if codes else "memory"]
+        )
+    plan = int(serving[np.lexsort((-plans.output_tokens_per_s[serving], plans.gpus[serving]))[0]])
+    d = plans.deployments[plan]
+    price, offer = cheapest(market, key.accelerator.id, d.gpus)
+    speed = float(plans.output_tokens_per_s[plan])
+    row: Serves = {
+        "gpu": key.accelerator.id,
+        "memory_gb": key.accelerator.memory_gib * (GIB / GB),
+        "fits": True,
+        "gpus": d.gpus,
+        "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
+        "precision": d.format,
+        "batch": int(plans.sequences[plan]),
+        "batch_that_fits": int(plans.capacity[plan]),
+        "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
+        "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
+        "output_tokens_per_s": speed,
+        "output_tokens_per_s_low": speed * float(np.exp(-plans.width[plan])),
+        "output_tokens_per_s_high": speed * float(np.exp(plans.width[plan])),
+        "bottleneck": bottleneck(plans, plan),
+        "memory": memory(plans, plan, request),
+        "usd_per_hour": price,
+        "offer": ""
+        if offer is None
+        else f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})",
+    }
+    return row, None
+
+
+REASONS_IN_WORDS = {
+    "": "serves",
+    "memory": "the weights and one sequence do not fit its node",
+    "ttft": "the first token comes later than asked for",
+    "tpot": "tokens come slower than asked for",
+}

@@ -1,22 +1,140 @@
-"""Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all."""
+"""Chunks on disk, the seam to machines that compute them, and what a sweep comes to."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpucost.answers.sweep import Heat, Reason, Row
 from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
 from gpucost.sweeping.grid import Grid
-from gpucost.sweeping.mapping import Mapper
 from gpucost.sweeping.work import Task, work
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+# --- The seam to machines: a function that maps chunks to their bytes, in any order, on whatever computes.
+
+Work = Callable[[Any], bytes]
+Numbered = Iterable[tuple[int, Any]]  # chunks and their numbers
+Mapper = Callable[[Work, Numbered], Iterator[tuple[int, bytes]]]
+
+_WAITING_PER_WORKER = 2
+_RETRIES = 3
+_CONNECT_SECONDS = 10.0
+
+
+def serial(work: Work, tasks: Numbered) -> Iterator[tuple[int, bytes]]:
+    """Answer one chunk after the other in this process."""
+    for number, task in tasks:
+        yield number, work(task)
+
+
+def over(executor: Executor, waiting: int = 64) -> Mapper:
+    """Return the mapper over any executor of `concurrent.futures`; a bounded number of chunks waits in it."""
+
+    def mapped(work: Work, tasks: Numbered) -> Iterator[tuple[int, bytes]]:
+        rest = iter(tasks)
+        open_: dict[Future[bytes], int] = {}
+        try:
+            for number, task in rest:
+                open_[executor.submit(work, task)] = number
+                if len(open_) >= waiting:
+                    yield from _ended(open_)
+            while open_:
+                yield from _ended(open_)
+        finally:
+            for future in open_:
+                future.cancel()
+
+    return mapped
+
+
+def _ended(open_: dict[Future[bytes], int]) -> Iterator[tuple[int, bytes]]:
+    """Yield the chunks that have ended, once at least one has."""
+    done, _ = wait(open_, return_when=FIRST_COMPLETED)
+    for future in done:
+        yield open_.pop(future), future.result()
+
+
+def processes(count: int) -> Mapper:
+    """Return the mapper over processes of this machine; those that die are replaced and their chunks done again."""
+
+    def mapped(work: Work, tasks: Numbered) -> Iterator[tuple[int, bytes]]:
+        from multiprocessing import get_context
+
+        rest, open_ = iter(tasks), dict[int, Any]()
+
+        def given() -> Iterator[tuple[int, Any]]:
+            yield from list(open_.items())  # what a broken pool left
+            for number, task in rest:
+                open_[number] = task
+                yield number, task
+
+        for _ in range(1 + _RETRIES):
+            with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+                try:
+                    for number, data in over(pool, count * _WAITING_PER_WORKER)(work, given()):
+                        del open_[number]
+                        yield number, data
+                    return
+                except BrokenProcessPool:
+                    continue
+        raise UsageError(f"worker processes died {1 + _RETRIES} times; perhaps memory ran out. Take fewer --workers.")
+
+    return mapped
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Mapper]:
+    """Connect to the scheduler of a running Dask cluster; chunks of workers that die are done again by others."""
+    try:
+        import distributed
+    except ImportError:
+        raise UsageError(
+            "--scheduler needs the extra cluster: pip install 'gpucost[cluster]', here and on the workers."
+        ) from None
+    made: Any = distributed.Client
+    try:
+        client = made(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UsageError(
+            f"--scheduler: nothing answers at {address!r} ({type(error).__name__}). Start one with `dask scheduler`,"
+            " and give the address that it prints, such as tcp://10.0.0.5:8786."
+        ) from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise UsageError(f"--scheduler: {address} has no workers. Start some with `dask worker {address}`.")
+        yield over(client.get_executor(retries=_RETRIES), _WAITING_PER_WORKER * _threads(client))
+
+
+def _threads(client: Any) -> int:
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return max(4, sum(int(worker["nthreads"]) for worker in workers))
+
+
+def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) -> AbstractContextManager[Mapper]:
+    """Return the mapper that was asked for: a cluster, an executor, processes, or none of them."""
+    from contextlib import nullcontext
+
+    if sum((scheduler is not None, executor is not None, workers > 1)) > 1:
+        raise UsageError("--workers, --scheduler and an executor say the same. Give one of them.")
+    if scheduler is not None:
+        return cluster(scheduler)
+    if executor is not None:
+        return nullcontext(over(executor))
+    return nullcontext(processes(workers) if workers > 1 else serial)
+
+
+# --- Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all.
 
 CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: some seconds of work
 _LENGTH = 32  # signs of a hash in a file's name
@@ -105,3 +223,69 @@ def _shown(connection: "DuckDBPyConnection", table: str) -> str:
         is_text = kind.startswith(("VARCHAR", "ENUM"))
         columns.append(f"if({plain}, {text}, cell({text})) as {column}" if is_text else column)
     return ", ".join(columns)
+
+
+# --- What a sweep comes to: counts, the best case, the front of cost and days, a map over two arguments.
+
+GOALS = {
+    "estimate": ("cost_usd", "days"),
+    "inference": ("usd_per_mtok", "tpot_ms"),
+    "tco": ("own_npv_usd", "rent_npv_usd"),
+}
+ROWS_KEPT = 1000  # in the answer itself; the files hold all
+_FRONT_ROWS = 40
+_HEAT_VALUES = 40
+_FRONT_CASES = 2_000_000
+
+
+class Found:
+    """The chunks of a sweep as one table that can be asked."""
+
+    def __init__(self, files: Sequence[Path], question: str) -> None:
+        import duckdb
+
+        self.connection = duckdb.connect()
+        self.connection.execute("set enable_progress_bar = false; set memory_limit = '1GB'")
+        self.connection.execute(f"create view found as select * from {table_of(files)}")
+        self.goal, self.other = GOALS[question]
+
+    def rows(self, query: str) -> list[Row]:
+        """Return the rows of a query; what is missing is None."""
+        answer = self.connection.execute(query)
+        names = [column[0] for column in answer.description or ()]
+        return [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in answer.fetchall()]
+
+    def reasons(self) -> list[Reason]:
+        """Return why cases have no answer, the most frequent first."""
+        query = "select reason, count(*) as cases from found where reason is not null group by 1 order by 2 desc, 1"
+        return [{"reason": str(row["reason"]), "cases": int(row["cases"])} for row in self.rows(f"{query} limit 20")]
+
+    def best(self) -> Row | None:
+        """Return the case that ranks first."""
+        query = f"select * from found where reason is null order by {self.goal}, {self.other} limit 1"
+        return next(iter(self.rows(query)), None)
+
+    def front(self, cases: int) -> list[Row]:
+        """Return the cases that no other one beats in both goals; of very many, none is looked for."""
+        if cases > _FRONT_CASES:
+            return []
+        before = "rows between unbounded preceding and 1 preceding"
+        window = f"min({self.other}) over (order by {self.goal}, {self.other} {before})"
+        inner = f"select *, {window} as least from found where reason is null"
+        query = f"select * exclude (least) from ({inner}) where least is null or {self.other} < least"
+        return self.rows(f"{query} order by {self.goal} limit {_FRONT_ROWS}")
+
+    def heat(self, axes: Mapping[str, int]) -> Heat | None:
+        """Return the best value over the two arguments with the most values that a map can show."""
+        named = {row["column_name"] for row in self.rows("describe found")}
+        wide = sorted((name for name, count in axes.items() if 1 < count <= _HEAT_VALUES), key=lambda name: -axes[name])
+        if len(wide) < 2:
+            return None
+        x, y = (f"asked_{name}" if f"asked_{name}" in named else name for name in wide[:2])
+        query = f'select "{x}" as x, "{y}" as y, min({self.goal}) as value, count(*) as cases from found group by 1, 2'
+        cells: Any = self.rows(f"{query} order by 1, 2")
+        return {"x": x, "y": y, "value": self.goal, "cells": cells}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value

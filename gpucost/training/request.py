@@ -11,8 +11,7 @@ from gpucost.arguments.kinds import FLAG, plain
 from gpucost.errors import UsageError
 from gpucost.frozen import Frozen
 from gpucost.options import OPTIONS
-from gpucost.workloads.loading import DataFlow
-from gpucost.workloads.own_speed import OwnSpeed, needs_gpus, own_speed
+from gpucost.workloads.training import DataFlow, OwnSpeed, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())

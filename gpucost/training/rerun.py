@@ -13,8 +13,7 @@ from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.bridges.compare import bridge
 from gpucost.errors import UsageError
 from gpucost.gate import shown
-from gpucost.market.embedding import embed, unembed
-from gpucost.market.facts import make_market
+from gpucost.market.facts import embed, make_market, unembed
 from gpucost.physics.calibration import Calibration
 from gpucost.training.request import from_dict
 from gpucost.training.run import answer_request

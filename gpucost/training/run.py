@@ -1,26 +1,43 @@
-"""From a request to its answer: facts, cases, ranking, follow-ups, payload."""
+"""From a training request to its answer: facts, cases, ranking, what a person asks next, payload."""
 
+from dataclasses import asdict, replace
 from datetime import date
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost import __version__
-from gpucost.answers.common import cited, frame
+from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, cited, figures, finite, frame
 from gpucost.answers.speed import Feeding
-from gpucost.answers.training import Estimate, RankedOption
+from gpucost.answers.training import (
+    Alternative,
+    Contract,
+    Driver,
+    Elsewhere,
+    Estimate,
+    Factors,
+    Highlight,
+    Interruptions,
+    Outcome,
+    RankedOption,
+    Size,
+    Speed,
+    TrainingOption,
+)
 from gpucost.answers.training import Workload as WorkloadRow
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.market import pool
-from gpucost.market.assumptions import failures_per_gpu_year
-from gpucost.market.embedding import embed
+from gpucost.gate import beside
+from gpucost.market import facts as pool
+from gpucost.market import interruptions as assume
 from gpucost.market.facts import (
     OLD_PRICE,
+    Facts,
     Market,
     asked_for,
+    embed,
     make_market,
     market_of,
     no_price,
@@ -28,18 +45,395 @@ from gpucost.market.facts import (
     placeless,
     with_offers,
 )
-from gpucost.options import OPTIONS
+from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
+from gpucost.market.supply import left_out
+from gpucost.market.terms import ASSUMED_FORM, credited, doubted_price, old_price, seen, seller
+from gpucost.market.terms import said as credits_said
+from gpucost.money.training_bill import BILL
+from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, latest_year
-from gpucost.training import answer, followups
-from gpucost.training.cases import Cases, Problem
-from gpucost.training.rank import can_be_option, exclusion, orderable, rank, rate_is_prior, too_old
+from gpucost.physics.training.structs import PARTS
+from gpucost.training.cases import (
+    Cases,
+    Problem,
+    can_be_option,
+    evaluate,
+    exclusion,
+    lines_of,
+    orderable,
+    rank,
+    rate_is_prior,
+    too_old,
+)
 from gpucost.training.request import TrainingRequest
 from gpucost.training.search import search
-from gpucost.types import Architecture
-from gpucost.units import counted, format_count
-from gpucost.workloads import own_speed
+from gpucost.types import Architecture, Offer
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, counted, format_count
+from gpucost.workloads import training
+from gpucost.workloads.speeds import speeds_of
 from gpucost.workloads.training import Workload, make_workload, sizes, step_work, too_long, with_loading
+
+# --- The answer of a training estimate as a JSON-able payload; rendering needs nothing else.
+
+NOT_INCLUDED = (
+    "data acquisition, cleaning and tokenisation",
+    "staff, support plans and software licences",
+    "trial runs and failed experiments (--experiments adds them as a share of the run)",
+    "reading the dataset in from elsewhere, and traffic between regions",
+    "taxes, and discounts that you negotiated (a price book holds those)",
+)
+
+
+def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> TrainingOption:
+    """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
+    lines = _lines(problem, cases, case)
+    offer = problem.supply.offers[int(cases.offer[case])]
+    sources = dict.fromkeys([offer.source_id, *(line["source_id"] for line in lines)])
+    size = problem.sizes[int(cases.request[case])]
+    paid = _credits(facts, cases, case, offer)
+    return {
+        "rank": rank,
+        **seller(offer),
+        "gpus": int(cases.gpus[case]),
+        "nodes": int(cases.factors.nodes[case]),
+        **_speed(cases, case),
+        **figures(Outcome, cases.costs, case),
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        **seen(offer, problem.terms, int(cases.offer[case]), paid),
+        **figures(Contract, cases.costs, case),
+        **interruptions(problem, cases, case),
+        "components": step_parts(cases, case),
+        "source_ids": [name for name in sources if name],
+        "lines": lines,
+        "notes": [
+            *notes(problem, cases, case),
+            *([credits_said(paid, float(cases.costs.cost_usd[case]))] if paid else []),
+        ],
+        "factors": {**factors(cases, case), "model_flop_per_token": size.model_flop_per_token},
+    }
+
+
+_STRETCHED = (
+    "checkpoint_hours",
+    "interval_hours",
+    "stretch_paid_ratio",
+    "stretch_calendar_ratio",
+    "stretch_low_ratio",
+    "stretch_high_ratio",
+    "stretch_spread_ratio",
+)
+
+
+def _credits(facts: Facts, cases: Cases, case: int, offer: Offer) -> float:
+    months = max(float(cases.costs.days[case]) / DAYS_PER_YEAR * MONTHS_PER_YEAR, 1e-6)
+    return round(credited(facts.credits, offer, float(cases.costs.cost_usd[case]), months, facts.as_of), 2)
+
+
+def _speed(cases: Cases, case: int) -> Speed:
+    speed, costs = cases.speed, cases.costs
+    paid_share = costs.work_hours[case] * cases.gpus[case] / costs.gpu_hours[case]
+    return {
+        "layout": cast(LayoutRow, asdict(speed.layout.layout(case))),
+        "memory_gb": float(speed.memory_gb[case]),
+        "tokens_per_s_per_gpu": float(speed.tokens_per_s_per_gpu[case]),
+        "tokens_per_s_per_gpu_low": float(speed.tokens_per_s_per_gpu_low[case]),
+        "tokens_per_s_per_gpu_high": float(speed.tokens_per_s_per_gpu_high[case]),
+        "mfu_fraction": float(speed.mfu_fraction[case]),
+        "mfu_paid_fraction": float(speed.mfu_fraction[case] * paid_share),
+        "speed_confidence": str(speed.confidence[case]),
+    }
+
+
+def elsewhere(problem: Problem, cases: Cases, case: int) -> Elsewhere:
+    """Return where else an option is sold, and for what."""
+    offer = problem.supply.offers[int(cases.offer[case])]
+    return {
+        "region": offer.region or None,
+        "offer_id": offer.offer_id,
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "cost_usd": float(cases.costs.cost_usd[case]),
+        "age_days": offer.age_days,
+    }
+
+
+def factors(cases: Cases, case: int) -> Factors:
+    """Return every number that the bill follows from, with the speed's own factors."""
+    row: Factors = {name: finite(value) for name, value in cases.factors.row(case).items()}
+    row["mfu_fraction"] = finite(cases.speed.mfu_fraction[case])
+    row["peak_tflops"] = finite(cases.speed.peak_tflops[case])
+    return row | {name: finite(cases.costs[name][case]) for name in _STRETCHED}
+
+
+def interruptions(problem: Problem, cases: Cases, case: int) -> Interruptions:
+    """Return how interruptions lengthen the run: hours paid and calendar days apart, goodput, checkpoints."""
+    costs, offer = cases.costs, int(cases.offer[case])
+    return {
+        "interruptions": float(costs.interruptions[case]),
+        "interruption_rate_measured": bool(problem.terms.measured[offer]),
+        "checkpoint_interval_hours": finite(costs.interval_hours[case]),
+        "stretch_paid_ratio": float(costs.stretch_paid_ratio[case]),
+        "stretch_paid_low_ratio": float(costs.stretch_low_ratio[case]),
+        "stretch_paid_high_ratio": float(costs.stretch_high_ratio[case]),
+        "stretch_calendar_ratio": float(costs.stretch_calendar_ratio[case]),
+        "stretch_spread_ratio": float(costs.stretch_spread_ratio[case]),
+        "goodput_fraction": float(costs.goodput_fraction[case]),
+    }
+
+
+def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
+    """Return what a case reads against what it is fed, where that was asked about."""
+    workload = problem.workloads[int(cases.request[case])]
+    if workload.loading is None:
+        return None
+    one, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
+    key = problem.supply.key[cases.offer[case : case + 1]]
+    hungry = speeds_of((replace(workload, loading=None),), problem.supply.keys, problem.calibration, one, key, gpus)
+    return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
+
+
+def step_parts(cases: Cases, case: int) -> dict[str, float]:
+    """Return the seconds of one training step by part."""
+    values = cases.speed.parts_s[case]
+    return {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
+
+
+def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
+    """Return the bill with the source of each unit price and whether the seller states it."""
+    offer, terms = int(cases.offer[case]), problem.terms
+    origin = {
+        "offer": (problem.supply.offers[offer].source_id, True),
+        "storage": (terms.storage_source_ids[offer], bool(terms.storage_stated[offer])),
+        "egress": (terms.egress_source_ids[offer], bool(terms.egress_stated[offer])),
+    }
+    stated_by = {item.name: item.origin for item in BILL}
+    rows: list[BillLine] = []
+    for line in lines_of(cases.factors, cases.costs, case):
+        source, stated = origin[stated_by[line["name"]]]
+        note = line["note"] if stated else f"{line['note']}; typical price, the provider states none"
+        status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
+        rows.append({**line, "note": note, "source_id": source, "status": status})
+    return rows
+
+
+def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
+    """Return what a reader must know of one option."""
+    terms, number = problem.terms, int(cases.offer[case])
+    offer = problem.supply.offers[number]
+    found = old_price(offer, terms, number)
+    if rate_is_prior(problem, number):
+        found.append("interruption rate not measured for this product and region: a prior, and its range (--explain)")
+    if offer.gpu_assumed:
+        found.append(ASSUMED_FORM)
+    if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
+        found.append(
+            f"pays for the whole term of {offer.term_months} months; --commitment used counts the hours of the run only"
+        )
+    if cases.factors.nodes[case] > 1:
+        if offer.maximum_units is None:
+            found.append("the largest order is not stated: confirm the capacity")
+        if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
+            found.append("several instances within one scale-up domain")
+    rule = OPTIONS[offer.option]
+    if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
+        found.append(f"{rule.label}: {rule.reference}")
+    return [*found, *doubted_price(offer)]
+
+
+def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:
+    """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
+    request, offers = problem.requests[number], problem.supply.offers
+    return left_out((offers[int(cases.offer[case])], exclusion(problem, cases, request, int(case))) for case in left)
+
+
+_ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
+
+
+def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
+    """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
+    own = {
+        "ramp_hours": assume.RAMP_HOURS,
+        "restart_hours": assume.RESTART_HOURS,
+        "checkpoint_write_gb_per_s_per_node": assume.WRITE_GB_PER_S_PER_NODE,
+        "checkpoints_kept": assume.CHECKPOINTS_KEPT,
+        "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
+        "evaluation_fraction": assume.EVALUATION_FRACTION.stated(problem.requests[0].evaluation_fraction),
+        "preemptions_per_node_hour_unmeasured": unmeasured(),
+    }
+    low, typical, high = problem.failures_per_gpu_year
+    measured = (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3")
+    why = "unexpected interruptions by hardware and software faults"
+    rows = [
+        *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in own.items()),
+        ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
+    ]
+    return [cast(Assumed, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
+
+
+# --- What a person asks next: other cluster sizes, other ways to buy, what dominates the cost.
+
+Indices = NDArray[np.int64]
+
+_SIZES_BELOW, _SIZES_ABOVE = 4, 16  # how many times smaller and larger than the chosen size
+_SMALLEST_SHARE = 0.01
+
+# What each part of a training step is, for a reader of the bill.
+PART_NOTES = dict(beside(__file__, "parts")[1:])
+
+
+def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
+    """Return how cost and time trade off with the size of the cluster, on the offer of one case.
+
+    Sizes are doublings of the unit, and halfway between where whole nodes are sold, from a quarter of the chosen one
+    to sixteen times it; what has no layout is left out.
+    """
+    request, offer, chosen = int(cases.request[best]), int(cases.offer[best]), int(cases.gpus[best])
+    supply = problem.supply
+    unit, largest = int(supply.unit_gpus[offer]), int(supply.largest_gpus[offer])
+    low = max(int(supply.minimum_gpus[offer]), unit)
+    low, largest = max(low, chosen // _SIZES_BELOW), min(largest, chosen * _SIZES_ABOVE)
+    doubled = {unit * 2**j for j in range(32)}
+    whole = unit >= supply.keys[int(supply.key[offer])].system.gpus
+    halfway = {count // 2 * 3 for count in doubled if count > unit} if whole else set()
+    counts = np.array(sorted(count for count in doubled | halfway | {chosen} if low <= count <= largest), np.int64)
+    tried = evaluate(problem, np.full(len(counts), request), np.full(len(counts), offer), counts)
+    rows = [_size(tried, row, int(count) == chosen) for row, count in enumerate(counts)]
+    return [row for row in rows if row["cost_usd"] is not None]
+
+
+def _size(cases: Cases, case: int, chosen: bool) -> Size:
+    """Return one size of cluster: what it costs, how long it takes, how well it runs."""
+    costs, speed, fits = cases.costs, cases.speed, bool(cases.speed.fits[case])
+    return {
+        "gpus": int(cases.gpus[case]),
+        "nodes": int(cases.factors.nodes[case]),
+        "days": finite(costs.days[case]),
+        "cost_usd": finite(costs.cost_usd[case]) if fits else None,
+        "cost_low_usd": finite(costs.cost_low_usd[case]),
+        "cost_high_usd": finite(costs.cost_high_usd[case]),
+        "mfu_fraction": finite(speed.mfu_fraction[case]),
+        "tokens_per_s_per_gpu": finite(speed.tokens_per_s_per_gpu[case]),
+        "chosen": chosen,
+    }
+
+
+def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alternative]:
+    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves."""
+    gpu = problem.supply.offers[int(cases.offer[order[0]])].gpu
+    found: dict[tuple[Any, ...], int] = {}
+    for case in order:
+        offer = problem.supply.offers[int(cases.offer[case])]
+        if offer.gpu == gpu:
+            name = (offer.option, offer.term_months, offer.payment)
+            if name not in found or cases.costs.cost_usd[case] < cases.costs.cost_usd[found[name]]:
+                found[name] = int(case)
+    plain = [case for name, case in found.items() if is_plain(name[0])]
+    base = min((float(cases.costs.cost_usd[case]) for case in plain), default=None)
+    rows = [_alternative(problem, cases, case, base) for case in found.values()]
+    return sorted(rows, key=lambda row: row["cost_usd"])
+
+
+def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) -> Alternative:
+    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
+    cost, amortised = float(costs.cost_usd[case]), float(costs.amortised_usd[case])
+    return {
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "payment": offer.payment,
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region or None,
+        "gpu": offer.gpu,
+        "gpus": int(cases.gpus[case]),
+        "days": float(costs.days[case]),
+        "cost_usd": cost,
+        "cost_low_usd": float(costs.cost_low_usd[case]),
+        "cost_high_usd": float(costs.cost_high_usd[case]),
+        "saving_usd": None if base is None else base - cost,
+        "saving_fraction": 1 - cost / base if base else None,
+        "amortised_usd": amortised,
+        "exposure_usd": float(costs.exposure_usd[case]),
+        "note": _alternative_note(problem, cases, case),
+    }
+
+
+def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
+    offer = problem.supply.offers[int(cases.offer[case])]
+    if rate_is_prior(problem, int(cases.offer[case])):
+        return "interruption rate not measured: a prior"
+    if offer.term_months:
+        return f"owes {offer.term_months} months; {cases.costs.amortised_usd[case]:,.0f} USD for the hours used"
+    return ""
+
+
+def highlights(problem: Problem, cases: Cases, order: Indices) -> list[Highlight]:
+    """Return the best option of each kind; an option that is best in several ways stands there once, under the first.
+
+    Kinds: the cheapest; the cheapest that stays until it is given back; the cheapest whose price is not old; the
+    cheapest that is both; the fastest; the cheapest for a term and in a booked window.
+    """
+    terms, costs = problem.terms, cases.costs
+    by_cost = order[np.lexsort((np.arange(len(order)), costs.cost_usd[order]))]
+    options = [problem.supply.offers[int(offer)].option for offer in cases.offer[by_cost]]
+    stays = np.array([is_plain(option) for option in options], bool)
+    family = np.array([OPTIONS[option].family for option in options])
+    stale = terms.stale[cases.offer[by_cost]]
+    kinds = {
+        "cheapest": by_cost,
+        "on demand": by_cost[stays],
+        "new price": by_cost[~stale],
+        "both": by_cost[stays & ~stale],
+        "fastest": by_cost[np.argsort(costs.days[by_cost], kind="stable")],
+        "committed": by_cost[family == "committed"],
+        "booked": by_cost[family == "scheduled"],
+    }
+    chosen: dict[int, str] = {}
+    for kind, found in kinds.items():
+        if len(found):
+            chosen.setdefault(int(found[0]), kind)
+    return [_highlight(problem, cases, case, kind) for case, kind in chosen.items()]
+
+
+def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highlight:
+    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
+    return {
+        "kind": kind,
+        "provider": offer.provider,
+        "region": offer.region or None,
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "gpu": offer.gpu,
+        "gpus": int(cases.gpus[case]),
+        "days": float(costs.days[case]),
+        "cost_usd": float(costs.cost_usd[case]),
+        "cost_low_usd": float(costs.cost_low_usd[case]),
+        "cost_high_usd": float(costs.cost_high_usd[case]),
+        "age_days": offer.age_days,
+    }
+
+
+def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
+    """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
+    total = float(cases.costs.cost_usd[best])
+    stall = loading["stall_fraction"] if loading else 0.0
+    seconds = (1 - stall) * cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
+    rows: list[Driver] = []
+    for line in lines_of(cases.factors, cases.costs, best):
+        share = line["cost_usd"] / total if total else 0.0
+        if line["name"] != "compute":
+            rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})
+            continue
+        for name, part in zip((*PARTS, "loading_s"), (*seconds, stall), strict=True):
+            if part > 0:
+                what = name.removesuffix("_s").replace("_", " ")
+                rows.append(
+                    {"name": f"steps: {what}", "share_fraction": share * float(part), "note": PART_NOTES.get(what, "")}
+                )
+    rows.sort(key=lambda row: -row["share_fraction"])
+    return [row for row in rows if row["share_fraction"] >= _SMALLEST_SHARE]
+
+
+# --- From a request to its answer: facts, cases, ranking, follow-ups, payload.
 
 _SIZE_RULES = {
     "cost": "the cheapest clusters that meet it",
@@ -51,7 +445,6 @@ _SIZE_RULES = {
 _PRODUCT = ("provider", "instance_type", "gpu", "option", "tier", "term_months", "payment")  # the same wherever sold
 
 Flags = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 
 
 def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = True) -> Estimate:
@@ -122,7 +515,7 @@ def make_problem(
         if workload.own_speed is not None:
             keys = np.unique(market.supply.key[mask])
             chips = [market.supply.keys[key].accelerator for key in keys]
-            own_speed.check(workload.own_speed, chips, request.gpus or 1, step_work(workload))
+            training.check(workload.own_speed, chips, request.gpus or 1, step_work(workload))
     return Problem(
         requests=requests,
         workloads=workloads,
@@ -156,8 +549,8 @@ def payload(
     groups = fold(problem, cases, order)
     options = _ranked(problem, market, cases, groups[: request.top or None])
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
-    loading = answer.feeding(problem, cases, int(order[0]))
-    assumptions = answer.assumption_rows(facts, problem)
+    loading = feeding(problem, cases, int(order[0]))
+    assumptions = assumption_rows(facts, problem)
     ids = (
         [name for option in options for name in option["source_ids"]]
         + [row["source_id"] for row in assumptions]
@@ -171,16 +564,16 @@ def payload(
         "headline": headline,
         "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0], loading)]),
         "workload": workload_row(problem, architecture, precision),
-        "highlights": followups.highlights(problem, cases, order),
+        "highlights": highlights(problem, cases, order),
         "options": options,
         "options_found": len(groups),
         "offers_found": len(order),
-        "scaling": followups.scaling(problem, cases, int(order[0])),
-        "alternatives": followups.alternatives(problem, cases, order),
-        "drivers": followups.drivers(cases, int(order[0]), loading),
-        "excluded": answer.excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
+        "scaling": scaling(problem, cases, int(order[0])),
+        "alternatives": alternatives(problem, cases, order),
+        "drivers": drivers(cases, int(order[0]), loading),
+        "excluded": excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
         "assumptions": assumptions,
-        "not_included": list(answer.NOT_INCLUDED),
+        "not_included": list(NOT_INCLUDED),
         "warnings": [*warnings(problem, cases, int(order[0])), *not_offered(facts.ended, facts.placeless)],
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
@@ -191,8 +584,8 @@ def _ranked(problem: Problem, market: Market, cases: Cases, groups: list[list[in
     """Return the first of each group as an option, and where else it is sold."""
     return [
         {
-            **answer.option(problem, market.facts, cases, group[0], place),
-            "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
+            **option(problem, market.facts, cases, group[0], place),
+            "also_in": [elsewhere(problem, cases, case) for case in group[1:]],
         }
         for place, group in enumerate(groups, 1)
     ]

@@ -14,7 +14,7 @@ from gpucost.physics.columns import Flags, Floats
 from gpucost.schemas.dictionary import TABLES
 from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Row
-from gpucost.workloads.own_speed import SLOWEST
+from gpucost.workloads.training import SLOWEST
 
 MOST_ROWS = 5_000  # each is predicted in about 2 ms
 REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")

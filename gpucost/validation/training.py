@@ -26,7 +26,7 @@ from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
-from gpucost.workloads.own_speed import FROZEN_SHARE
+from gpucost.workloads.training import FROZEN_SHARE
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")

@@ -22,9 +22,16 @@ from gpucost.physics.training.recomputation import Job
 from gpucost.physics.training.structs import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
-from gpucost.workloads.loading import Loading
-from gpucost.workloads.own_speed import OwnSpeed, ends, most_tokens_per_s
-from gpucost.workloads.training import Workload, adapted_share, class_of, step_work
+from gpucost.workloads.training import (
+    Loading,
+    OwnSpeed,
+    Workload,
+    adapted_share,
+    class_of,
+    ends,
+    most_tokens_per_s,
+    step_work,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -1,22 +1,274 @@
-"""A training workload in physical terms: what is trained, in which batches, and how large its states are."""
+"""A training workload in physical terms: what is trained, in which batches, what feeds it, a speed of one's own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil, exp, floor, inf, isfinite, isnan, log10
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gpucost.answers.speed import Feeding
+from gpucost.arguments import flag_of
+from gpucost.arguments.loading import dataset_of, decode_of
 from gpucost.errors import UsageError, nearest
 from gpucost.frozen import Frozen
 from gpucost.gate import shown
-from gpucost.market import assumptions as assume
+from gpucost.market import interruptions as assume
 from gpucost.physics import transformer
-from gpucost.physics.hardware import half_precision
+from gpucost.physics.hardware import half_precision, peak
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Accelerator, Architecture
-from gpucost.units import GB
-from gpucost.workloads.loading import DataFlow, Loading, make_loading
-from gpucost.workloads.own_speed import OwnSpeed, StepWork
+from gpucost.units import GB, TERA
+
+# --- What feeds a run: the bytes that its steps read against what storage and the workers of the data loader deliver.
+
+_MB = 1e6
+
+
+class DataFlow(NamedTuple):
+    """What was said of the data that feed a run; None where nothing was."""
+
+    dataset: str | None = None
+    loader_workers: int | None = None
+    decode_rate: str | None = None
+    storage_gb_per_s: float | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the dataset is stated as a whole, so that its tokens say what each of them weighs."""
+        return self.dataset is not None and not dataset_of(self.dataset)[1]
+
+
+class Loading(NamedTuple):
+    """The data of a run: bytes of a token, and what delivers them; infinite where nobody said."""
+
+    bytes_per_token: float
+    storage_gb_per_s: float = inf  # to the whole run
+    loader_workers: int = 0  # on each accelerator
+    worker_gb_per_s: float = inf
+    assumed: bool = False  # token ids, since no dataset was stated
+
+    def workers_gb_per_s(self, gpus: Any) -> Any:
+        """Return what all workers deliver: accelerators × workers on each × rate."""
+        return gpus * (self.loader_workers * self.worker_gb_per_s if self.loader_workers else inf)
+
+    def tokens_per_s(self, gpus: Any) -> Any:
+        """Return the most tokens per second that the data allow: the lesser flow ÷ bytes of a token.
+
+        Workers add up over accelerators; storage is one for all of them. 2 workers of 50 MB/s on each of 8
+        accelerators deliver 0.8 GB/s, storage 0.5 GB/s: at 1,000 bytes 500,000 tokens per second.
+
+        >>> Loading(1000.0, 0.5, 2, 0.05).tokens_per_s(np.array([2, 8]))
+        array([200000., 500000.])
+        """
+        return np.minimum(self.workers_gb_per_s(gpus), self.storage_gb_per_s) * GB / self.bytes_per_token
+
+    def feeding(self, tokens_per_s: float, gpus: int) -> Feeding:
+        """Say what a run of so many tokens per second waits for: stall = max(0, 1 − delivered ÷ needed).
+
+        Loading runs beside the steps, so that a step waits only for what comes later than it ends; a run then takes
+        needed ÷ delivered times as long.
+
+        >>> Loading(1000.0, 0.5, 2, 0.05).feeding(1e6, 8)["said"].rpartition(": ")[2]
+        'storage makes it wait 50% of the time; 1 GB/s of storage and 3 workers on each GPU would end it.'
+        """
+        needed = tokens_per_s * self.bytes_per_token / GB
+        flows = {"storage": self.storage_gb_per_s, "workers": float(self.workers_gb_per_s(gpus))}
+        bottleneck, delivered = min(flows.items(), key=lambda flow: flow[1])
+        stall = max(0.0, 1 - delivered / needed)
+        each = self.worker_gb_per_s * gpus
+        enough = ceil(needed / each * (1 - 1e-12)) if self.loader_workers else None
+        return {
+            "dataset_bytes_per_token": self.bytes_per_token,
+            "needed_gb_per_s": needed,
+            "storage_gb_per_s": flows["storage"] if isfinite(flows["storage"]) else None,
+            "workers_gb_per_s": flows["workers"] if isfinite(flows["workers"]) else None,
+            "stall_fraction": stall,
+            "bottleneck": bottleneck if stall else None,
+            "needed_loader_workers": enough,
+            "said": self._said(needed, flows, bottleneck, stall, enough),
+        }
+
+    def _said(self, needed: float, flows: dict[str, float], bottleneck: str, stall: float, enough: int | None) -> str:
+        """Say it in a sentence: needed, delivered, who is short, what would end it."""
+        of = "token ids of {} bytes, as no --dataset is given" if self.assumed else "{} bytes per token"
+        each = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
+        reads = f"Loading: {_rate(needed)} are needed ({of.format(each)})"
+        given = [
+            f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
+            for name, flow in flows.items()
+            if isfinite(flow)
+        ]
+        if not given:
+            return f"{reads}; --storage-bandwidth, --loader-workers and --decode-rate say what is delivered."
+        if not stall:
+            return f"{reads}, {' and '.join(given)}: no stall."
+        unit = 10.0 ** (floor(log10(needed)) - 2)  # rounded up: what is written must be enough
+        enough_storage = ceil(needed / unit * (1 - 1e-12)) * unit
+        cures = [f"{_rate(enough_storage)} of storage"] if flows["storage"] < needed else []
+        if enough and enough > self.loader_workers:
+            cures.append(f"{enough:,} workers on each GPU")
+        makes = "makes" if bottleneck == "storage" else "make"
+        return (
+            f"{reads}, {' and '.join(given)}: {bottleneck} {makes} it wait {stall:.0%} of the time;"
+            f" {' and '.join(cures)} would end it."
+        )
+
+
+def _rate(gb_per_s: float) -> str:
+    """Write a flow."""
+    return f"{gb_per_s:,.3g} GB/s" if gb_per_s >= 1 else f"{gb_per_s * GB / _MB:,.3g} MB/s"
+
+
+def make_loading(given: DataFlow, sequence_tokens: int, id_bytes: float, tokens: float | None = None) -> Loading | None:
+    """Read what was said of the data; a dataset that nobody states holds token ids."""
+    if given == DataFlow():
+        return None
+    if (given.loader_workers is None) != (given.decode_rate is None):
+        raise UsageError(
+            "--loader-workers and --decode-rate belong together: how many workers, and what each prepares in a second"
+            " (`gpucost bench` measures a loader)."
+        )
+    size, of = dataset_of(given.dataset) if given.dataset is not None else (id_bytes, "token")
+    if not of and tokens is None:
+        raise UsageError(f"--dataset: {given.dataset} of how many tokens? Write 4/token or 150kb/sample.")
+    each = size / {"token": 1.0, "sample": float(sequence_tokens), "": tokens or 1.0}[of]
+    rate, samples = decode_of(given.decode_rate) if given.decode_rate is not None else (inf, False)
+    return Loading(
+        each,
+        given.storage_gb_per_s if given.storage_gb_per_s is not None else inf,
+        given.loader_workers or 0,
+        rate * (each * sequence_tokens if samples else 1.0) / GB,
+        given.dataset is None,
+    )
+
+
+# --- A speed of one's own in place of the predicted one: read, held against the peak, and laid over what physics
+# finds.
+
+Floats = NDArray[np.float64]
+
+# How far the same run at another size lies from its measured speed, as half the logarithmic width of an 80 % range: of
+# pairs of published runs that differ in accelerators and batch alone, each source one voice (docs/accuracy.md).
+WIDTH = 0.065
+FROZEN_SHARE = 2 / 3  # of a step's products are needed where only adapters are trained
+SLOWEST = 1e-9  # share of the peak below which a speed is a slip
+BEYOND_PEAK = "More than the peak is impossible."
+
+
+class StepWork(NamedTuple):
+    """What turns one form of a speed into another."""
+
+    precision: str | None  # None: the 16-bit format that each chip trains in
+    step_tokens: float
+    flop_per_token: float  # model FLOP: those of training all weights, whatever the method
+    frozen: bool  # only adapters are trained
+
+
+class OwnSpeed(Frozen):
+    """What was measured, in one of three forms; counted over training steps, without what a run loses beside them."""
+
+    mfu_fraction: float | None = None
+    tokens_per_s_per_gpu: float | None = None
+    step_s: float | None = None  # on the accelerators that are asked for, at the batch that is asked for
+
+    @property
+    def flag(self) -> str:
+        """The option that it was given by."""
+        forms = {"mfu": self.mfu_fraction, "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu}
+        return flag_of(next((name for name, value in forms.items() if value is not None), "step_time"))
+
+    def tokens_per_s(self, accelerator: Accelerator, gpus: float, work: StepWork) -> float:
+        """Return tokens per second and accelerator: MFU × peak ÷ FLOP per token, or step tokens ÷ time ÷ accelerators.
+
+        >>> OwnSpeed(step_s=2.0).tokens_per_s(None, 8, StepWork("bf16", 1.6e6, 5e10, False))
+        100000.0
+        """
+        if self.tokens_per_s_per_gpu is not None:
+            return self.tokens_per_s_per_gpu
+        if self.step_s is not None:
+            return work.step_tokens / self.step_s / gpus
+        assert self.mfu_fraction is not None
+        dense = peak(accelerator, work.precision or half_precision(accelerator)).tflops
+        return self.mfu_fraction * dense * TERA / work.flop_per_token
+
+
+def own_speed(mfu: float | None, tokens_per_s_per_gpu: float | None, step_s: float | None) -> OwnSpeed | None:
+    """Return the speed that was given; None where nothing was."""
+    given = OwnSpeed(mfu, tokens_per_s_per_gpu, step_s)
+    return None if given == OwnSpeed() else given
+
+
+def needs_gpus(own: OwnSpeed | None, gpus: float | None) -> None:
+    """Refuse a step time that nobody says the accelerators of."""
+    if own is not None and own.step_s is not None and not gpus:
+        raise UsageError("--step-time needs --gpus: how many accelerators it was measured on.")
+
+
+def one_chip(flag: str, accelerators: Iterable[Accelerator], instead: str = "") -> Accelerator:
+    """Return the accelerator that a speed was measured on; it holds for no other."""
+    chips = {chip.id: chip for chip in accelerators}
+    if len(chips) > 1:
+        names = sorted(chips)
+        some = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+        raise UsageError(
+            f"{flag} holds for the accelerator that it was measured on; these offers have {some}. Name one by --gpu"
+            f"{instead}."
+        )
+    return next(iter(chips.values()))
+
+
+def check(own: OwnSpeed, accelerators: Sequence[Accelerator], gpus: float, work: StepWork) -> None:
+    """Refuse a speed that no accelerator can have: what it needs of the dense peak is more than all of it."""
+    if own.mfu_fraction is None:
+        accelerators = [one_chip(own.flag, accelerators, ", or give --mfu")]
+    for chip in accelerators:
+        speed, precision = own.tokens_per_s(chip, gpus, work), work.precision or half_precision(chip)
+        whole = speed * work.flop_per_token / (peak(chip, precision).tflops * TERA)
+        if isnan(whole) or whole * (FROZEN_SHARE if work.frozen else 1.0) <= 1:
+            return
+        if own.mfu_fraction is not None:
+            raise UsageError(f"--mfu: {whole:.0%} of the dense {precision} peak. {BEYOND_PEAK} Write 35% or 0.35.")
+        raise UsageError(
+            f"{own.flag}: {speed:,.0f} tokens/s on each {chip.id} need {whole:.0%} of the dense {precision} peak."
+            f" {BEYOND_PEAK}"
+        )
+
+
+def most_tokens_per_s(accelerator: Accelerator, work: StepWork) -> float:
+    """Return the speed that takes all of the dense peak."""
+    dense = peak(accelerator, work.precision or half_precision(accelerator)).tflops
+    return dense * TERA / work.flop_per_token / (FROZEN_SHARE if work.frozen else 1.0)
+
+
+def ends(speed: Floats, most: Floats | float) -> tuple[Floats, Floats]:
+    """Return the 80 % range of a measured speed; it ends at the most that the peak allows.
+
+    >>> [round(float(end), 3) for end in ends(np.array(1.0), 1.05)]
+    [0.937, 1.05]
+    """
+    return speed * exp(-WIDTH), np.maximum(speed, np.fmin(speed * exp(WIDTH), most))
+
+
+def decode_roof(
+    active_parameters: float, weight_bytes: float, peak_tflops: float, hbm_gb_per_s: float, gpus: float, batch: float
+) -> tuple[float, str]:
+    """Return the most output tokens per second that decoding allows, and what binds it.
+
+    Every step reads the active weights once: batch × accelerators × bandwidth ÷ their bytes; each token needs 2 FLOP
+    per active parameter. 70.6 GB on 8 cards of 960 GB/s: 109 tokens/s for one sequence.
+
+    >>> decode_roof(70.6e9, 1.0, 728.0, 960.0, 8, 1)
+    (108.78186968838527, 'bandwidth')
+    """
+    memory = batch * gpus * hbm_gb_per_s / (active_parameters * weight_bytes / GB)
+    compute = gpus * peak_tflops * TERA / (2 * active_parameters)
+    return (compute, "compute") if compute < memory else (memory, "bandwidth")
+
+
+# --- A training workload in physical terms: what is trained, in which batches, and how large its states are.
 
 TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
 SOFTWARE = {"typical": TYPICAL, **{name: name for name in CLASSES}}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpucost.architectures.defaults import class_defaults
+from gpucost.architectures.config import class_defaults
 from gpucost.architectures.families import families
 from gpucost.architectures.reader import architecture_of, read_config
 from gpucost.errors import DataError

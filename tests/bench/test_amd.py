@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gpucost.bench import amd, machine
+from gpucost.bench import machine
 
 # As `rocm-smi --json` says it of an MI250X of 2023, and of an MI300X.
 ROCM = {
@@ -35,7 +35,7 @@ METRIC = {
 
 
 def test_rocm_smi_is_read_in_the_words_of_two_generations():
-    old, new = amd.from_rocm_smi(ROCM)
+    old, new = machine.from_rocm_smi(ROCM)
     assert (old.power_w, old.power_limit_w, old.clock_mhz, old.temperature_c) == (128.0, 560.0, 1090.0, 52.0)
     assert (old.memory_used_mib, old.utilisation_percent, old.driver) == (10.0, 100.0, "6.8.5")
     assert machine.slowed_by(old.reasons) == []
@@ -45,7 +45,7 @@ def test_rocm_smi_is_read_in_the_words_of_two_generations():
 
 @pytest.mark.parametrize("answer", [[METRIC], {"gpu_data": [METRIC]}])
 def test_amd_smi_is_read_before_and_since_rocm_7(answer):
-    (found,) = amd.from_amd_smi(answer)
+    (found,) = machine.from_amd_smi(answer)
     assert (found.power_w, found.clock_mhz, found.clock_max_mhz) == (741.0, 1812.0, 2100.0)
     assert (found.temperature_c, found.memory_used_mib, found.utilisation_percent) == (68.0, 284.0, 97.0)
     assert machine.slowed_by(found.reasons) == ["power cap"]
@@ -71,7 +71,7 @@ def cards(tmp_path):
 
 
 def test_the_drivers_files_are_read(cards):
-    (found,) = amd.from_files(cards)
+    (found,) = machine.from_files(cards)
     assert found.name == "AMD Instinct MI300X OAM"
     assert (found.power_w, found.power_limit_w, found.clock_mhz, found.temperature_c) == (500.0, 750.0, 2100.0, 61.0)
     assert (found.memory_used_mib, found.utilisation_percent, found.reasons) == (4096.0, 100.0, 0)
@@ -80,7 +80,7 @@ def test_the_drivers_files_are_read(cards):
 
 def test_a_bench_watches_amd_gpus_while_it_runs(cards, monkeypatch):
     monkeypatch.setattr(machine.shutil, "which", lambda name: None)
-    monkeypatch.setattr(amd, "CARDS", cards)
+    monkeypatch.setattr(machine, "CARDS", cards)
     monkeypatch.setattr(machine, "LOOK_S", 0.01)
     begin = machine.time.monotonic()
     with machine.watching() as watch:
@@ -93,8 +93,8 @@ def test_a_bench_watches_amd_gpus_while_it_runs(cards, monkeypatch):
 @pytest.mark.parametrize("said", ["", "not json", "[]", "{}", '{"gpu_data": [7]}', "[null]", '{"card0": {}}'])
 def test_a_tool_that_says_nothing_of_use_gives_no_false_figure(said, monkeypatch, tmp_path):
     done = type("Done", (), {"stdout": said})
-    monkeypatch.setattr(amd.shutil, "which", lambda name: name)
-    monkeypatch.setattr(amd, "CARDS", tmp_path)
-    monkeypatch.setattr(amd.subprocess, "run", lambda *words, **how: done)
-    assert all(sample.power_w is None for sample in amd.look())
-    assert json.dumps(amd.look())
+    monkeypatch.setattr(machine.shutil, "which", lambda name: name)
+    monkeypatch.setattr(machine, "CARDS", tmp_path)
+    monkeypatch.setattr(machine.subprocess, "run", lambda *words, **how: done)
+    assert all(sample.power_w is None for sample in machine.look_amd())
+    assert json.dumps(machine.look_amd())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpucost.bench import rows
+from gpucost.bench import file
 from gpucost.bench.cases import cases_of
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
@@ -25,7 +25,7 @@ def test_training_steps_of_a_bench_are_predicted_within_a_tenth_in_the_median(ma
     catalog = open_catalog()
     errors = []
     for bench in machines.values():
-        steps = [row for row in rows.training_rows(bench, bench["gpu"]) if row["precision"] not in DIFFERENT]
+        steps = [row for row in file.training_rows(bench, bench["gpu"]) if row["precision"] not in DIFFERENT]
         found = training.gather(steps, catalog)
         assert found.skipped == []
         items = training.predict(found, training_calibration(catalog))
@@ -38,7 +38,7 @@ def test_training_steps_of_a_bench_are_predicted_within_a_tenth_in_the_median(ma
 def test_a_short_bench_teaches_of_other_steps(name, machines):
     """A tenth of the steps beyond 12 % or less, where the steps that the short profile has today were all measured."""
     catalog, bench, short = open_catalog(), machines[name], {case.id for case in cases_of("short", 1)}
-    steps = rows.training_rows(bench, bench["gpu"])
+    steps = file.training_rows(bench, bench["gpu"])
     given, others = ([row for row in steps if (row["id"] in short) is taught] for taught in (True, False))
     tuned = training.tune(training.gather(given, catalog), training_calibration(catalog))
     items = training.predict(training.gather(others, catalog), tuned)
@@ -49,6 +49,6 @@ def test_a_short_bench_teaches_of_other_steps(name, machines):
 
 
 def test_serving_steps_of_a_bench_name_what_serving_reads(machines):
-    steps = rows.serving_steps(machines["h200"], "h200-sxm-141gb")
+    steps = file.serving_steps(machines["h200"], "h200-sxm-141gb")
     assert {step["phase"] for step in steps} == {"decode", "prefill"}
     assert all(step["step_s"] > 0 and step["tp"] == 1 for step in steps)

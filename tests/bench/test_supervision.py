@@ -13,8 +13,7 @@ import pytest
 
 from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, PROFILES, cases_of
-from gpucost.bench.run import bench, read_bench
-from gpucost.bench.supervise import Workers
+from gpucost.bench.run import Workers, bench, read_bench
 from gpucost.errors import UsageError
 from tests.conftest import heed_interrupts
 
@@ -38,8 +37,8 @@ def moods(monkeypatch, tmp_path):
 @pytest.fixture
 def short_grace(monkeypatch):
     """Wait a moment for the last words of processes that a script ends at once."""
-    monkeypatch.setattr("gpucost.bench.supervise.LOOK_S", 0.1)
-    monkeypatch.setattr("gpucost.bench.supervise.GRACE_S", 0.5)
+    monkeypatch.setattr("gpucost.bench.run.LOOK_S", 0.1)
+    monkeypatch.setattr("gpucost.bench.run.GRACE_S", 0.5)
 
 
 def run(path, **more):

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpucost
-from gpucost.bridges.compare import bridge
-from gpucost.bridges.core import REST, Cause, in_turn, side_by_side
-from gpucost.bridges.money import OF_A_RUN, of_owning, of_runs
+from gpucost.bridges.compare import OF_A_RUN, REST, Cause, bridge, in_turn, of_owning, of_runs, side_by_side
 from gpucost.cli import cli
 from gpucost.errors import UsageError
 from gpucost.money.comparison import outcome
@@ -57,7 +55,7 @@ def run():
 @given(st.dictionaries(st.sampled_from(INPUT_NAMES), st.floats(0.5, 2.0), max_size=6))
 @settings(max_examples=40, deadline=None)
 def test_effects_of_a_bill_add_up_whatever_changes(run, moved):
-    from gpucost.training.costing import recompute
+    from gpucost.training.cases import recompute
 
     before = run["options"][0]["factors"]
     after = {**before, **{name: (before[name] or 0) * ratio for name, ratio in moved.items()}}
@@ -75,7 +73,7 @@ def test_the_factors_of_a_bill_have_a_cause_each():
 def test_a_dearer_price_alone_is_explained_by_price_alone(run):
     before = run["options"][0]["factors"]
     after = {**before, "usd_per_gpu_hour": 2 * before["usd_per_gpu_hour"]}
-    from gpucost.training.costing import recompute
+    from gpucost.training.cases import recompute
 
     found = of_runs(before, after, (run["options"][0]["cost_usd"], recompute(after)["cost_usd"]))
     assert [row["factor"] for row in found] == ["price"]

@@ -5,7 +5,7 @@ from datetime import date, datetime
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.book_check import judged
+from gpucost.catalog.datacheck import judged
 from gpucost.errors import DataError
 from tests.catalog.world import offer, world
 
@@ -95,7 +95,7 @@ def test_the_check_says_what_ended_ends_soon_is_dear_or_idle(book):
 
 
 def test_saved_facts_keep_the_list_price():
-    from gpucost.market.embedding import OFFER, pack, unpack
+    from gpucost.market.facts import OFFER, pack, unpack
     from gpucost.types import Offer
 
     catalog = open_catalog("2026-11-22")
@@ -170,7 +170,7 @@ def test_a_credit_that_cannot_be_is_refused(book, text, reason):
     ],
 )
 def test_credits_pay_up_to_their_cap_and_amount(book, usd, months, paid):
-    from gpucost.market.credits import credited
+    from gpucost.market.terms import credited
 
     catalog = book(CREDIT)
     offer = next(item for item in catalog.offers() if item.offer_id == "acme/one")
@@ -261,7 +261,7 @@ def test_a_book_and_the_agreements_of_commit_charge_one_price_in_one_order(book)
     """The same contract, percentages and credit, as a book and as agreements, for 30 days of one GPU."""
     import numpy as np
 
-    from gpucost.market.credits import credited
+    from gpucost.market.terms import credited
     from gpucost.money.stacking import Agreement, Usage, stacked
 
     text = '[[discount]]\nprovider = "acme"\nfraction = 0.1\n[[discount]]\nprovider = "acme"\nfraction = 0.3\n'

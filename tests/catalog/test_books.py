@@ -270,7 +270,7 @@ def test_a_column_of_ones_own_is_left_alone_in_toml_too(opened):
 @pytest.mark.parametrize("name", ["Offers.csv", "offers.CSV", "offers/ours.Csv", "own.TOML", "offers/own.toml"])
 @pytest.mark.parametrize("limit", [0, 4_000_000])
 def test_a_file_of_a_book_is_known_by_its_name_in_any_letters(opened, tmp_path, monkeypatch, name, limit):
-    monkeypatch.setattr("gpucost.catalog.drafts.LARGE_BYTES", limit)
+    monkeypatch.setattr("gpucost.catalog.book_files.LARGE_BYTES", limit)
     table = "provider,gpu,usd_per_hour,observed_on\nx,h100-sxm,1,2025-01-01\n"
     (tmp_path / "book/offers").mkdir()
     (tmp_path / "book" / name).write_text(PRICED if name.lower().endswith("toml") else table)

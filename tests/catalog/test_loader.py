@@ -6,9 +6,7 @@ from datetime import date
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.loader import Store
-from gpucost.catalog.paths import parquet_file, shipped_root
-from gpucost.catalog.twins import write_twins
+from gpucost.catalog.loader import Store, parquet_file, shipped_root, write_twins
 from gpucost.errors import DataError
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 from tests.catalog.world import offer, world, write

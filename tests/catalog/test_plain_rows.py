@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.catalog.loader import Store
-from gpucost.catalog.paths import shipped_root
+from gpucost.catalog.loader import Store, shipped_root
 from gpucost.schemas import TABLES
 
 

@@ -6,7 +6,7 @@ from math import log, sqrt
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.price_risk import generation_declines, list_declines, overall, spot_moves, spot_risk, yearly_fall
+from gpucost.catalog.prices import generation_declines, list_declines, overall, spot_moves, spot_risk, yearly_fall
 from tests.catalog.world import offer, world, write
 
 ALL = dict.fromkeys(("gpu", "provider", "region", "option"))

@@ -8,12 +8,23 @@ import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.filters import admits
-from gpucost.catalog.price_views import cheapest, coverage, machines, page_data, refuse_over, series, stale, unseen
-from gpucost.catalog.prices import current, difference, history
+from gpucost.catalog.names import admits
+from gpucost.catalog.prices import (
+    cheapest,
+    coverage,
+    current,
+    difference,
+    history,
+    machines,
+    page_data,
+    refuse_over,
+    series,
+    stale,
+    unseen,
+)
 from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
-from gpucost.render.price_page import write_price_page
+from gpucost.render.html import write_price_page
 from gpucost.store.folder import Folder
 from tests.catalog.world import offer, world, write
 from tests.store.parts import publish, row

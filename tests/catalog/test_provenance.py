@@ -6,8 +6,8 @@ import json
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.paths import shipped_root, table_files
-from gpucost.catalog.provenance import sourced_tables
+from gpucost.catalog.loader import shipped_root, table_files
+from gpucost.catalog.shipped import sourced_tables
 from gpucost.cli import cli
 from gpucost.schemas import TABLES
 

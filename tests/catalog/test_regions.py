@@ -7,7 +7,7 @@ import pytest
 
 import gpucost
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.catalog.paths import shipped_root
+from gpucost.catalog.loader import shipped_root
 from gpucost.errors import PriceMissingError, UnknownNameError
 from gpucost.training.rerun import rerun
 

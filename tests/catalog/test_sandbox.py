@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.catalog import open_catalog, query
-from gpucost.catalog.paths import ready_questions
+from gpucost.catalog.loader import ready_questions
 from gpucost.catalog.sandbox import LENGTH, bounds
 from gpucost.errors import UsageError
 from gpucost.store.folder import Folder
@@ -94,7 +94,7 @@ def outside(request, tmp_path, monkeypatch):
         write_part(tmp_path / "offers.parquet", [row(2.0, "2025-06-01")])
         (tmp_path / "offers.parquet").rename(lying / "offers.parquet")
     else:
-        monkeypatch.setattr("gpucost.catalog.drafts.LARGE_BYTES", 0)
+        monkeypatch.setattr("gpucost.catalog.book_files.LARGE_BYTES", 0)
         text = "provider,gpu,usd_per_hour,observed_on\nacme,h100-sxm,2,2025-06-01\n"
         (lying / "offers.csv").write_text(text)
     return {**places, "layers": {"user": lying}}

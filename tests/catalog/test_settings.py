@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import gpucost
 from gpucost.catalog import settings
-from gpucost.catalog.paths import shipped_root
+from gpucost.catalog.loader import shipped_root
 from gpucost.cli import cli
 from gpucost.errors import CheckFailedError, DataError, UsageError
 

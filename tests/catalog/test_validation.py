@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.checks import reference
+from gpucost.catalog.checks import check_folder, reference
 from gpucost.catalog.datacheck import check_one
-from gpucost.catalog.foldercheck import check_folder
 from gpucost.cli import cli
 from gpucost.errors import DataError
 from gpucost.schemas import TABLES

@@ -63,7 +63,7 @@ def test_the_answer_fits_one_screen_and_details_say_more(command, monkeypatch, c
 
 
 def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(monkeypatch, catalog):
-    from gpucost.render.causes import OVERHEAD, training_causes
+    from gpucost.render.offers import OVERHEAD, training_causes
 
     found = gpucost.estimate("8b", "100b", catalog=catalog, top=40, with_facts=False).payload
     for option in found["options"]:
@@ -84,7 +84,7 @@ def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(mo
 
 
 def test_the_range_of_serving_is_parted_by_cause_too(monkeypatch, catalog):
-    from gpucost.render.causes import IDLE, LOST, serving_causes
+    from gpucost.render.offers import IDLE, LOST, serving_causes
 
     asked = {"precision": "fp8", "requests_per_s": 20, "top": 20}
     for option in gpucost.inference("70b", catalog=catalog, **asked).payload["options"]:

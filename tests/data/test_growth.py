@@ -10,7 +10,7 @@ from datetime import date, timedelta
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.foldercheck import check_folder
+from gpucost.catalog.checks import check_folder
 from gpucost.schemas import TABLES
 
 from .tables import CHECKOUT, row, rows

@@ -8,7 +8,7 @@ from operator import itemgetter
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.history import current_rows
+from gpucost.catalog.asof import current_rows
 from gpucost.options import MARKETS, expiry_by_option
 from gpucost.schemas import HISTORY, TABLES
 
@@ -123,7 +123,7 @@ def test_what_a_question_ranks_is_the_newest_of_its_product():
 
 
 def test_facts_and_providers_are_counted_by_a_command():
-    from gpucost.catalog.price_views import coverage, machines
+    from gpucost.catalog.prices import coverage, machines
 
     everything = dict.fromkeys(("gpu", "provider", "region", "option"))
     rows = coverage(catalog(SEEN), everything)
@@ -142,7 +142,7 @@ def test_facts_and_providers_are_counted_by_a_command():
 
 def test_a_machine_without_a_young_price_was_sought_and_no_other():
     """Of the large clouds, on the day of the search; the price of a part counts for as many as the machine has."""
-    from gpucost.catalog.price_views import LARGE_CLOUDS, YOUNG_DAYS, machines, unseen
+    from gpucost.catalog.prices import LARGE_CLOUDS, YOUNG_DAYS, machines, unseen
 
     gaps = {(row["provider"], row["instance_type"]): row["sought_on"] for row in rows("price_gaps")}
     seen = catalog(date.fromisoformat(max(gaps.values())))

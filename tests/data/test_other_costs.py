@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from gpucost.market.places import grid_items, grid_of
+from gpucost.market.supply import grid_items, grid_of
 
 from .tables import number, original_rows, rows
 

@@ -9,7 +9,7 @@ import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.cli.question import command_of
 from gpucost.errors import AmbiguousNameError, NothingFitsError, UnknownNameError, UsageError
-from gpucost.fitting.changes import COSTS
+from gpucost.fitting.fit import COSTS
 
 command = command_of("fit")
 

@@ -207,7 +207,7 @@ def test_fields_that_name_nothing_are_refused(refused):
 
 
 def test_an_integer_of_hundreds_of_digits_in_a_configuration_is_refused():
-    from gpucost.architectures.fields import Fields
+    from gpucost.architectures.config import Fields
 
     for digits in (400, 5000):
         with pytest.raises(UsageError, match="whole number"):
@@ -570,7 +570,7 @@ def test_more_simulated_months_than_the_limit_are_refused(refused):
 
 
 def test_the_difference_of_figures_of_any_size_is_told():
-    from gpucost.bridges.core import difference
+    from gpucost.bridges.compare import difference
 
     assert difference((1e300, 0.0)) == -1e300
     assert difference((0.125, 2.0)) == 1.88
@@ -1016,7 +1016,7 @@ def test_what_equal_figures_leave_of_each_other_is_no_line():
 def test_the_first_day_of_the_calendar_has_no_quarter_before_it():
     from datetime import date
 
-    from gpucost.catalog.price_views import quarters
+    from gpucost.catalog.prices import quarters
 
     assert quarters(date(1, 1, 1), 3) == [date(1, 1, 1)]
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from benchmarks.fuzz.good import bomb, workbook
-from gpucost.catalog import drafts, open_catalog
+from gpucost.catalog import book_files, open_catalog
+from gpucost.catalog.book_files import read_sheets
 from gpucost.catalog.datacheck import check_one
-from gpucost.catalog.spreadsheet import read_sheets
 from gpucost.errors import DataError, UsageError
 
 DAY = "2026-11-20"
@@ -35,7 +35,7 @@ def book(tmp_path):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(drafts, "LARGE_BYTES", 10)
+    monkeypatch.setattr(book_files, "LARGE_BYTES", 10)
 
 
 def rows_of(book):
@@ -46,7 +46,7 @@ def rows_of(book):
 
 def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
     small = rows_of(book)
-    monkeypatch.setattr(drafts, "LARGE_BYTES", 10)
+    monkeypatch.setattr(book_files, "LARGE_BYTES", 10)
     big = rows_of(book)
     assert len(small) == len(big) == 9
     assert not [row for row in small if ".0" in row["offer_id"] + row["instance_type"]]

@@ -11,19 +11,19 @@ import gpucost
 from gpucost import gate
 from gpucost.answers.read import read_answer
 from gpucost.api.scenario import read_scenario
-from gpucost.architectures.fields import load
+from gpucost.architectures.config import load
 from gpucost.bench.run import read_bench
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
-from gpucost.invoices.agreements import read_agreements, usage_of
-from gpucost.invoices.matching import read_map
-from gpucost.market.pool import read_pool
+from gpucost.invoices.commitment import read_agreements, usage_of
+from gpucost.invoices.reconciliation import read_map
+from gpucost.market.facts import read_pool
 from gpucost.money.rent_paths import read_months
+from gpucost.ownership.offers import read_file as read_quotes
+from gpucost.ownership.offers import read_quotes as read_rents
 from gpucost.ownership.plan import read_plan
-from gpucost.ownership.quotes import read_file as read_quotes
-from gpucost.ownership.quotes import read_quotes as read_rents
 from gpucost.schemas.validation import read_cells
-from gpucost.serving.demand import read_profile
+from gpucost.serving.costing import read_profile
 from gpucost.serving.request import own_lengths
 from gpucost.validation.measurements import read_file
 

@@ -17,8 +17,8 @@ import gpucost
 from gpucost.cli.question import command_of
 from gpucost.errors import DataError, UsageError
 from gpucost.money import montecarlo, roots
-from gpucost.render.numbers import heading_of
-from gpucost.render.tco_charts import _largest
+from gpucost.render.document import heading_of
+from gpucost.render.tco import _largest
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
 

@@ -10,8 +10,8 @@ from gpucost.formula.arrays import evaluate_all
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.statements import MONTHLY
 from gpucost.ownership.assemble import assemble
-from gpucost.ownership.books import fiscal
 from gpucost.ownership.plan import PlanFile
+from gpucost.ownership.statements import fiscal
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
 PLANS = 125  # of each of 16 kinds

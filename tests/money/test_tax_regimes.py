@@ -3,7 +3,7 @@
 import pytest
 
 import gpucost
-from gpucost.ownership.use_path import use_by_month
+from gpucost.ownership.plan import use_by_month
 from tests.money.plans import catalog, compare, flows
 
 

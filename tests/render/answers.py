@@ -12,8 +12,7 @@ from gpucost.answers.training import Estimate, RankedOption
 from gpucost.api.questions import roofline
 from gpucost.gate import beside
 from gpucost.render.build import document
-from gpucost.render.document import KeyFigures, Table
-from gpucost.render.numbers import heading_of
+from gpucost.render.document import KeyFigures, Table, heading_of
 
 DAY = "2026-11-20"
 _RULES = beside(read.__file__, "rules")  # of what a saved answer holds

@@ -5,7 +5,6 @@ import html
 import io
 import json
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,22 @@ from gpucost.api.result import Result
 from gpucost.errors import UsageError
 from gpucost.render import html as page
 from gpucost.render import markdown, text
-from gpucost.render.build import document
-from gpucost.render.document import Axis, Chart, Document, Fact, KeyFigures, Paragraph, Section, Table, columns
+from gpucost.render.build import document, writer_of
+from gpucost.render.document import (
+    Axis,
+    Chart,
+    Document,
+    Fact,
+    KeyFigures,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    format_named,
+    format_value,
+)
 from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
-from gpucost.render.numbers import format_named, format_value
 from gpucost.render.rows import render_rows
 from gpucost.render.table_csv import rows_csv
 from gpucost.render.vega import specification
@@ -146,7 +156,7 @@ def test_markdown_tables_survive_odd_text() -> None:
 
 def test_each_kind_has_a_builder_and_other_files_are_refused() -> None:
     for kind in KINDS:
-        assert kind == "scenario" or callable(import_module(f"gpucost.render.{kind}").document)
+        assert kind == "scenario" or callable(writer_of(kind))
     for strange in ({"rows": []}, {"kind": "other"}):
         with pytest.raises(UsageError, match="no gpucost answer"):
             document(strange)

@@ -21,10 +21,9 @@ from gpucost.formula.spreadsheet import to_excel
 from gpucost.render.document import bridge
 from gpucost.render.excel import write_workbook
 from gpucost.render.workbook.book import Workbook
-from gpucost.render.workbook.pictures import draw
-from gpucost.render.workbook.serving import serving_model
-from gpucost.render.workbook.training import training_model
-from gpucost.training.costing import recompute
+from gpucost.render.workbook.live import serving_model, training_model
+from gpucost.render.workbook.static import draw
+from gpucost.training.cases import recompute
 from tests.render import answers
 from tests.render.programs import Recalculated, recalculate
 from tests.render.sheets import change_inputs, live_cells, sheet_files

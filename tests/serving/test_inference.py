@@ -20,10 +20,9 @@ from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
 from gpucost.physics.serving.structs import plain_options
-from gpucost.serving import answer, costing, hosted
-from gpucost.serving.chips import mig_key, serving_fit_payload
-from gpucost.serving.demand import profile_of, replicas_by_hour
-from gpucost.serving.run import request_of
+from gpucost.serving import costing, run
+from gpucost.serving.costing import profile_of, replicas_by_hour
+from gpucost.serving.run import mig_key, request_of, serving_fit_payload
 
 command = command_of("inference")
 
@@ -138,7 +137,7 @@ def test_every_offer_is_an_option_or_excluded_with_a_reason():
 
 def test_doubling_a_price_doubles_the_cost():
     best = ask(gpu="l40s").best
-    twice = answer.recompute(best["factors"], usd_per_gpu_hour=2 * best["usd_per_gpu_hour"])
+    twice = run.recompute(best["factors"], usd_per_gpu_hour=2 * best["usd_per_gpu_hour"])
     assert twice["usd_per_month"] == pytest.approx(2 * best["usd_per_month"], abs=0.02)
 
 
@@ -155,9 +154,9 @@ def test_units_by_hand():
 
 def test_break_even_by_hand():
     """10 USD/h against 1 USD per million tokens: 10 million tokens an hour, 7.3 thousand million a month."""
-    found = hosted.break_even(10.0, 10_000.0, 0.0, 1.0)
+    found = costing.break_even(10.0, 10_000.0, 0.0, 1.0)
     assert found["tokens_per_month"] == pytest.approx(7.3e9)
-    assert hosted.break_even(100.0, 1_000.0, 0.0, 1.0)["tokens_per_month"] is None
+    assert costing.break_even(100.0, 1_000.0, 0.0, 1.0)["tokens_per_month"] is None
 
 
 def test_the_first_words_hold_the_cheapest_hosted_price_against_ones_own():
@@ -182,9 +181,9 @@ def test_a_hosted_model_that_has_ended_is_not_offered():
         listed("ended", date(2026, 10, 1), date(2026, 10, 15)),
     ]
     request = request_of(CATALOG, model="8b")
-    named = [row["listing"] for row in hosted.hosted_prices(rows, model, {}, request, date(2026, 11, 1))]
+    named = [row["listing"] for row in costing.hosted_prices(rows, model, {}, request, date(2026, 11, 1))]
     assert named == ["current"]
-    earlier = hosted.hosted_prices(rows, model, {}, request, date(2025, 3, 1))
+    earlier = costing.hosted_prices(rows, model, {}, request, date(2025, 3, 1))
     assert {row["listing"] for row in earlier} == {"gone from the list", "ended"}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.snapshots import StoreWarning
+from gpucost.catalog.books import StoreWarning
 from gpucost.errors import UsageError
 from gpucost.store.folder import Folder
 from tests.catalog.world import offer, world

@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.snapshots import StoreWarning
+from gpucost.catalog.books import StoreWarning
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.store.client import Client, FetchError
 from gpucost.store.folder import Folder

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.cli import cli
 from gpucost.errors import UsageError
-from gpucost.sweeping import mapping
-from gpucost.sweeping.tables import cases_of
+from gpucost.sweeping import chunks
+from gpucost.sweeping.grid import cases_of
 
 DAY = "2026-11-20"
 ASKED = {"model": "8b,70b", "gpu": "h100,b200", "gpus": "8:64:x2", "tokens": "10b:1000b:10b", "as_of": DAY}
@@ -74,7 +74,7 @@ def test_a_cluster_whose_worker_dies_gives_the_same_bytes(alone, small_chunks, t
 
 def test_a_worker_process_that_dies_is_replaced(tmp_path):
     flag = tmp_path / "died"
-    found = dict(mapping.processes(2)(_die_once, ((number, (number, str(flag))) for number in range(6))))
+    found = dict(chunks.processes(2)(_die_once, ((number, (number, str(flag))) for number in range(6))))
     assert found == {number: bytes([number]) for number in range(6)}
     assert flag.exists()
 
@@ -89,7 +89,7 @@ def _die_once(task):
 
 def test_workers_that_always_die_are_said(tmp_path):
     with pytest.raises(UsageError, match="worker processes died 4 times"):
-        list(mapping.processes(1)(_die, [(0, None)]))
+        list(chunks.processes(1)(_die, [(0, None)]))
 
 
 def _die(task):
@@ -248,7 +248,7 @@ def test_what_a_spreadsheet_adds_to_a_table_is_left_out_or_said(raw, said, tmp_p
 )
 def test_wrong_input_is_a_sentence(more, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(mapping, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(chunks, "_CONNECT_SECONDS", 0.5)
     asked = ["sweep", *(() if "--cases" in more else ("--model", "8b", "--tokens", "1b")), *more]
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code != 0

@@ -4,8 +4,7 @@ from datetime import date
 
 import numpy as np
 
-from gpucost.market.embedding import embed
-from gpucost.market.facts import Facts, make_market, make_offer
+from gpucost.market.facts import Facts, embed, make_market, make_offer
 from gpucost.market.supply import sold_nodes
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import layout_columns

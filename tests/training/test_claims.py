@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import gpucost
-from gpucost.claims.ownership import payback_months, present_value_usd
-from gpucost.claims.training import implied_mfu
+from gpucost.claims.audit import implied_mfu, payback_months, present_value_usd
 from gpucost.errors import UsageError
 from gpucost.physics import collectives, transformer
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpucost.errors import NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.training.costing import recompute
+from gpucost.training.cases import recompute
 from tests.training.market import BUCKET, FAST, SLOW, answer, node, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")

@@ -15,10 +15,10 @@ from gpucost.errors import NothingFitsError
 from gpucost.invoices import rows as invoices
 from gpucost.market.facts import make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
-from gpucost.ownership import rents, supplies
+from gpucost.ownership import mix, offers
 from gpucost.physics.training.structs import PARTS
 from gpucost.schemas import TABLES
-from gpucost.training.followups import PART_NOTES
+from gpucost.training.run import PART_NOTES
 from tests.training.market import BUCKET, TODAY, answer, facts, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")
@@ -30,7 +30,7 @@ BURST = OptionRule(
 
 def renter():
     catalog = gpucost.open_catalog()
-    return rents.Renter(catalog, catalog.accelerator("h100-sxm"), 64, 8)
+    return offers.Renter(catalog, catalog.accelerator("h100-sxm"), 64, 8)
 
 
 def first(**more):
@@ -121,7 +121,7 @@ def test_a_new_option_is_never_uninterrupted_for_longer_than_it_lasts():
 def test_a_new_option_works_in_every_room():
     listed = offer(1.0, option="burst")
     assert renter().choice(listed).stretch_ratio > 1
-    assert supplies.read_entries([{"kind": "burst", "usd_per_gpu_hour": 1.0}])[0].kind == "burst"
+    assert mix.read_entries([{"kind": "burst", "usd_per_gpu_hour": 1.0}])[0].kind == "burst"
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
     assert terms(option="burst", age_days=8).stale.all()

@@ -9,10 +9,10 @@ from gpucost.answers.read import read_answer
 from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
 from gpucost.render.json import dumps
-from gpucost.training.answer import option as option_row
-from gpucost.training.rank import rank
+from gpucost.training.cases import rank
 from gpucost.training.rerun import differences, rerun, verdict
 from gpucost.training.run import make_problem
+from gpucost.training.run import option as option_row
 from gpucost.training.search import search
 from tests.training.market import BUCKET, CALIBRATION, MODEL, answer, ask, facts, offer
 

@@ -7,7 +7,7 @@ import pytest
 
 import gpucost
 from gpucost.errors import NothingFitsError
-from gpucost.render.causes import training_causes
+from gpucost.render.offers import training_causes
 from gpucost.training import search
 from gpucost.training.cases import concatenate, evaluate
 

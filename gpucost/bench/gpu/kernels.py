@@ -1,17 +1,38 @@
-"""Kernels of one GPU: copies, matrix products, attention, the optimizer, and the way to the host.
-
-Each function measures one case and returns its figures: seconds with their spread, and the rate that the seconds
-mean. Bytes are the least that must move, FLOP those of the mathematics (2·m·k·n; causal attention half of 4·b·h·s²·d).
-"""
+"""Kernels of one GPU, collectives over the GPUs of a node, and the way from files to the device."""
 
 import math
+import os
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
+from torch.utils.data import DataLoader, Dataset
 
-from gpucost.bench.gpu.clock import CUDA, DEVICE, FP8, Timing, burst, free_bytes, replayed, summary, synchronize, timed
+from gpucost.bench.gpu.clock import (
+    CUDA,
+    DEVICE,
+    FP8,
+    RANK,
+    WORLD,
+    Timing,
+    burst,
+    free_bytes,
+    replayed,
+    summary,
+    synchronize,
+    timed,
+)
+
+# --- Kernels of one GPU: copies, matrix products, attention, the optimizer, and the way to the host.
+#
+# Each function measures one case and returns its figures: seconds with their spread, and the rate that the seconds
+# mean. Bytes are the least that must move, FLOP those of the mathematics (2·m·k·n; causal attention half of
+# 4·b·h·s²·d).
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
@@ -162,3 +183,106 @@ def launch() -> Figures:
         times.append((time.perf_counter() - begin) / 200)
     usual = summary(times)
     return _figures(usual._replace(time_s=min(times))) | {"bound": "host", "slowest_s": usual.time_s}
+
+
+# --- Collectives over the GPUs of a node: seconds by operation and size of the full (unsharded) tensor.
+#
+# The bus bandwidth is what each GPU sends over its links: all-reduce 2(n−1)/n of the size, the others (n−1)/n, point
+# to point the size itself, as NVIDIA's nccl-tests define it.
+
+
+def bus_share(operation: str, ranks: int) -> float:
+    """Return the bytes that a GPU sends ÷ the bytes of the tensor.
+
+    >>> bus_share("all_reduce", 8), bus_share("all_gather", 2), bus_share("send", 8)
+    (1.75, 0.5, 1.0)
+    """
+    if operation == "send":
+        return 1.0
+    return (2.0 if operation == "all_reduce" else 1.0) * (ranks - 1) / ranks
+
+
+def _step(operation: str, full: torch.Tensor) -> Callable[[], Any]:
+    part, other, peer = full.chunk(WORLD)[RANK].clone(), torch.empty_like(full), RANK ^ 1
+
+    def send() -> None:
+        if peer < WORLD:
+            pair = [dist.P2POp(dist.isend, full, peer), dist.P2POp(dist.irecv, other, peer)]
+            for request in dist.batch_isend_irecv(pair):
+                request.wait()
+
+    steps: dict[str, Callable[[], Any]] = {
+        "all_reduce": lambda: dist.all_reduce(full),
+        "all_gather": lambda: dist.all_gather_into_tensor(other, part),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(part.clone(), full),
+        "all_to_all": lambda: dist.all_to_all_single(other, full),
+        "send": send,
+    }
+    return steps[operation]
+
+
+def collective(operation: str, size_bytes: int) -> dict[str, Any]:
+    """Time one operation over all ranks."""
+    full = torch.ones(size_bytes // 2, device=DEVICE, dtype=torch.bfloat16)
+    timing = timed(_step(operation, full), warmup=5, repeat=20 if size_bytes < 2**24 else 9)
+    rate = bus_share(operation, WORLD) * size_bytes / timing.time_s / 1e9
+    return {**timing._asdict(), "ranks": WORLD, "bus_gb_per_s": rate}
+
+
+# --- From files to the device: how fast a data loader with some workers feeds a step.
+
+
+class Shards(Dataset[torch.Tensor]):
+    """Files of raw tokens, read in pieces of one sample."""
+
+    def __init__(self, paths: list[str], sample_bytes: int) -> None:
+        self.paths, self.sample_bytes = paths, sample_bytes
+        self.per_file = os.path.getsize(paths[0]) // sample_bytes
+
+    def __len__(self) -> int:
+        """Count the samples."""
+        return len(self.paths) * self.per_file
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        """Read one sample."""
+        number, place = divmod(index, self.per_file)
+        with open(self.paths[number], "rb") as file:
+            file.seek(place * self.sample_bytes)
+            return torch.frombuffer(bytearray(file.read(self.sample_bytes)), dtype=torch.uint8)
+
+
+def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
+    """Write files, forget them from the cache where the system lets us, and read them to the device."""
+    sample_bytes, files = 2**16, 8
+    with tempfile.TemporaryDirectory(prefix="gpucost-bench-", dir=folder) as place:
+        paths = []
+        for number in range(files):
+            path = Path(place, f"{number}.bin")
+            path.write_bytes(os.urandom(2**20) * max(1, size_bytes // files // 2**20))
+            paths.append(str(path))
+            _forget(path)
+        data = DataLoader(
+            Shards(paths, sample_bytes),
+            batch_size=64,
+            shuffle=True,
+            num_workers=workers,
+            pin_memory=DEVICE.type == "cuda",
+        )
+        begin = time.perf_counter()
+        moved = sum(batch.to(DEVICE, non_blocking=True).numel() for batch in data)
+        synchronize()
+        whole = time.perf_counter() - begin
+    return {
+        "time_s": whole,
+        "bound": "host",
+        "gb_per_s": moved / whole / 1e9,
+        "samples_per_s": moved / sample_bytes / whole,
+    }
+
+
+def _forget(path: Path) -> None:
+    """Write a file out and drop it from the page cache, where the system offers that."""
+    if hasattr(os, "posix_fadvise"):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from gpucost.bench.gpu import clock, files, kernels, links, serve, train
+from gpucost.bench.gpu import clock, kernels, steps
 
 
 def _train(**values: Any) -> dict[str, Any]:
-    known = {field.name for field in fields(train.TrainStep)}
-    return train.measure(
-        train.TrainStep(**{name: value for name, value in values.items() if name in known}),
+    known = {field.name for field in fields(steps.TrainStep)}
+    return steps.measure_training(
+        steps.TrainStep(**{name: value for name, value in values.items() if name in known}),
         **{name: value for name, value in values.items() if name not in known},
     )
 
@@ -32,10 +32,10 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "adamw": kernels.adamw,
     "host": kernels.host,
     "launch": kernels.launch,
-    "collective": links.collective,
+    "collective": kernels.collective,
     "train": _train,
-    "serve": serve.measure,
-    "loader": files.loader,
+    "serve": steps.measure_serving,
+    "loader": kernels.loader,
 }
 
 

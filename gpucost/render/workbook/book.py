@@ -8,7 +8,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.limits import limit
-from gpucost.render.numbers import MISSING, visible
+from gpucost.render.document import MISSING, visible
 
 _FRESH = "Static: computed by Python for the inputs as delivered."
 _STALE = "Static, and out of date: inputs were changed since Python computed this."

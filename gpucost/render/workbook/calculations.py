@@ -1,13 +1,18 @@
-"""The Calculations and Cash flows sheets: one live formula per row, every input by name, no figure inside a formula."""
+"""The Calculations and Cash flows sheets, a model recomputed case by case, and the checks of the book on itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gpucost.formula.language import Line
+from gpucost.formula.language import Line, names
 from gpucost.formula.spreadsheet import ALL_MONTHS, to_excel
+from gpucost.money import comparison
 from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters, shown_usd
-from gpucost.render.workbook.live import LiveModel
+from gpucost.render.workbook.live import LiveModel, Value, needed
+
+# --- The Calculations and Cash flows sheets: one live formula per row, every input by name, no figure inside a
+# formula.
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
@@ -182,3 +187,218 @@ def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
         sheet.row(*(Cell(table[index], "input") if index < len(table) else None for _, _, table in tables))
     for column, (model, name, table) in enumerate(tables):
         book.define(model.cell_name(name), TABLES, head + 1, column, head + len(table))
+
+
+# --- A model recomputed case by case: one column of scalars a case, and only those monthly lines that a case moves.
+
+CASES, CASE_FLOWS = "Cases", "Case flows"
+_FIRST_CASE = 3  # column of the first case on the Cases sheet
+_FIRST_MONTH = 2
+_BASE_COLUMN = "\x02"  # stands for the column of the month on the sheet of months
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The model with some inputs changed, what Python finds for it, and cells that an input is taken from."""
+
+    label: str
+    changes: Mapping[str, Value]
+    values: Mapping[str, Any]
+    cells: Mapping[str, str] = field(default_factory=dict)  # input -> formula of the cell
+
+
+class Cases:
+    """The recomputation of one model for some targets."""
+
+    def __init__(self, model: LiveModel, cases: Sequence[Case], targets: Sequence[str], flows: Rows) -> None:
+        self.model, self.cases, self.flows = model, list(cases), flows
+        reached = {name for target in targets for name in needed(model, target)}
+        self.inputs = [entry for entry in model.inputs if entry.name in reached]
+        self.lines = [line for line in model.scalars if line.name in reached]
+        monthly = [line for line in model.monthly if line.name in reached]
+        self.moved = [_moved(case.changes, self.lines, monthly) for case in self.cases]
+        self.monthly = [[line for line in monthly if line.name in moved] for moved in self.moved]
+        self.rows: dict[str, int] = {}
+        self.flow_rows: dict[tuple[int, str], int] = {}
+        self.month_row = 0
+
+    def plan(self, first_row: int) -> int:
+        """Give every quantity its row on the Cases sheet; return the row after them."""
+        listed = [entry.name for entry in self.inputs] + [line.name for line in self.lines]
+        self.rows = {name: first_row + 3 + index for index, name in enumerate(listed)}
+        return first_row + 3 + len(listed)
+
+    def plan_flows(self, first_row: int) -> int:
+        """Give every monthly line of every case that moves it a row; return the row after them."""
+        if not any(self.monthly):
+            return first_row
+        self.month_row = first_row + 1
+        row = self.month_row + 1
+        for index, lines in enumerate(self.monthly):
+            row += 1
+            for line in lines:
+                self.flow_rows[index, line.name] = row
+                row += 1
+        return row
+
+    def write(self, sheet: Sheet) -> None:
+        """Write the Cases sheet's block: a row per quantity, a column per case."""
+        sheet.skip()
+        sheet.row(Cell(self.model.title, "heading"))
+        sheet.heading("name", "unit", "", *(case.label for case in self.cases))
+        for entry in self.inputs:
+            sheet.row(entry.name, entry.unit, None, *(self._input(case, entry.name) for case in self.cases))
+        for line in self.lines:
+            assert sheet.next_row == self.rows[line.name]
+            cells = []
+            for index, case in enumerate(self.cases):
+                text = to_excel(line.text, partial(self.scalar, index))
+                cells.append(Cell(Formula(text, plain(case.values[line.name])), "plain", line.measure))
+            sheet.row(line.name, line.measure, None, *cells)
+
+    def _input(self, case: Case, name: str) -> Cell:
+        entry = next(entry for entry in self.inputs if entry.name == name)
+        value = case.changes.get(name, entry.value)
+        stored = 0.0 if value is None else value
+        if name in case.cells:
+            return Cell(Formula(case.cells[name], stored), "plain", entry.unit)
+        if name in case.changes:
+            return Cell(value, "shade", entry.unit)
+        return Cell(Formula(self.model.cell_name(name), stored), "plain", entry.unit)
+
+    def write_flows(self, sheet: Sheet) -> None:
+        """Write the Case flows sheet's block: a row per line, a column per month, a block per case."""
+        if not any(self.monthly):
+            return
+        sheet.next_row = self.month_row - 1
+        sheet.row(Cell(self.model.title, "heading"))
+        months = range(self.model.months + 1)
+        sheet.row(Cell("month", "head"), Cell("", "head"), *(Cell(month, "head") for month in months))
+        for index, case in enumerate(self.cases):
+            sheet.row(Cell(case.label, "note"))
+            for line in self.monthly[index]:
+                template = to_excel(line.text, partial(self._monthly, index))
+                series = case.values[line.name]
+                texts = (
+                    template.replace(COLUMN, column_letters(_FIRST_MONTH + month)).replace(
+                        _BASE_COLUMN, column_letters(FIRST_MONTH + month)
+                    )
+                    for month in months
+                )
+                cells = [
+                    Cell(Formula(text, float(series[month])), "plain", line.measure) for month, text in enumerate(texts)
+                ]
+                sheet.row(line.name, line.measure, *cells)
+
+    def line(self, case: int, name: str) -> str:
+        """Return the whole row of a monthly line under a case."""
+        if (case, name) not in self.flow_rows:
+            return scalar_reference(self.model, self.flows, name)
+        row, last = self.flow_rows[case, name], _FIRST_MONTH + self.model.months
+        return f"'{CASE_FLOWS}'!{address(row, _FIRST_MONTH, fixed=True)}:{address(row, last, fixed=True)}"
+
+    def scalar(self, case: int, name: str, sheet: str = "") -> str:
+        """Return how a formula of the Cases sheet, or of another, names a quantity under a case."""
+        name = name.removesuffix(ALL_MONTHS)
+        if (self.model.key, name) in self.flows:
+            return self.line(case, name)
+        if name in self.model.tables or name not in self.rows:
+            return self.model.cell_name(name)
+        column = column_letters(_FIRST_CASE + case)
+        return f"'{sheet}'!${column}${self.rows[name] + 1}" if sheet else f"{column}{self.rows[name] + 1}"
+
+    def _monthly(self, case: int, name: str) -> str:
+        if name.endswith(ALL_MONTHS):
+            return self.scalar(case, name)
+        if name == "m":
+            return f"{COLUMN}${self.month_row + 1}"
+        if (case, name) in self.flow_rows:
+            return f"{COLUMN}{self.flow_rows[case, name] + 1}"
+        if (self.model.key, name) in self.flows:
+            return f"'{FLOWS}'!{_BASE_COLUMN}{self.flows[self.model.key, name] + 1}"
+        return self.scalar(case, name, CASES)
+
+
+def _moved(changes: Mapping[str, Value], scalars: Sequence[Line], monthly: Sequence[Line]) -> set[str]:
+    """Return the inputs that a case changes and all that hangs on them."""
+    moved = set(changes)
+    for line in (*scalars, *monthly, *scalars):  # answers read monthly lines, other scalars never do
+        if moved.intersection(names(line.text)):
+            moved.add(line.name)
+    return moved
+
+
+# --- Checks that a workbook makes on itself, each by another way than the figure that it checks.
+
+Check = tuple[str, str, str]  # what holds, the condition, how it is found
+_NEAR = "ABS(({0})-({1}))<=check_tolerance*MAX(1,ABS({1}),{2})"
+
+
+def balances(model: LiveModel, flows: Rows) -> list[Check]:
+    """Return the checks of a cash-flow model: totals, balances, depreciation and present values; others have none."""
+    if (model.key, "saving_usd") not in flows:
+        return []
+
+    def ref(name: str) -> str:
+        return scalar_reference(model, flows, name)
+
+    def near(one: str, other: str) -> str:
+        return _NEAR.format(one, other, f"ABS({ref('capex_usd')})")
+
+    def total(*names: str) -> str:
+        return "+".join(f"SUM({ref(name)})" for name in names)
+
+    sides = [
+        (
+            f"the total of {side}ing is the sum of its lines",
+            near(total(f"{side}_total_usd"), total(*(line.name for line in lines))),
+            "line by line over all months",
+        )
+        for side, lines in (("own", comparison.OWN_LINES), ("rent", comparison.RENT_LINES))
+    ]
+    last, later = model.months, _worth(ref)
+    paid = f"IF({ref('arrival_month')}<{ref('months')},1,0)"
+    basis = f"{paid}*{ref('capex_usd')}+{ref('refresh_usd')}"
+    leased = f'OR({ref("financing")}="operating_lease",{near(_repaid(ref, "lease"), "0")})'
+    return [
+        *sides,
+        (
+            "what owning saves is rent less owning",
+            near(total("saving_usd"), f"{total('rent_total_usd')}-SUM({ref('own_total_usd')})"),
+            "over all months",
+        ),
+        ("the loan ends at zero", near(_repaid(ref, "loan"), "0"), "drawn and paid, discounted at the loan's own rate"),
+        ("the lease ends at zero", leased, "the same at the lease's own rate"),
+        (
+            "all that was bought is written off",
+            near(total("depreciation_usd", "written_off_usd"), basis),
+            "depreciation and what is left at the end, against the purchase and its replacement",
+        ),
+        ("the present value is that of the cash", near(later, ref("npv_saving_usd")), "discounted month by month"),
+        *(
+            [
+                (
+                    "the balance sheet balances",
+                    near(ref("unbalanced_usd"), "0"),
+                    "assets less debts less equity by period",
+                )
+            ]
+            if model.periods
+            else []
+        ),
+        ("the sheet of months holds the whole comparison", f"{ref('months')}<={last}", f"{last} months at most"),
+    ]
+
+
+def _repaid(ref: Callable[[str], str], kind: str) -> str:
+    flows = "+".join(ref(f"own_{kind}_{part}_usd") for part in ("drawn", "payment", "settled"))
+    monthly = f"{ref(f'{kind}_rate_fraction')}/{ref('months_per_year')}"
+    return f"SUMPRODUCT(({flows})/(1+{monthly})^{ref('m')})"
+
+
+def _worth(ref: Callable[[str], str]) -> str:
+    """Discount the cash month by month: what is financed at the cost of debt, all else at the cost of capital."""
+    financing, returned = ref("own_financing_usd"), ref("own_lease_returned_usd")
+    plain = f"{ref('rent_total_usd')}-{ref('own_in_cash_usd')}-{returned}"
+    capital, debt = (f"(1+{ref(f'monthly_{name}rate_fraction')})^{ref('m')}" for name in ("", "debt_"))
+    return f"SUMPRODUCT(({plain})/{capital})-SUMPRODUCT(({financing}-{returned})/{debt})"

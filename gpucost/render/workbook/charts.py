@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.render.numbers import visible
-from gpucost.render.workbook import budget, options, pictures, sensitivity, static
+from gpucost.render.document import visible
+from gpucost.render.workbook import options, statements, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
 from gpucost.render.workbook.statements import NAME as STATEMENTS
@@ -26,7 +26,7 @@ class Gallery:
 
     def add(self, chart: Any, title: str, x_title: str, y_title: str, number: str = "#,##0") -> None:
         """Put one chart onto the sheet."""
-        chart.set_title({"name": pictures.words(title), "name_font": {"size": 12}})
+        chart.set_title({"name": static.words(title), "name_font": {"size": 12}})
         chart.set_x_axis({"name": x_title, "name_font": {"size": 9}, "num_font": {"size": 9}, "label_position": "low"})
         chart.set_y_axis(
             {
@@ -93,7 +93,7 @@ class Gallery:
             points.set_legend({"none": True})
             self.add(points, "Cost against time", "days", "USD")
 
-    def picture(self, drawn: pictures.Drawn) -> None:
+    def picture(self, drawn: static.Drawn) -> None:
         """Put a chart of an answer without a live model here."""
         self.add(drawn.chart, drawn.title, drawn.across, drawn.up, drawn.number)
         if drawn.lowest is not None:
@@ -117,13 +117,13 @@ class Gallery:
     def tornado(self, model: LiveModel, base: float, first: int, last: int) -> None:
         """Draw what each input does to the answer, around the base."""
         chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})
-        labels = sensitivity.LABELS
-        for (name, color), column in zip((("at low", _BLUE), ("at high", _ORANGE)), sensitivity.CHANGES, strict=True):
+        labels = options.LABELS
+        for (name, color), column in zip((("at low", _BLUE), ("at high", _ORANGE)), options.CHANGES, strict=True):
             chart.add_series(
                 {
                     "name": name,
-                    "categories": [sensitivity.NAME, first, labels, last, labels],
-                    "values": [sensitivity.NAME, first, column, last, column],
+                    "categories": [options.SENSITIVITY, first, labels, last, labels],
+                    "values": [options.SENSITIVITY, first, column, last, column],
                     "fill": {"color": color},
                     "gap": 40,
                 }
@@ -132,7 +132,7 @@ class Gallery:
         line = model.line(model.answer)
         unit = line.measure
         self.add(chart, f"{model.title}: change of {line.description or line.name}", "", unit)
-        chart.set_x_axis({"num_format": pictures.axis_format(base), "num_font": {"size": 9}, "name": unit})
+        chart.set_x_axis({"num_format": static.axis_format(base), "num_font": {"size": 9}, "name": unit})
         chart.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
 
     def budget(self, model: LiveModel, first: int, last: int) -> None:
@@ -142,8 +142,8 @@ class Gallery:
             chart.add_series(
                 {
                     "name": name,
-                    "categories": [budget.NAME, first, 0, last, 0],
-                    "values": [budget.NAME, first, column, last, column],
+                    "categories": [statements.BUDGET, first, 0, last, 0],
+                    "values": [statements.BUDGET, first, column, last, column],
                     "fill": {"color": color},
                 }
             )

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.gate import beside
-from gpucost.render.workbook.balances import balances
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
-from gpucost.render.workbook.calculations import Rows, shown_unit, solved
+from gpucost.render.workbook.calculations import Rows, balances, shown_unit, solved
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"

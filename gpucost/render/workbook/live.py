@@ -1,11 +1,18 @@
-"""The live part of an answer: its inputs, and formulas of gpucost.money, with the values Python found."""
+"""The live part of an answer: inputs and formulas of gpucost.money for training, serving and owning."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
-from gpucost.formula.language import Line, names
-from gpucost.units import unit_of
+from gpucost.errors import UsageError
+from gpucost.formula.language import Input, Line, expand, names
+from gpucost.money import comparison
+from gpucost.money import serving_bill as serving_bill
+from gpucost.money import training_bill as training_bill
+from gpucost.units import HOURS_PER_MONTH, unit_of
+
+# --- The live part of an answer: its inputs, and formulas of gpucost.money, with the values Python found.
 
 Value = float | str | None  # None is an input that nobody gave: an empty cell, which is not above zero
 
@@ -114,3 +121,280 @@ def needed(model: LiveModel, target: str) -> set[str]:
             found.add(name)
             waiting += names(texts[name]) if name in texts else ()
     return found
+
+
+# --- The live model of rent or buy: the inputs of the saved answer under the formulas of this version, and no others.
+
+
+def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
+    """Return the live model, or None where the answer carries no inputs."""
+    block = payload.get("model")
+    if not block:
+        return None
+    if block.get("formulas") != comparison.FORMULAS:
+        raise UsageError(
+            "this answer was computed by the formulas of another version, and a workbook holds only those of this"
+            " one. Ask the question again with `gpucost tco` and save its answer."
+        )
+    shown = [line.name for line in comparison.ANSWERS]
+    said = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
+    return LiveModel(
+        key=key,
+        title=title,
+        inputs=tuple(_fitting(_ownership_input(row), int(block["months"])) for row in block["inputs"]),
+        derived=comparison.SCALARS,
+        answer="npv_saving_usd",
+        shown=tuple(shown),
+        lower_is_better=False,
+        tables=block["tables"],
+        monthly=comparison.BY_MONTH,
+        answers=comparison.ANSWERS,
+        months=int(block["months"]),
+        scenarios={row["name"]: row["changes"] for row in payload.get("scenarios") or () if row["changes"]} or None,
+        ways=[row for row in payload["options"] if "rival" in row],
+        periods=_periods(payload, int(block["months"])),
+        compared_months=len(payload["cash_flows"]) - 1,
+        expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
+    )
+
+
+def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str, str]]:
+    """Return fiscal year, quarter and name of the months, from the day of the first."""
+    said = payload.get("statements")
+    if not said:
+        return []
+    first, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(said["fiscal_year_end_month"])
+    found = []
+    for month in range(first.month - 1, first.month + months):
+        calendar, place = first.year + month // 12, month % 12 + 1
+        year, quarter = calendar + (place > end), (place - end - 1) % 12 // 3 + 1
+        found.append((f"FY{year}", f"FY{year} Q{quarter}", f"{calendar}-{place:02d}"))
+    return found
+
+
+def _fitting(entry: LiveInput, months: int) -> LiveInput:
+    """Refuse a comparison that is longer than the sheet of its months."""
+    return replace(entry, maximum=float(months)) if entry.name == "months" else entry
+
+
+def _ownership_input(row: Mapping[str, Any]) -> LiveInput:
+    name = str(row["name"])
+    if not (name.isascii() and name.isidentifier()):
+        raise UsageError(f"the saved answer has an input called {name[:40]!r}, which no formula can name.")
+    return LiveInput(
+        name,
+        row["value"],
+        row.get("unit") or unit_of(name),
+        row.get("low"),
+        row.get("high"),
+        source_id=row.get("source_id") or "",
+        status=row.get("status") or "",
+        group=row.get("group") or "inputs",
+        description=row.get("description") or "",
+        choices=tuple(str(choice) for choice in row.get("choices") or () if choice),
+        minimum=row.get("minimum"),
+        maximum=row.get("maximum"),
+        observed=str(row.get("observed") or ""),
+    )
+
+
+# --- The live model of serving: the engine's own bill, from tokens or utilisation on; fleet and layout are pinned.
+
+SHOWN_SERVING = (
+    "usd_per_mtok",
+    "usd_per_mtok_low",
+    "usd_per_mtok_high",
+    "usd_per_mtok_input",
+    "usd_per_mtok_output",
+    "usd_per_month",
+    "carried_tokens",
+    "utilisation_of_paid_fraction",
+    "api_usd_per_month",
+    "saving_usd_per_month",
+    "breakeven_tokens",
+    "energy_kwh",
+    "kgco2e",
+)
+_UNITS = {"tokens_per_month": "tokens", "replica_output_tokens_per_s": "tokens per second", "gpu_hours": "GPU-hours"}
+_PINNED_SERVING = ("replica_gpus", "serving_replicas", "gpu_hours", "spare_gpu_hours")
+_TOKENS, _UTILISATION = "tokens", "utilisation"
+_LOAD_SWING, _PRICE_SWING = (0.7, 1.3), (0.8, 1.2)  # ends of an input for which nobody stated any
+
+
+def serving_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
+    """Return the live model of the best offer, or None where the answer carries no factors."""
+    options = payload.get("options") or []
+    if not options or not set(serving_bill.INPUT_NAMES) <= set(options[0].get("factors") or ()):
+        return None
+    option = options[0]
+    values = {**option["factors"], **_asked(payload, option["factors"])}
+    given = (*serving_bill.DEMAND_INPUTS, *serving_bill.INPUTS, *serving_bill.HOSTED_INPUTS)
+    lines = (*serving_bill.WITH_DEMAND, *(serving_bill.HOSTED if values["api_usd_per_mtok"] else ()))
+    return LiveModel(
+        key=key,
+        title=title,
+        inputs=(
+            *(_serving_input(entry, values, payload, option) for entry in given),
+            *constants(serving_bill.CONSTANTS, {}),
+        ),
+        derived=lines,
+        answer="usd_per_mtok",
+        shown=SHOWN_SERVING,
+        expected=numbers(lines, option),
+    )
+
+
+def _asked(payload: Mapping[str, Any], factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a workbook asks beside the factors: how the load is given, and the hosted price."""
+    request = payload.get("request") or {}
+    demanded = request.get("tokens_per_month") is not None or request.get("requests_per_s") is not None
+    there = factors["serving_replicas"] * factors["replica_gpus"] * HOURS_PER_MONTH
+    return {
+        "demand_basis": _TOKENS if demanded else _UTILISATION,
+        "utilisation_fraction": factors["busy_gpu_hours"] / there,
+        "api_usd_per_mtok": (payload.get("breakeven") or {}).get("against_usd_per_mtok"),
+    }
+
+
+def _serving_input(
+    entry: Input, values: Mapping[str, Any], payload: Mapping[str, Any], option: Mapping[str, Any]
+) -> LiveInput:
+    name = entry.name
+    source = _source(name, payload, option)
+    low, high = _serving_ends(name, values)
+    return LiveInput(
+        name,
+        values[name],
+        _UNITS.get(name) or unit_of(name),
+        low,
+        high,
+        source,
+        status="pinned" if name in _PINNED_SERVING else "sourced" if source else "",
+        group=entry.group,
+        description=entry.description,
+        choices=(_TOKENS, _UTILISATION) if name == "demand_basis" else (),
+    )
+
+
+def _serving_ends(name: str, values: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    value = values[name]
+    if name == "usd_per_gpu_hour":
+        cheap, dear = _PRICE_SWING
+        return value * min(values["price_low_ratio"], cheap), value * max(values["price_high_ratio"], dear)
+    if name == "tokens_per_month" and values["demand_basis"] == _TOKENS:
+        return value * _LOAD_SWING[0], value * _LOAD_SWING[1]
+    if name == "replica_output_tokens_per_s":
+        return value * values["speed_low_ratio"], value * values["speed_high_ratio"]
+    return None, None
+
+
+def _source(name: str, payload: Mapping[str, Any], option: Mapping[str, Any]) -> str:
+    if name == "usd_per_gpu_hour":
+        return str((option.get("source_ids") or [""])[0])
+    if name != "api_usd_per_mtok":
+        return ""
+    provider = (payload.get("breakeven") or {}).get("against_provider")
+    return next((str(row.get("source_id")) for row in payload.get("api") or () if row.get("provider") == provider), "")
+
+
+# --- The live model of a training run: the engine's own bill, from the MFU of the best offer on; the fleet is pinned.
+
+_PINNED_TRAINING = ("gpus", "nodes", "gpus_per_unit")
+_SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
+SHOWN_TRAINING = (
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "days",
+    "gpu_hours",
+    "usd_per_mtok",
+    "exposure_usd",
+    "cash_usd",
+    "energy_kwh",
+    "kgco2e",
+)
+_WORDS = {
+    "ramp_low_ratio": "shortest start ÷ usual one",
+    "ramp_high_ratio": "longest start ÷ usual one",
+    "z90_ratio": "standard deviations from the middle to the end of an 80 % range",
+    "slack_ratio": "24.000000001 hours are one day, not two",
+    "tiny_ratio": "below this exponent nothing interrupts",
+    "series_limit_ratio": "below it the spread is taken from its series",
+}
+
+
+def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
+    """Return the live model of the best offer, or None where the answer carries no factors."""
+    options = payload.get("options") or []
+    if not options or not set(training_bill.INPUT_NAMES) <= set(options[0].get("factors") or ()):
+        return None
+    option = options[0]
+    values = {**option["factors"], **_speed(option["factors"])}
+    follows = {line.name for line in training_bill.SPEED}
+    given = [*training_bill.SPEED_INPUTS, *(entry for entry in training_bill.INPUTS if entry.name not in follows)]
+    lines = (*training_bill.SPEED, *expand(training_bill.LINES))
+    fixed = {**training_bill.CONSTANTS, **training_bill.SPEED_CONSTANTS}
+    return LiveModel(
+        key=key,
+        title=title,
+        inputs=(*(_training_input(entry, values, option) for entry in given), *constants(fixed, _WORDS)),
+        derived=lines,
+        answer="cost_usd",
+        shown=SHOWN_TRAINING,
+        expected=numbers(lines, {**option["factors"], **option}),
+    )
+
+
+def _speed(factors: Mapping[str, float]) -> dict[str, float]:
+    """Return what the speed follows from: MFU, and the ends of its range as ratios."""
+    typical = factors["tokens_per_s_per_gpu"]
+    peak_flop = factors["peak_tflops"] * training_bill.SPEED_CONSTANTS["flop_per_tflop"]
+    return {
+        "mfu_fraction": typical * factors["model_flop_per_token"] / peak_flop,
+        "speed_low_ratio": factors["tokens_per_s_per_gpu_low"] / typical,
+        "speed_high_ratio": factors["tokens_per_s_per_gpu_high"] / typical,
+    }
+
+
+def _training_input(entry: Input, values: Mapping[str, float], option: Mapping[str, Any]) -> LiveInput:
+    name, value, priced = entry.name, values[entry.name], entry.name == "usd_per_gpu_hour"
+    low, high = _training_ends(name, values)
+    return LiveInput(
+        name,
+        value,
+        unit_of(name),
+        low,
+        high,
+        group=entry.group,
+        description=entry.description,
+        source_id=str((option.get("source_ids") or [""])[0]) if priced else "",
+        status="pinned" if name in _PINNED_TRAINING else "sourced" if priced else "",
+    )
+
+
+def _training_ends(name: str, values: Mapping[str, float]) -> tuple[float | None, float | None]:
+    """Return the low and high end of an input: stated where there are any, a swing where the answer turns on it."""
+    value = values[name]
+    if name == "mfu_fraction":
+        return value * values["speed_low_ratio"], value * values["speed_high_ratio"]
+    if name in ("preemptions_per_node_hour", "failures_per_gpu_year"):
+        return values[f"{name}_low"], values[f"{name}_high"]
+    if name == "usd_per_gpu_hour" and (values["price_low_ratio"], values["price_high_ratio"]) != (1.0, 1.0):
+        return value * values["price_low_ratio"], value * values["price_high_ratio"]
+    return (value * _SWING[0], value * _SWING[1]) if name in ("usd_per_gpu_hour", "tokens") else (None, None)
+
+
+# --- Which live model an answer has.
+
+# kind of answer -> prefix of its names in the workbook, and what makes its model
+_MAKERS: dict[str, tuple[str, Callable[[Mapping[str, Any], str, str], LiveModel | None]]] = {
+    "estimate": ("train", training_model),
+    "inference": ("serve", serving_model),
+    "tco": ("own", ownership_model),
+}
+
+
+def model_of(payload: Mapping[str, Any], title: str, number: int) -> LiveModel | None:
+    """Return the live model of an answer, or None where nothing of it can be live; `number` keeps names apart."""
+    prefix, maker = _MAKERS.get(str(payload.get("kind")), ("", None))
+    return maker(payload, f"{prefix}{number or ''}", title) if maker else None

@@ -1,13 +1,18 @@
-"""The Statements sheet: cash, profit and loss, balance sheet by fiscal year, quarters and months folded beneath."""
+"""The Statements, Budget and Currency sheets."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from gpucost.money.statements import ROWS, Row
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, shown_usd
-from gpucost.render.workbook.calculations import FIRST_MONTH, FLOWS, Rows
+from gpucost.render.workbook.calculations import FIRST_MONTH, FLOWS, Rows, plain
 from gpucost.render.workbook.live import LiveModel
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
+
+# --- The Statements sheet: cash, profit and loss, balance sheet by fiscal year, quarters and months folded beneath.
 
 NAME = "Statements"
 _FIRST = 2  # column of the first period
@@ -133,3 +138,238 @@ def _check(book: Workbook, sheet: Sheet, model: LiveModel, columns: list[Span], 
 def books(models: list[LiveModel]) -> Iterator[LiveModel]:
     """Return the models that have books."""
     return (model for model in models if model.periods)
+
+
+# --- The Budget sheet: a run's cost by month, at even odds (P50) and with the contingency that covers 80 % of
+# outcomes.
+
+BUDGET = "Budget"
+_Z80, _Z90, _Z95 = 0.8416, 1.2816, 1.6449  # standard deviations up to the 80th, 90th and 95th percentile
+_OWNING = (
+    "cash_purchase_usd",
+    "cash_running_usd",
+    "cash_financing_usd",
+    "cash_tax_usd",
+    "cash_proceeds_usd",
+    "cash_own_usd",
+)
+_SPARE_MONTHS = 6  # rows beyond the run, so that a slower run still fits
+
+
+def write_budget(
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
+) -> dict[str, tuple[int, int]]:
+    """Spread each run's cost evenly over its calendar days; return the rows of each run's first and last month."""
+    return {model.key: _model(book, sheet, model, values[model.key], as_of) for model in models}
+
+
+def is_run(model: LiveModel) -> bool:
+    """Say whether a model has days over which its cost spreads."""
+    return {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
+
+
+def write_owning(book: Workbook, sheet: Sheet, model: LiveModel, place: Place, drawn: Mapping[str, Any] | None) -> None:
+    """Write the budget of owning by fiscal year, live, with the contingency that covers 80 % of the draws."""
+    p50, p95 = ((drawn or {}).get(f"own_{name}_usd") or 0.0 for name in ("p50", "p95"))
+    ratio = (p95 / p50) ** (_Z80 / _Z95) if p50 > 0 and p95 > 0 else 1.0
+    name = model.cell_name("owning_p80_ratio")
+    sheet.row(Cell(model.title, "heading"))
+    sheet.row("P80 ÷ P50 of owning is that of the draws as delivered, of a lognormal through their P50 and P95.")
+    book.define(name, BUDGET, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
+    sheet.heading(place.unit.removesuffix(" in whole"), "name", *place.years.values())
+    for line in _OWNING:
+        cells = [
+            Cell(
+                Formula(f"'{NAME}'!{address(place.rows[line], at)}", place.figures[line, at]),
+                "answer" if line == _OWNING[-1] else "plain",
+                place.unit,
+            )
+            for at in place.years
+        ]
+        total = sheet.row(next(row.description for row in ROWS if row.name == line), Cell(line, "unit"), *cells)
+    paid = [max(place.figures[_OWNING[-1], at], 0.0) * (ratio - 1) for at in place.years]
+    texts = [f"MAX({address(total, column)},0)*({name}-1)" for column in range(2, 2 + len(paid))]
+    sheet.row(
+        "contingency to P80, none on proceeds",
+        None,
+        *(Cell(Formula(*pair), "plain", place.unit) for pair in zip(texts, paid, strict=True)),
+    )
+    sheet.skip()
+
+
+def _model(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str) -> tuple[int, int]:
+    cost, high, days = (plain(values[name]) for name in ("cost_usd", "cost_high_usd", "days"))
+    names = {name: model.cell_name(name) for name in ("cost_usd", "cost_high_usd", "days")}
+    sheet.skip()
+    sheet.row(Cell(model.title, "heading"))
+    sheet.row(
+        "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal "
+        "distribution, from which P80 follows."
+    )
+    ratio = (high / cost) ** (_Z80 / _Z90) if cost > 0 else 1.0
+    per_month, p80 = _settings(book, sheet, model, ratio)
+    sheet.heading("month", "starts", "share of the run", "P50, USD", "P80, USD", "contingency, USD", "P80 so far, USD")
+    first = sheet.next_row
+    length = DAYS_PER_YEAR / MONTHS_PER_YEAR
+    so_far = 0.0
+    months = math.ceil(days / length)
+    for month in range(1, months + _SPARE_MONTHS + 1):
+        share = max(0.0, min(days, month * length) - (month - 1) * length) / days
+        so_far += share * cost * ratio
+        a, c, d, e = (address(sheet.next_row, column) for column in (0, 2, 3, 4))
+        part = f"MAX(0,MIN({names['days']},{a}*{per_month})-({a}-1)*{per_month})/{names['days']}"
+        total = f"{e}+{address(sheet.next_row - 1, 6)}" if month > 1 else e
+        sheet.row(
+            month,
+            _month_after(as_of, month - 1),
+            Cell(Formula(part, share), "plain", "fraction of one"),
+            Cell(Formula(f"{c}*{names['cost_usd']}", share * cost), "plain", "USD"),
+            Cell(Formula(f"{d}*{p80}", share * cost * ratio), "plain", "USD"),
+            Cell(Formula(f"{e}-{d}", share * cost * (ratio - 1)), "plain", "USD"),
+            Cell(Formula(total, so_far), "plain", "USD"),
+        )
+    last = sheet.next_row - 1
+    total_row = sheet.row(Cell("total", "answer"), None, *_sums(first, last, cost, ratio))
+    book.define(model.cell_name("budget_share"), BUDGET, total_row, 2)
+    return first, first + max(months, 1) - 1
+
+
+def _sums(first: int, last: int, cost_usd: float, ratio: float) -> list[Cell]:
+    """Return the cells of the total: shares, P50, P80 and the contingency between them."""
+    totals = (
+        (1.0, "fraction of one"),
+        (cost_usd, "USD"),
+        (cost_usd * ratio, "USD"),
+        (cost_usd * (ratio - 1), "USD"),
+    )
+    return [
+        Cell(Formula(f"SUM({address(first, column)}:{address(last, column)})", value), "answer", unit)
+        for column, (value, unit) in enumerate(totals, 2)
+    ]
+
+
+def _settings(book: Workbook, sheet: Sheet, model: LiveModel, ratio: float) -> tuple[str, str]:
+    """Write what the table below rests on; return the names of the days in a month and of P80 ÷ P50."""
+    per_month = _setting(book, sheet, model, "days_per_month", DAYS_PER_YEAR / MONTHS_PER_YEAR, "days in a month")
+    z80 = _setting(book, sheet, model, "z80_ratio", _Z80, "standard deviations up to the 80th percentile")
+    z90 = _setting(book, sheet, model, "z90_budget_ratio", _Z90, "standard deviations up to the 90th percentile")
+    high, cost = model.cell_name("cost_high_usd"), model.cell_name("cost_usd")
+    row = sheet.row("P80 ÷ P50", None, "ratio", Formula(f"({high}/{cost})^({z80}/{z90})", ratio))
+    p80 = model.cell_name("p80_ratio")
+    book.define(p80, BUDGET, row, 3)
+    return per_month, p80
+
+
+def _setting(book: Workbook, sheet: Sheet, model: LiveModel, name: str, value: float, words: str) -> str:
+    row = sheet.row(name, words, "", Cell(value, "input"))
+    book.define(model.cell_name(name), BUDGET, row, 3)
+    return model.cell_name(name)
+
+
+def _month_after(as_of: str, months: int) -> str:
+    try:
+        start = date.fromisoformat(as_of)
+    except ValueError:
+        return ""
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    return f"{year}-{month + 1:02d}"
+
+
+# --- The Currency sheet: cash by year and present values in another currency, live, at the rates of its months.
+
+CURRENCY = "Currency"
+
+
+def write_currency(
+    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: Rows, said: Mapping[str, Any], months: int
+) -> None:
+    """Write the rates, which may be changed, and cash and present values at them."""
+    code, rates = said["currency"], said["rates"]
+    sheet.title(f"In {code}: {model.title}")
+    sheet.row(
+        f"USD for one {code}: {said['forward']}, spot of {said['usd_per_unit_on']}; discounted: {said['discounting']}."
+    )
+    sheet.page.freeze_panes(0, _FIRST)
+    width = max(12, len(f"-{max(map(abs, (*said['cash_own'], *said['cash_rent']))) * 10:,.0f}"))
+    sheet.page.set_column(_FIRST, _FIRST + months, width)
+    sheet.skip()
+    top = sheet.row(Cell("month", "head"), Cell("", "head"), *(Cell(month, "head") for month in range(months + 1)))
+    row = sheet.row(f"USD for one {code}", None, *(Cell(rate, "input", "USD per unit") for rate in rates))
+    cash = {side: _cash(sheet, model, values, flows, side, row, rates) for side in ("own", "rent")}
+    sheet.skip()
+    years = -(-months // MONTHS_PER_YEAR)
+    sheet.row(
+        Cell(f"cash in {code}", "head"), Cell("total", "head"), *(Cell(f"year {n}", "head") for n in range(years + 1))
+    )
+    for side in ("own", "rent"):
+        _years(sheet, side, cash[side], top, said["by_year"], months)
+    sheet.skip()
+    _present(sheet, model, flows, said, row, months)
+    sheet.page.print_area(0, 0, sheet.next_row, _FIRST + max(years, MONTHS_PER_YEAR))
+
+
+def _cash(
+    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: Rows, side: str, row: int, rates: Any
+) -> int:
+    """Write the cash of a side by month."""
+    line = flows[model.key, f"{side}_total_usd"]
+    cells = [
+        Cell(
+            Formula(
+                f"'Cash flows'!{address(line, FIRST_MONTH + month)}/{address(row, _FIRST + month)}",
+                float(values[f"{side}_total_usd"][month]) / rate,
+            ),
+            "plain",
+            "USD in whole",
+        )
+        for month, rate in enumerate(rates)
+    ]
+    return sheet.row({"own": "owning", "rent": "renting"}[side], None, *cells)
+
+
+def _years(sheet: Sheet, side: str, cash: int, top: int, years: Any, months: int) -> None:
+    """Write the cash of a side by year; year 0 is the start."""
+    heads, line = (
+        f"{address(at, _FIRST, fixed=True)}:{address(at, _FIRST + months, fixed=True)}" for at in (top, cash)
+    )
+    texts = [
+        f'SUMIF({heads},"<={MONTHS_PER_YEAR * n}",{line})'
+        + (f'-SUMIF({heads},"<={MONTHS_PER_YEAR * (n - 1)}",{line})' if n else "")
+        for n in range(len(years))
+    ]
+    cells = [Cell(Formula(text, row[side]), "plain", "USD in whole") for text, row in zip(texts, years, strict=True)]
+    total = Formula(f"SUM({line})", sum(row[side] for row in years))
+    sheet.row({"own": "owning", "rent": "renting"}[side], Cell(total, "answer", "USD in whole"), *cells)
+
+
+def _present(sheet: Sheet, model: LiveModel, flows: Rows, said: Mapping[str, Any], row: int, months: int) -> None:
+    """Write present values: at the cost of capital given for the currency, else at the one that the rates imply."""
+    spot = address(row, _FIRST, fixed=True)
+    code = said["currency"]
+    if said["discounting"].startswith("given"):
+        rate = sheet.row(f"cost of capital in {code}, a year", Cell(said["wacc_fraction"], "input", "fraction of one"))
+        wacc = address(rate, 1, fixed=True)
+        span = f"{address(row, _FIRST, fixed=True)}:{address(row, _FIRST + months, fixed=True)}"
+        month = _cut(model, flows, "m", months)
+        ratio = f'(1+IF({model.cell_name("wacc_convention")}="nominal",{wacc}/12,(1+{wacc})^(1/12)-1))^-{month}'
+        texts = {
+            side: f"SUMPRODUCT({_cut(model, flows, line, months)}/{span}*{ratio})"
+            for side, line in (("own", "own_in_cash_usd"), ("rent", "rent_total_usd"))
+        }
+        texts["own"] += f"+{model.cell_name('npv_financing_usd')}/{spot}"
+    else:
+        texts = {side: f"{model.cell_name(f'npv_{side}_usd')}/{spot}" for side in ("own", "rent")}
+    places = []
+    for side, words in (("own", "owning"), ("rent", "renting")):
+        cell = Cell(Formula(texts[side], said[f"npv_{side}"]), "answer", "USD in whole")
+        places.append(sheet.row(f"{words}, present value in {code}", cell))
+    text = f"{address(places[1], 1)}-{address(places[0], 1)}"
+    sheet.row(
+        f"owning saves, in {code}", Cell(Formula(text, said["npv_rent"] - said["npv_own"]), "answer", "USD in whole")
+    )
+
+
+def _cut(model: LiveModel, flows: Rows, name: str, months: int) -> str:
+    """Return the months compared of a monthly line."""
+    row = flows[model.key, name]
+    return f"'Cash flows'!{address(row, FIRST_MONTH, fixed=True)}:{address(row, FIRST_MONTH + months, fixed=True)}"

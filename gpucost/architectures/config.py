@@ -1,0 +1,282 @@
+"""A configuration read key by key: every value is checked as it is taken; which part describes the language model."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpucost.errors import DataError
+from gpucost.gate import beside, read_json, shown
+
+# --- A configuration read key by key: every value is checked as it is taken, and what was never taken is known.
+
+LARGEST = 10**15  # no dimension or count of a model is as large
+MOST_LAYERS = 4096
+
+
+# what configurations call each dimension, and the lists of words that their keys are looked through for: keys.csv
+KEYS = {name: tuple(keys.split()) for name, keys, _ in beside(__file__, "keys")[1:]}
+
+
+def _has(key: str, signs: tuple[str, ...]) -> bool:
+    return any(sign in f"^{key}$" for sign in signs)
+
+
+def load(file: Path) -> dict[str, Any]:
+    """Read a file that should hold one JSON object of moderate size; Infinity is a word there, which no number is."""
+    config = read_json(file, constant=str)
+    if not isinstance(config, dict):
+        raise DataError("is not a JSON object. Name a model's config.json.", file=str(file))
+    return config
+
+
+def layer_of(text: str) -> int:
+    """Return the number of the layer that a text names, −1 where it names none.
+
+    >>> layer_of("02"), layer_of("x"), layer_of("9" * 5000)
+    (2, -1, -1)
+    """
+    return int(text) if text.isdecimal() and len(text) < 9 else -1
+
+
+class Fields:
+    """The keys of one configuration, or of a part of it, and which of them were taken."""
+
+    def __init__(self, values: Mapping[str, Any], file: str, defaults: Mapping[str, Any] | None = None) -> None:
+        self.values, self.file, self.defaults = values, file, defaults or {}
+        self.taken: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return self.raw(name) is not None
+
+    def raw(self, *names: str) -> Any:
+        """Return the first of the named keys that the file sets, else that its class sets by default, else None."""
+        given = (known.get(name) for known in self._known(names) for name in names)
+        return next((value for value in given if value is not None), None)
+
+    def _known(self, names: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
+        """Return where to look: a key that the file sets, be it to null, leaves no room for the class's default."""
+        self.taken.update(names)
+        said = any(name in self.values for name in names)
+        return (self.values,) if said else (self.values, self.defaults)
+
+    def fail(self, problem: str) -> DataError:
+        """Return the error that says what is wrong with this file."""
+        return DataError(problem, file=self.file)
+
+    def maybe(self, *names: str) -> int | None:
+        """Return the first of the named keys that is set, as a whole number."""
+        for known in self._known(names):
+            for name in names:
+                value = known.get(name)
+                if isinstance(value, list) and value and all(item == value[0] for item in value):
+                    value = value[0]
+                if value is not None and not isinstance(value, list):
+                    return self.whole(name, value)
+        return None
+
+    def number(self, *names: str, default: int = 0) -> int:
+        """Return the first of the named keys that is set, as a whole number, else the default."""
+        found = self.maybe(*names)
+        return default if found is None else found
+
+    def whole(self, name: str, value: Any) -> int:
+        """Check one value: a whole number of zero or more and of sane size."""
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not plain or not 0 <= value <= LARGEST or value != int(value):
+            raise self.fail(f"{name} must be a whole number of zero or more, found {shown(value)}")
+        return int(value)
+
+    def ratio(self, name: str, default: float) -> float:
+        """Return a key that holds a number of zero or more, whole or not."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not plain or not 0 <= value <= LARGEST:
+            raise self.fail(f"{name} must be a number of zero or more, found {shown(value)}")
+        return float(value)
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """Return the first of the named keys that is set, as a yes or no."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if not isinstance(value, (bool, int)):
+            raise self.fail(f"{' or '.join(names)} must be true or false, found {shown(value)}")
+        return bool(value)
+
+    def word(self, name: str) -> str:
+        """Return a key that holds a word, in lower case; empty where it holds none."""
+        value = self.raw(name)
+        return value.lower() if isinstance(value, str) else ""
+
+    def words(self, *names: str) -> list[str] | None:
+        """Return the first of the named keys that is a list of words, in lower case."""
+        for name in names:
+            value = self.raw(name)
+            if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+                return [item.lower() for item in self._bounded(name, value)]
+        return None
+
+    def numbers(self, *names: str) -> list[int] | None:
+        """Return the first of the named keys that is a list of whole numbers; a missing entry counts as zero."""
+        for name in names:
+            value = self.raw(name)
+            if isinstance(value, list) and value and all(isinstance(item, (int, float, type(None))) for item in value):
+                return [
+                    int(item) if isinstance(item, bool) else self.whole(name, item or 0)
+                    for item in self._bounded(name, value)
+                ]
+        return None
+
+    def _bounded(self, name: str, value: list[Any]) -> list[Any]:
+        if len(value) > MOST_LAYERS:
+            raise self.fail(f"{name} lists {len(value)} items; no model has as many")
+        return value
+
+    def part(self, name: str) -> "Fields | None":
+        """Return a nested part; its keys are recorded under its name."""
+        value = self.raw(name)
+        return Fields(value, self.file) if isinstance(value, Mapping) and value else None
+
+    def unused(self) -> Iterator[str]:
+        """Yield the keys that look as if they shaped the model and were never taken."""
+        for name, value in self.values.items():
+            if name in self.taken or value in (None, False, 0, "", [], {}):
+                continue
+            if isinstance(value, float) and not value.is_integer():
+                continue
+            if not name.startswith("_") and _has(name, KEYS["structural"]) and not _has(name, KEYS["harmless"]):
+                yield name
+
+
+# --- What a configuration leaves unsaid.
+#
+# The library that writes configurations leaves out what equals the default of the class: nearly everything of a
+# nested language model, and tied embeddings even of a plain one. `class_defaults.json` holds those defaults of the
+# classes of Hugging Face's transformers, by model type; `benchmarks/architectures.py defaults` rebuilds it. The
+# dimensions that make a model (layers, width, heads, vocabulary) are never assumed for a configuration that is not
+# nested.
+
+
+@cache
+def class_defaults() -> dict[str, dict[str, Any]]:
+    """Return the defaults of every known class by its model type."""
+    found: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("class_defaults.json").read_text("utf-8"))
+    return found
+
+
+def defaults_of(kind: str, nested: bool) -> Mapping[str, Any]:
+    """Return the defaults of a class: all of them for a nested configuration, the traits only for a plain one.
+
+    >>> defaults_of("gemma", nested=False)["tie_word_embeddings"], defaults_of("llama", nested=True)["hidden_size"]
+    (True, 4096)
+    """
+    known = class_defaults().get(kind, {})
+    return known if nested else {key: value for key, value in known.items() if key not in KEYS["dimensions"]}
+
+
+# --- Which part of a configuration describes the language model, and what is no language model at all.
+
+Config = Mapping[str, Any]
+
+
+def is_language_model(config: Config, file: str) -> None:
+    """Refuse what is no decoder-only language model, by what it is."""
+    kind = str(config.get("model_type") or "").lower()
+    if "_class_name" in config or "_diffusers_version" in config:
+        said = str(config.get("_class_name") or "a part of a diffusion pipeline")
+        raise DataError(f"describes {said[:60]}, a diffusion model's part, not a language model", file=file)
+    for kinds, reason in beside(__file__, "refused")[1:]:
+        two_stacks = config.get("is_encoder_decoder") is True and "with a decoder" in reason
+        if kind in kinds.split() or two_stacks:
+            raise DataError(f"model type {kind!r} {reason}", file=file)
+    names = config.get("architectures")
+    classes = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    masked = next((name for name in classes if name.endswith("ForMaskedLM")), None)
+    if masked and not kind.startswith(("llada", "dream")):
+        raise DataError(f"is a {masked[:60]}: an encoder, no decoder-only language model", file=file)
+    adapted = config.get("peft_type")
+    if adapted:
+        raise DataError(f"is an adapter ({str(adapted)[:20]}); name the config.json of its base model", file=file)
+
+
+def text_part(config: Config) -> tuple[dict[str, Any], bool]:
+    """Return the part that describes the language model, and whether it was nested in another.
+
+    Tied embeddings stated outside win over those inside, as in the library that wrote the file.
+    """
+    part, nested, tied = dict(config), False, config.get("tie_word_embeddings")
+    for _ in range(3):
+        inner = next((part[key] for key in KEYS["text"] if isinstance(part.get(key), dict) and part[key]), None)
+        if inner is None:
+            break
+        outer = {key: part[key] for key in ("vocab_size", "quantization_config") if part.get(key) is not None}
+        wrapper, nested = str(part.get("model_type") or "").lower(), True
+        kind = class_defaults().get(wrapper, {}).get("_text") or wrapper
+        part = {**outer, "model_type": kind, **inner}
+        tied = tied if tied is not None else inner.get("tie_word_embeddings")
+    if tied is not None:
+        part["tie_word_embeddings"] = tied
+    for key in KEYS["nested"]:
+        if isinstance(part.get(key), dict):
+            part = {**part[key], **part}
+    return part, nested
+
+
+# --- The publishers' own formats: params.json of Llama and of Mistral, in the words of config.json.
+
+
+def translated(config: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+    """Return a configuration in the words of config.json; any other is returned as it is.
+
+    >>> llama = {"dim": 4096, "n_layers": 32, "n_heads": 32, "multiple_of": 256, "vocab_size": 32000}
+    >>> translated(llama, "params.json")["intermediate_size"]
+    11008
+    """
+    if "dim" not in config or "n_layers" not in config or "n_heads" not in config or "model_type" in config:
+        return config
+    return _mistral(config) if "hidden_dim" in config else _llama(config, file)
+
+
+def _renamed(config: Mapping[str, Any], part: str = "") -> dict[str, Any]:
+    names = [(theirs, ours) for of, theirs, ours in beside(__file__, "originals")[1:] if of == part]
+    return {ours: config[theirs] for theirs, ours in names if config.get(theirs) is not None}
+
+
+def _mistral(config: Mapping[str, Any]) -> dict[str, Any]:
+    made, moe = _renamed(config), config.get("moe")
+    if isinstance(moe, Mapping):
+        made |= _renamed(moe, "moe")
+        made["model_type"] = "deepseek_v3" if "kv_lora_rank" in made else "mixtral"
+    else:
+        made["model_type"] = "mistral"
+    for key in ("quantization", "vision_encoder"):
+        if config.get(key) is not None:
+            made[{"quantization": "quantization_config", "vision_encoder": "vision_config"}[key]] = config[key]
+    return {"tie_word_embeddings": False, "torch_dtype": "bfloat16", **made}
+
+
+def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
+    f = Fields(config, file)
+    width, step = f.number("dim"), f.number("multiple_of", default=256) or 256
+    inner = int(2 * 4 * width / 3)
+    inner = int(f.ratio("ffn_dim_multiplier", 1.0) * inner)
+    vocab = config.get("vocab_size")
+    if vocab in (None, -1):
+        raise DataError("leaves its vocab_size to the tokenizer (-1); set it, such as 32000 for Llama 2", file=file)
+    longest = {"max_position_embeddings": config["max_seq_len"]} if "max_seq_len" in config else {}
+    return {
+        "model_type": "llama",
+        "hidden_size": width,
+        "num_hidden_layers": config["n_layers"],
+        "num_attention_heads": config["n_heads"],
+        "num_key_value_heads": config.get("n_kv_heads") or config["n_heads"],
+        "intermediate_size": -(-inner // step) * step,
+        "vocab_size": vocab,
+        "tie_word_embeddings": width < 3500,
+        "torch_dtype": "bfloat16",
+        **longest,
+    }

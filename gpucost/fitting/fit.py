@@ -1,0 +1,772 @@
+"""Does a model fit: the job, the layouts that a GPU count allows, the changes that help, and the answer."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations as itertools_combinations
+from itertools import product
+from math import gcd, prod
+from os import fspath
+from typing import Any, cast
+
+import numpy as np
+
+from gpucost.answers import memory as answers
+from gpucost.answers.common import Source, cited, frame
+from gpucost.answers.memory import Component, Everywhere, Fit, FitLayout, FitRow, SizeRow, Tried, Verdict
+from gpucost.catalog import Catalog
+from gpucost.errors import GpuCostError, NothingFitsError, UsageError
+from gpucost.gate import beside
+from gpucost.market.facts import Market, cheapest, market_of
+from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns, layout_columns
+from gpucost.physics.hardware import half_precision
+from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
+from gpucost.physics.training.memory import (
+    CONTEXT_BYTES,
+    FRAGMENTATION_RATIO,
+    LOGIT_BYTES,
+    MOMENTS,
+    MemoryColumns,
+    holdings,
+    in_flight,
+    training_memory,
+    usable_bytes,
+)
+from gpucost.physics.training.memory_activations import layer_bytes
+from gpucost.physics.training.memory_recipe import LORA, OPTIMIZERS, RANGE_RATIOS, MemoryRecipe, memory_recipe
+from gpucost.physics.transformer import Shape, stack, total_parameters
+from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.units import GB, format_count
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.training import DEFAULT_RANK, too_long
+
+# --- What is to fit: a model, a chip and a recipe, read from words and checked.
+
+AUTO = "auto"
+ADAPTER_SOFTWARE = "library"  # adapters are mostly trained with transformers and peft, which keep fp32 copies
+DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryJob:
+    """A training job whose memory is asked for; degrees that are not given are searched."""
+
+    architecture: Architecture
+    accelerator: Accelerator
+    system: System
+    gpus: int | None = None  # None: the fewest that fit
+    method: str = "full"
+    optimizer: str = "adamw"
+    sequence_tokens: int = DEFAULT_SEQUENCE
+    micro_batch: int = 1
+    recompute: str = AUTO
+    loss_chunk_tokens: int = 0
+    offload: str = "none"
+    lora_rank: int = DEFAULT_RANK
+    software: str = "fused"
+    flash: bool = True
+    degrees: dict[str, int] = field(default_factory=dict)
+
+    def recipe(self) -> MemoryRecipe:
+        """Return what the job keeps in memory."""
+        return memory_recipe(
+            self.sequence_tokens,
+            method=self.method,
+            style=self.software,
+            optimizer=self.optimizer,
+            adapter_rank=self.lora_rank,
+            loss_chunk_tokens=self.loss_chunk_tokens,
+            offload=self.offload,
+        )
+
+
+def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **wanted: Any) -> MemoryJob:
+    """Resolve names, and hold what was read of the arguments against the model."""
+    key = key_of(catalog, gpu, system)
+    architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
+    given = {name: value for name, value in wanted.items() if value is not None}
+    given["sequence_tokens"] = given.pop("sequence", None) or default_sequence(architecture)
+    given["loss_chunk_tokens"] = given.pop("loss_chunk", 0)
+    if given.get("method", "full") != "full":
+        given.setdefault("software", ADAPTER_SOFTWARE)
+    degrees = {name: given.pop(name) for name in DEGREES if name in given}
+    check_degrees(architecture, given.get("gpus"), degrees)
+    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **given)
+
+
+def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -> None:
+    """Refuse degrees that no layout can have."""
+    tensor, pipeline, expert = (degrees.get(name, 1) for name in ("tensor", "pipeline", "expert"))
+    if a.heads % tensor:
+        options = ", ".join(str(d) for d in range(1, min(a.heads, 64) + 1) if a.heads % d == 0)
+        raise UsageError(f"tensor {tensor} does not divide the {a.heads} heads of {a.name}. Try one of {options}.")
+    if pipeline > a.layers:
+        raise UsageError(f"pipeline {pipeline} exceeds the {a.layers} layers of {a.name}.")
+    if expert > 1 and (not a.experts or a.experts % expert):
+        have = f"must divide its {a.experts} experts" if a.experts else "needs a mixture of experts"
+        raise UsageError(f"expert {expert}: {a.name} {have}.")
+    parallel = tensor * pipeline * degrees.get("context", 1)
+    if gpus is not None and gpus % parallel:
+        raise UsageError(
+            f"tensor × pipeline × context = {parallel} does not divide {gpus} GPUs. Use a multiple of {parallel}."
+        )
+
+
+# --- The layouts that a GPU count allows, their memory, and the simplest one that fits.
+
+LARGEST_GPUS = 16_384
+STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
+CONTEXT_TOKENS = 16_384  # context parallelism is tried where it leaves each GPU at least so many tokens
+BF16 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One layout with its memory, and whether it fits."""
+
+    layout: Layout
+    memory: MemoryColumns  # of length one
+    usable_bytes: float
+
+    @property
+    def needed_bytes(self) -> float:
+        """The allocator's peak on the fullest GPU."""
+        return float(self.memory.total_bytes[0])
+
+    @property
+    def fits(self) -> bool:
+        """Whether the peak stays within what is usable."""
+        return self.needed_bytes <= self.usable_bytes
+
+
+def gpu_counts(job: MemoryJob) -> list[int]:
+    """Return the counts to try: the one given, else powers of two within a node and growing numbers of nodes.
+
+    Degrees that are given take multiples of their product. Without a named network between nodes one scale-up domain
+    is the end.
+    """
+    if job.gpus is not None:
+        return [job.gpus]
+    node = max(job.system.gpus, 1)
+    counts = [1 << k for k in range(node.bit_length()) if 1 << k < node] + [node]
+    domain = max(job.system.scaleup_gpus, node)
+    limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
+    nodes = {step << k for step in STEPS for k in range(12)}
+    group = prod(job.degrees.get(name, 1) for name in ("tensor", "pipeline", "context"))
+    counts += [group * times for times in powers(node // group)]
+    counts += [node * n * least for n in nodes for least in {1, group // gcd(group, node)}]
+    return sorted({count for count in counts if count % group == 0 and count <= limit})
+
+
+def powers(limit: float) -> list[int]:
+    """Return the powers of two up to a limit.
+
+    >>> powers(9)
+    [1, 2, 4, 8]
+    """
+    return [1 << k for k in range(int(limit).bit_length()) if 1 << k <= limit]
+
+
+def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
+    """Return the combinations of degrees that multiply out on a count: those given, else powers of two."""
+    a, fixed = job.architecture, job.degrees
+    domain = max(job.system.scaleup_gpus, job.system.gpus)
+    tensors = [t for t in powers(min(domain, gpus, a.heads)) if a.heads % t == 0]
+    pipelines = powers(min(gpus, a.layers, 64))
+    experts = [e for e in powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
+    long = job.sequence_tokens // CONTEXT_TOKENS
+    contexts = [fixed["context"]] if "context" in fixed else powers(min(gpus, long)) if long > 1 else [1]
+    found = []
+    for tensor, pipeline, expert, context in product(
+        [fixed["tensor"]] if "tensor" in fixed else tensors,
+        [fixed["pipeline"]] if "pipeline" in fixed else pipelines,
+        [fixed["expert"]] if "expert" in fixed else experts,
+        contexts,
+    ):
+        if gpus % (tensor * pipeline * context) or (gpus // pipeline) % expert:
+            continue
+        data = gpus // (tensor * pipeline * context)
+        alone = data * context == 1
+        stages = [fixed["sharding"]] if "sharding" in fixed else [0] if alone else [1] if pipeline > 1 else [1, 3]
+        found += [
+            {"tensor": tensor, "pipeline": pipeline, "context": context, "expert": expert, "data": data, "sharding": s}
+            for s in stages
+        ]
+    return found
+
+
+def candidates(job: MemoryJob, counts: Sequence[int]) -> LayoutColumns:
+    """Return every layout of every count, with every recomputation that is allowed, as arrays."""
+    codes = range(len(RECOMPUTES)) if job.recompute == AUTO else [RECOMPUTES.index(job.recompute)]
+    rows = [
+        {"gpus": gpus, **degrees, "recompute": code}
+        for gpus in counts
+        for degrees in combinations(job, gpus)
+        for code in codes
+    ]
+    columns: dict[str, Any] = {
+        name: np.array([row[name] for row in rows], dtype=np.float64)
+        for name in ("gpus", "tensor", "pipeline", "context", "expert", "data")
+    }
+    count = len(rows)
+    micro = np.full(count, float(job.micro_batch))
+    usual = default_batch(job.architecture, job.sequence_tokens, job.method)
+    return LayoutColumns(
+        **columns,
+        sharding=np.array([row["sharding"] for row in rows], dtype=np.int64),
+        recompute=np.array([row["recompute"] for row in rows], dtype=np.int64),
+        micro_batch=micro,
+        global_batch=np.maximum(usual, micro * columns["data"] * columns["pipeline"]),
+        virtual_stages=np.ones(count),
+        precision=np.full(count, BF16, dtype=np.int64),
+        flash=np.full(count, job.flash),
+        sequence_parallel=np.ones(count, dtype=np.bool_),
+    )
+
+
+def best_plan(job: MemoryJob) -> Plan | None:
+    """Return the simplest layout that fits on the fewest GPUs; where none fits, the one that needs least.
+
+    Simplest: fewest pipeline stages and context ranks, then least recomputation, then fewest tensor and expert ranks,
+    then least sharding. None where no combination multiplies out.
+    """
+    layout = candidates(job, gpu_counts(job))
+    if len(layout) == 0:
+        return None
+    memory = training_memory(stack([job.architecture]), layout, job.recipe())
+    usable = float(usable_bytes(job.accelerator.memory_gib))
+    fits: Flags = memory.total_bytes <= usable
+    if fits.any():
+        keys = ("sharding", "expert", "tensor", "recompute", "context", "pipeline", "gpus")  # the last one rules
+        order = np.lexsort((*(getattr(layout, name) for name in keys), ~fits))
+        row = int(order[0])
+    else:
+        row = int(np.argmin(memory.total_bytes))
+    return Plan(layout.layout(row), memory.take(slice(row, row + 1)), usable)
+
+
+# --- What would make a job fit, or fit on fewer GPUs: each change is tried, and the smallest that works comes first.
+
+# From the least to the greatest intrusion.
+COSTS = (
+    "same result, about as fast",
+    "same result, slower",
+    "more or larger GPUs",
+    "other numerics of the optimizer",
+    "another training",
+)
+LARGER = COSTS[2]
+CHUNK_TOKENS = 1024
+SHORTEST_TOKENS = 512  # no shorter sequence is proposed
+HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU nodes since 2023 (DGX H100: 2 TB)
+LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A change of a job, what it costs, and the job that it makes."""
+
+    name: str
+    cost: int  # index into COSTS
+    job: MemoryJob
+
+
+def single_changes(job: MemoryJob) -> Iterator[JobChange]:
+    """Yield the changes of the recipe that are not made already."""
+    if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > CHUNK_TOKENS:
+        yield JobChange(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
+    if not job.flash:
+        yield JobChange("fused attention", 0, replace(job, flash=True))
+    if "sharding" in job.degrees and job.degrees["sharding"] < 3 and (job.gpus or 2) > 1:
+        yield JobChange("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
+    if any(name in job.degrees for name in ("tensor", "pipeline", "expert")):
+        free = {name: value for name, value in job.degrees.items() if name == "context"}
+        yield JobChange("let the layout be searched", 0, replace(job, degrees=free))
+    if job.micro_batch > 1:
+        yield JobChange("micro-batch 1", 1, replace(job, micro_batch=1))
+    if job.recompute not in (AUTO, "full"):
+        yield JobChange("recompute activations in full", 1, replace(job, recompute="full"))
+    if job.method == "full":
+        yield from offload_changes(job)
+    yield from optimizer_changes(job)
+    if job.sequence_tokens >= 1024:
+        half = job.sequence_tokens // 2
+        yield JobChange(f"sequence {half}", 4, replace(job, sequence_tokens=half))
+    if job.method == "full":
+        yield JobChange(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora", software=ADAPTER_SOFTWARE))
+    if job.method != "qlora":
+        yield JobChange(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=ADAPTER_SOFTWARE))
+
+
+def host_gb(job: MemoryJob) -> float:
+    """Return the host memory that all nodes together need for what a job moves there."""
+    kept, total = OPTIMIZERS[job.optimizer], float(total_parameters(stack([job.architecture]))[0])
+    states = kept.gradient_bytes + kept.state_bytes
+    each = {"none": 0.0, "states": states, "all": kept.weight_bytes + states}[job.offload]
+    return each * total / GB
+
+
+def offload_changes(job: MemoryJob) -> Iterator[JobChange]:
+    """Yield what host memory can take, with how much of it all nodes together need."""
+    for name, words in (("states", "optimizer states"), ("all", "weights and states")):
+        if job.offload not in (name, "all"):
+            moved = replace(job, offload=name)
+            yield JobChange(f"{words} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
+
+
+def optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
+    """Yield the optimizers with smaller states."""
+    for name, words in (
+        ("adamw-8bit", "8-bit AdamW moments"),
+        ("adamw-bf16", "bf16 states without a master copy"),
+        ("adafactor", "Adafactor"),
+    ):
+        if job.optimizer != name and (job.method == "full" or name == "adamw-8bit"):
+            yield JobChange(words, 3, replace(job, optimizer=name))
+
+
+def pairs(job: MemoryJob) -> Iterator[JobChange]:
+    """Yield pairs of changes that leave what is trained alone."""
+    mild = [change for change in single_changes(job) if change.cost in (0, 1, 3)]
+    for first, second in itertools_combinations(mild, 2):
+        merged = merge(job, first.job, second.job)
+        if merged is not None:
+            yield JobChange(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
+
+
+def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
+    """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
+    lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= SHORTEST_TOKENS]
+    moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
+    for tokens, chunk, (optimizer, kept) in product(lengths, (CHUNK_TOKENS, CHUNK_TOKENS // 4), moments):
+        if chunk < tokens and not job.loss_chunk_tokens:
+            words = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
+            made = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
+            cost = 4 if tokens < lengths[0] else 3 if kept else 0
+            row = tried(JobChange(words + kept, cost, made), plan)
+            if row is not None and row["helps"]:
+                return [row]
+    return []
+
+
+def merge(base: MemoryJob, one: MemoryJob, other: MemoryJob) -> MemoryJob | None:
+    """Return the job with both changes, or None where they change the same thing."""
+    fields = [name for name in MemoryJob.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
+    first = {name: getattr(one, name) for name in fields if getattr(one, name) != getattr(base, name)}
+    second = {name: getattr(other, name) for name in fields if getattr(other, name) != getattr(base, name)}
+    return None if set(first) & set(second) else replace(base, **first, **second)
+
+
+def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
+    """Yield more GPUs of the same kind, and larger chips of the same vendor."""
+    if job.gpus is not None:
+        free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
+        yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
+    sold, own = {offer.gpu for offer in catalog.offers()}, job.accelerator
+    alike = (chip for chip in catalog.accelerators() if chip.vendor == own.vendor and chip.id in sold)
+    larger = (chip for chip in alike if chip.memory_gib > own.memory_gib * 1.1 and chip.year >= 2020)
+    sizes: dict[int, Accelerator] = {}  # one of each size of memory
+    for chip in sorted(larger, key=lambda chip: (chip.memory_gib, chip.id)):
+        if half_precision(chip) == "bf16":
+            sizes.setdefault(round(chip.memory_gib), chip)
+    for chip in sizes.values():
+        yield JobChange(chip.id, 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
+
+
+def tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
+    """Try a change; return its row, or None where it brings nothing."""
+    plan = best_plan(change.job)
+    if plan is None or host_gb(change.job) > HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
+        return None
+    worth = plan.fits and (before is None or not before.fits or plan.layout.gpus < before.layout.gpus)
+    return {
+        "change": change.name,
+        "cost": COSTS[change.cost],
+        "fits": plan.fits,
+        "helps": worth,
+        "gpus": plan.layout.gpus,
+        "needed_gb": plan.needed_bytes / GB,
+        "usable_gb": plan.usable_bytes / GB,
+        "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
+        "rank": change.cost,
+    }
+
+
+def first_of(rows: list[answers.Tried], cost: str, count: int) -> list[answers.Tried]:
+    """Keep the first rows of a cost that help, and all others."""
+    of_cost = [row for row in rows if row["cost"] == cost]
+    dropped = [id(row) for row in [r for r in of_cost if r["helps"]][count:] + [r for r in of_cost if not r["helps"]]]
+    return [row for row in rows if id(row) not in dropped]
+
+
+def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
+    """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
+    rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
+    found = [row for row in rows if row is not None]
+    found = first_of(found, LARGER, LARGER_CHIPS)
+    if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in found):
+        doubled = [tried(change, plan) for change in pairs(job)]
+        found += [row for row in doubled if row is not None and row["helps"]]
+    if not any(row["helps"] and row["cost"] != LARGER for row in found):
+        found += shorter(job, plan)
+    found.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
+    for place, row in enumerate(found, 1):
+        row["rank"] = place
+    return found
+
+
+# --- The components of a footprint with their formulas, the numbers in them, and the references.
+
+_COMPONENTS = beside(__file__, "components")[1:]  # largest term first in the order of the formula
+
+
+def components(job: MemoryJob, plan: Plan) -> list[Component]:
+    """Return one row per component, largest term first in the order of the formula."""
+    recipe = job.recipe()
+    texts, adapters = numbers_of(job, plan, recipe), int(recipe.method[0]) >= LORA
+    rows: list[Component] = []
+    for name, formula, reference, of_adapters in _COMPONENTS:
+        value = float(getattr(plan.memory, f"{name}_bytes")[0])
+        rows.append(
+            {
+                "component": name,
+                "needed_gb": value / GB,
+                "share_fraction": value / plan.needed_bytes,
+                "formula": formula,
+                "numbers": texts[name] if value else "nothing at the moment of the peak",
+                "reference": of_adapters if adapters and of_adapters else reference,
+            }
+        )
+    return rows
+
+
+def numbers_of(job: MemoryJob, plan: Plan, recipe: MemoryRecipe) -> dict[str, str]:
+    """Return the numbers in the formula of each component."""
+    shape = stack([job.architecture])
+    layout = layout_columns([plan.layout], flash=job.flash)
+    first = np.array([bool(plan.memory.first_stage[0])])
+    single = plan.layout.pipeline == 1
+    held = holdings(shape, layout, recipe, first | single, ~first | single)
+    ranks = plan.layout.data * plan.layout.context
+    counts = {name: float(getattr(held, name)[0]) for name in held.names()}
+    return {
+        **states(recipe, plan, counts, ranks),
+        **flowing(job, shape, recipe, plan),
+        "buffers": f"a layer holds {format_count(counts['block'])} parameters, the ends {format_count(counts['ends'])}",
+        "temporary": f"recompute {plan.layout.recompute}",
+    }
+
+
+def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: int) -> dict[str, str]:
+    """Return the numbers of weights, gradients and optimizer states."""
+    tuned = int(recipe.method[0]) >= LORA
+    stage = plan.layout.sharding if ranks > 1 else 0
+
+    def shared(least: int) -> str:
+        return f" ÷ {ranks} ranks" if stage >= least else ""
+
+    trained = format_count(counts["trained"])
+    each = float(recipe.adapter_bytes[0]) if tuned else float(recipe.weight_bytes[0])
+    gradient = each if tuned else float(recipe.gradient_bytes[0])
+    state = float(recipe.state_bytes[0])
+    weights = f"{each:g} B × {trained}{shared(3)}"
+    if tuned:
+        frozen, ends = format_count(counts["frozen"]), format_count(counts["frozen_dense"])
+        base = f"{float(recipe.frozen_bytes[0]):.3g} B × {frozen} frozen{shared(3)}"
+        weights = f"{base} + 2 B × {ends} ends + {weights} adapters"
+    return {
+        "weights": weights,
+        "gradients": f"{gradient:g} B × {trained}{shared(2)}",
+        "optimizer": f"{state:g} B × {trained}{shared(1)}",
+    }
+
+
+def flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> dict[str, str]:
+    """Return the numbers of activations and logits."""
+    layout = layout_columns([plan.layout], flash=job.flash)
+    layer = layer_bytes(shape, layout, recipe)
+    tokens = plan.layout.micro_batch * job.sequence_tokens / plan.layout.context
+    layers = -(-job.architecture.layers // plan.layout.pipeline)
+    first = np.array([bool(plan.memory.first_stage[0])])
+    flight = float(in_flight(layout, first)[0])
+    rows = min(tokens, job.loss_chunk_tokens or tokens)
+    each = float(LOGIT_BYTES[recipe.style[0]])
+    return {
+        "activations": f"{tokens:,.0f} × {float(layer.saved[0]):,.0f} B × {layers} × {flight:g} (+ last norm)",
+        "logits": f"{rows:,.0f} × {job.architecture.vocab:,} ÷ {plan.layout.tensor} × {each:g} B",
+    }
+
+
+# --- The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, the table by model size.
+
+SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
+MOMENT_WORDS = {
+    "loss": "when the loss flows back into the logits",
+    "backward": "when the backward pass of the layers begins",
+    "end": "when the backward pass ends",
+    "update": "during the optimizer's update",
+    "forward": "when the forward pass ends",
+}
+
+
+def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **wanted: Any) -> Fit:
+    """Return the payload: does it fit, on how many, where the memory goes, and what would help."""
+    job = read_job(catalog, model, gpu, **wanted)
+    plan = best_plan(job)
+    changes = ranked_changes(job, catalog, plan)
+    if plan is None:
+        raise NothingFitsError(
+            f"{job.architecture.name} on {f'{job.gpus} × ' if job.gpus else ''}{job.accelerator.id}: the degrees given"
+            f" do not multiply out{'' if job.gpus else ' to any number of them'}. Leave them out and the layout is"
+            " searched."
+        )
+    if job.gpus is None and not plan.fits:
+        raise NothingFitsError(nowhere(job, plan, changes))
+    request = {"model": model.name if isinstance(model, Architecture) else fspath(model), "gpu": gpu} | {
+        name: value for name, value in wanted.items() if value is not None
+    }
+    figures = verdict(job, plan)
+    return {
+        "kind": "fit",
+        **frame(request, catalog.as_of, catalog.version),
+        "lead": lead(figures, changes),
+        **figures,
+        "components": components(job, plan),
+        "changes": changes,
+        "sizes": by_size(job, catalog) if sizes else [],
+        "warnings": [*catalog.taken(gpu), *warnings(job)],
+        "sources": sources(catalog, job),
+    }
+
+
+def lead(figures: Verdict, changes: list[Tried]) -> str:
+    """Return the answer in one sentence."""
+    gpus, gpu, spare = figures["gpus"], figures["gpu"], figures["headroom_gb"]
+    where = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
+    need = f"{figures['needed_gb']:.1f} GB needed of {figures['usable_gb']:.1f} GB usable {where}"
+    if figures["fits"]:
+        return f"Fits: {need}, {spare:.1f} GB to spare."
+    helps = next((row for row in changes if row["helps"]), None)
+    if helps is None:
+        return f"Does not fit: {need}, {-spare:.1f} GB too much. No change that was tried helps."
+    more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
+    kept = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
+    here = f"; on {gpus:,}: {same}" if more and (same := next(kept, None)) else ""
+    hint = f"The smallest change that makes it fit: {helps['change']}{more}{here}."
+    return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
+
+
+def nowhere(job: MemoryJob, plan: Plan, changes: list[Tried]) -> str:
+    """Say that no count fits, and the change that would help."""
+    limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
+    helps = next((row for row in changes if row["helps"]), None)
+    hint = f" Try: {helps['change']} ({helps['gpus']} GPUs)." if helps else ""
+    return (
+        f"{job.architecture.name} ({job.method}, {job.optimizer}, sequence {job.sequence_tokens}, micro-batch "
+        f"{job.micro_batch}) fits on no count up to {limit} × {job.accelerator.id}: the least is "
+        f"{plan.needed_bytes / GB:.1f} GB of {plan.usable_bytes / GB:.1f} GB usable.{hint}"
+    )
+
+
+def verdict(job: MemoryJob, plan: Plan) -> Verdict:
+    """Return the main figures."""
+    layout = plan.layout
+    return {
+        "model": job.architecture.name,
+        "parameters": float(total_parameters(stack([job.architecture]))[0]),
+        "gpu": job.accelerator.id,
+        "gpus": layout.gpus,
+        "method": job.method,
+        "optimizer": job.optimizer,
+        "software": job.software,
+        "sequence_tokens": job.sequence_tokens,
+        "fits": plan.fits,
+        "needed_gb": plan.needed_bytes / GB,
+        "needed_low_gb": plan.needed_bytes / GB / RANGE_RATIOS[job.software],
+        "needed_high_gb": plan.needed_bytes / GB * RANGE_RATIOS[job.software],
+        "usable_gb": plan.usable_bytes / GB,
+        "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
+        "device_memory_gib": job.accelerator.memory_gib,
+        "context_gb": CONTEXT_BYTES / GB,
+        "fragmentation_ratio": FRAGMENTATION_RATIO,
+        "layout": cast(FitLayout, {name: getattr(layout, name) for name in FitLayout.__annotations__}),
+        "peak": MOMENT_WORDS[MOMENTS[int(plan.memory.moment[0])]],
+        "stage": "first" if bool(plan.memory.first_stage[0]) else "last",
+    }
+
+
+def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
+    """Return the fewest GPUs of this kind for models of the usual sizes: full training, LoRA and QLoRA."""
+    rows: list[SizeRow] = []
+    for size in SIZES:
+        try:
+            architecture = catalog.architecture(size)
+        except GpuCostError:
+            continue
+        sequence = min(job.sequence_tokens, architecture.max_sequence_tokens or job.sequence_tokens)
+        base = replace(
+            job,
+            architecture=architecture,
+            gpus=None,
+            degrees={},
+            micro_batch=1,
+            sequence_tokens=sequence,
+            recompute="auto",
+        )
+        total = float(total_parameters(stack([architecture]))[0])
+        row = {"size": size, "model": architecture.name, "parameters": total, "weights_gb": 2 * total / GB}
+        for method in ("full", "lora", "qlora"):
+            row[f"{method}_gpus"], row[f"{method}_gb"] = _fewest(base, method)
+        rows.append(cast(SizeRow, row))
+    return rows
+
+
+def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
+    """Return the fewest GPUs on which a method fits, and what each of them needs."""
+    plan = best_plan(replace(base, method=method, software=base.software if method == "full" else ADAPTER_SOFTWARE))
+    return (plan.layout.gpus, plan.needed_bytes / GB) if plan is not None and plan.fits else (None, None)
+
+
+def warnings(job: MemoryJob) -> list[str]:
+    """Return what a reader must know about the answer."""
+    found = [*job.architecture.warnings, *too_long(job.architecture, job.sequence_tokens)]
+    if job.architecture.status == "synthesised":
+        found.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
+    if job.accelerator.vendor != "NVIDIA":
+        found.append(
+            f"The counts were held against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
+        )
+    if half_precision(job.accelerator) != "bf16":
+        found.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
+    return found
+
+
+def sources(catalog: Catalog, job: MemoryJob) -> dict[str, Source]:
+    """Return the rows of sources.csv that the answer leans on."""
+    ids = {job.architecture.source_id, job.accelerator.source_id, job.system.source_id} - {""}
+    return cited({key: catalog.source(key) for key in ids}, sorted(ids))
+
+
+# --- Which accelerators a training job fits: the fewest of each, the longest sequence, the largest batch, the price.
+
+LARGEST_BATCH = 64
+SHORTEST_SEQUENCE_TOKENS, LONGEST_TOKENS = 512, 1_048_576
+
+
+def everywhere(catalog: Catalog, model: Any, **wanted: Any) -> Everywhere:
+    """Return the payload: a row per accelerator that a training job fits, the cheapest per hour first."""
+    market = market_of(catalog)
+    known: dict[tuple[Any, ...], FitRow | None] = {}
+    rows: list[FitRow] = []
+    nowhere: list[str] = []
+    job = None
+    for chip in (one for one in catalog.accelerators() if half_precision(one)):
+        try:
+            job = read_job(catalog, model, chip.id, **wanted)
+        except GpuCostError:
+            if model_is_unknown(catalog, model):
+                raise
+            continue
+        system = job.system
+        same = (round(chip.memory_gib, 2), system.gpus, system.scaleup_gpus, system.scaleout_gb_per_s is None)
+        if same not in known:
+            known[same] = row_of(job)
+        found = known[same]
+        if found is None:
+            nowhere.append(chip.id)
+        else:
+            rows.append(priced(found, chip, market))
+    if job is None or not rows:
+        raise NothingFitsError(f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora.")
+    rows.sort(key=lambda row: (row["usd_per_hour"] or float("inf"), not row["sold"], row["gpus"], row["gpu"]))
+    asked = {"model": job.architecture.name} | {name: value for name, value in wanted.items() if value is not None}
+    return {
+        "kind": "fit_everywhere",
+        **frame(asked, catalog.as_of, catalog.version),
+        "lead": lead_everywhere(job, rows),
+        "model": job.architecture.name,
+        "parameters": float(total_parameters(stack([job.architecture]))[0]),
+        "method": job.method,
+        "sequence_tokens": job.sequence_tokens,
+        "rows": rows,
+        "nowhere": nowhere,
+        "warnings": [text for text in warnings(job) if job.accelerator.id not in text],
+        "sources": sources(catalog, job),
+    }
+
+
+def model_is_unknown(catalog: Catalog, model: Any) -> bool:
+    """Tell whether it is the model that nobody knows, not the chip that cannot take it."""
+    try:
+        _ = model if hasattr(model, "layers") else catalog.architecture(model)
+    except GpuCostError:
+        return True
+    return False
+
+
+def row_of(job: MemoryJob) -> FitRow | None:
+    """Return the fewest accelerators that fit, and how far sequence and batch can grow on them; None where none do."""
+    plan = best_plan(job)
+    if plan is None or not plan.fits:
+        return None
+    fixed = replace(job, gpus=plan.layout.gpus)
+    longest = min(job.architecture.max_sequence_tokens or LONGEST_TOKENS, LONGEST_TOKENS)
+    doublings = [SHORTEST_SEQUENCE_TOKENS << k for k in range(12) if SHORTEST_SEQUENCE_TOKENS << k < longest]
+    lengths = sorted({job.sequence_tokens, longest, *doublings})
+    batches = [job.micro_batch << k for k in range(7) if job.micro_batch << k <= LARGEST_BATCH]
+    return {
+        "gpu": job.accelerator.id,
+        "memory_gib": job.accelerator.memory_gib,
+        "gpus": plan.layout.gpus,
+        "needed_gb": plan.needed_bytes / GB,
+        "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
+        "longest_tokens": most(lengths, lambda size: best_plan(replace(fixed, sequence_tokens=size))),
+        "largest_batch": most(batches, lambda size: best_plan(replace(fixed, micro_batch=size))),
+        "sold": "",
+        "usd_per_gpu_hour": None,
+        "usd_per_hour": None,
+    }
+
+
+def most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
+    """Return the largest of growing sizes that fits; the first is known to."""
+    low, high = 0, len(sizes) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        plan = plan_of(sizes[middle])
+        if plan is not None and plan.fits:
+            low = middle
+        else:
+            high = middle - 1
+    return sizes[low]
+
+
+def priced(row: FitRow, chip: Accelerator, market: Market) -> FitRow:
+    """Return the row of another chip of the same memory, with the price of so many where somebody hosts them."""
+    hour, offer = cheapest(market, chip.id, row["gpus"])
+    return {
+        **row,
+        "gpu": chip.id,
+        "memory_gib": chip.memory_gib,
+        "sold": smaller(market, chip.id, row["gpus"]) if offer is None else offer.provider,
+        "usd_per_gpu_hour": None if hour is None else hour / row["gpus"],
+        "usd_per_hour": hour,
+    }
+
+
+def smaller(market: Market, gpu: str, gpus: int) -> str:
+    """Say how an accelerator is sold of which nobody hosts so many; empty where nobody sells it at a new price."""
+    sizes = [gpus >> halving for halving in range(1, gpus.bit_length())]
+    most = next((size for size in sizes if cheapest(market, gpu, size)[1] is not None), 0)
+    return "" if not most else "as singles" if most == 1 else f"up to {most}"
+
+
+def lead_everywhere(job: MemoryJob, rows: list[FitRow]) -> str:
+    """Say what fits with the least money, and what fits on one."""
+    first, single = rows[0], [row["gpu"] for row in rows if row["gpus"] == 1]
+    price = "" if first["usd_per_hour"] is None else f", from {first['usd_per_hour']:,.2f} USD an hour"
+    alone = f"{len(single)} accelerators hold it alone" if single else "no accelerator holds it alone"
+    return (
+        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits {len(rows)} accelerators:"
+        f" cheapest {first['gpus']} × {first['gpu']}{price}; {alone}."
+    )

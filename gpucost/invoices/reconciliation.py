@@ -1,0 +1,552 @@
+"""An invoice held against a plan: charges matched, the difference split into parts that add up."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, time, timedelta
+from math import fsum
+from typing import Any, NamedTuple
+
+from gpucost.answers.common import Frame
+from gpucost.answers.invoices import DifferencePart, Matched, Rates, Reconciliation, Showback, Totals, Unmatched
+from gpucost.errors import DataError, PriceMissingError, UsageError
+from gpucost.gate import read_table, shown
+from gpucost.invoices.reading import Charges, charges_of, read_charges
+from gpucost.invoices.rows import NAMES, UNITS, focus_rows
+from gpucost.money.variance import LEAST, PARTS, Amount, in_cents, shared, split
+
+# --- Which planned product a charge is for, and in which unit: by its names, words in them, or a map of one's own.
+
+_WORDS = re.compile(r"[\s:/,;()]+")
+_SKU, _LINE = NAMES.index("SkuId"), NAMES.index("x_Line")
+_GENERAL = NAMES.index("ServiceName")  # too wide to name a product
+
+
+class Product(NamedTuple):
+    """A planned product."""
+
+    name: str
+    unit: str
+    gpus_per_unit: float
+
+
+def unit_of(text: str) -> str:
+    """Return a unit under its usual name.
+
+    >>> unit_of("Hrs"), unit_of("GPU-Hours"), unit_of("Requests")
+    ('hour', 'GPU-hour', 'Requests')
+    """
+    return UNITS.get(text.strip().lower(), text.strip())
+
+
+def name_of(charge: Charges) -> str:
+    """Return what a charge is for: its SKU, else the first name that it has."""
+    return charge.names[_SKU] or next((name for name in charge.names if name), "") or charge.category
+
+
+class Book:
+    """The planned products and the names under which charges for them are found."""
+
+    def __init__(self, planned: Iterable[Charges], mapped: Mapping[str, str]) -> None:
+        self.products: dict[str, Product] = {}
+        self._names: dict[str, str] = {}
+        several: set[str] = set()
+        for charge in sorted(planned, key=lambda charge: charge.category == "Purchase"):  # usage says the unit
+            key = name_of(charge).lower()
+            self.products.setdefault(key, Product(name_of(charge), unit_of(charge.unit), charge.gpus_per_unit))
+            for name in (charge.names[place].lower() for place in range(len(NAMES)) if place not in (_GENERAL, _LINE)):
+                if name and self._names.setdefault(name, key) != key:
+                    several.add(name)
+        for name in several:
+            del self._names[name]
+        self._mapped = {name.lower(): self._found(target) for name, target in mapped.items()}
+        self._seen: dict[tuple[str, ...], str | None] = {}
+
+    def _found(self, target: str) -> str:
+        key = self._names.get(target.lower(), target.lower())
+        if key not in self.products:
+            known = ", ".join(product.name for product in self.products.values())
+            raise DataError(f"names {target[:60]!r}, which is not planned; planned are {known[:300]}", file="--map")
+        return key
+
+    def product(self, charge: Charges) -> str | None:
+        """Return the key of the planned product that a charge is for."""
+        if charge.names not in self._seen:
+            self._seen[charge.names] = self._look(charge.names)
+        return self._seen[charge.names]
+
+    def _look(self, names: tuple[str, ...]) -> str | None:
+        low = [name.lower() for name in names]
+        for known in (self._mapped, self._names):
+            if found := next((known[name] for name in low if name in known), None):
+                return found
+        words = [word for name in low[:_GENERAL] for word in _WORDS.split(name)]
+        return next((self._names[word] for word in words if word in self._names), None)
+
+    def factor(self, charge: Charges, key: str) -> float | None:
+        """Return what turns a charge's quantity into the product's unit; None where nothing does."""
+        product, unit = self.products[key], unit_of(charge.unit)
+        if unit in (product.unit, ""):
+            return 1.0
+        if (unit, product.unit) == ("hour", "GPU-hour") and product.gpus_per_unit:
+            return product.gpus_per_unit
+        return None
+
+
+def read_map(path: str | None) -> dict[str, str]:
+    """Read a CSV with the columns invoice and estimate: what a charge is called on either side."""
+    if path is None:
+        return {}
+    head, rows = read_table(path)
+    if head[:2] != ["invoice", "estimate"]:
+        raise DataError("needs the columns invoice,estimate", file=path, row=1)
+    found: dict[str, str] = {}
+    for number, row in rows:
+        if not row.keys() >= {"invoice", "estimate"}:
+            raise DataError("needs two names", file=path, row=number)
+        name, target = row["invoice"].lower(), row["estimate"]
+        if found.setdefault(name, target).lower() != target.lower():
+            reason = f"maps {shown(row['invoice'])} to {shown(target)}, and a row above to {shown(found[name])}"
+            raise DataError(f"{reason}. Keep one.", file=path, row=number, column="invoice")
+    return found
+
+
+# --- An invoice against a plan: charges matched, the difference split into parts that add up, what is left shown.
+
+Window = tuple[datetime, datetime]
+_BASES = ("billed", "effective")
+# reasons that have a line of their own beside the six parts
+CREDIT, TAX, SIGN = "credits and refunds", "taxes", "negative without a reason"
+UNPLANNED, UNBILLED, OUTSIDE = "not in the plan", "not on the invoice", "outside the period of the plan"
+_COMMITMENT = "commitment"
+
+
+class Part(NamedTuple):
+    """Charges that are compared: what they are for, how much, and both costs in USD."""
+
+    product: str
+    committed: bool
+    rows: int
+    quantity: float
+    billed: float
+    effective: float
+
+
+class Sorted(NamedTuple):
+    """One side of the comparison."""
+
+    parts: list[Part]
+    commitments: list[float]  # billed, effective: purchases, and what nobody used
+    rest: dict[tuple[str, str], list[float]]  # (what, why) -> rows, billed, effective
+
+
+def period_of(charges: Sequence[Charges]) -> Window:
+    """Return the first moment and the end of charges; a day that began counts whole on an invoice."""
+    first = datetime.combine(min(charge.day for charge in charges), time())
+    last = datetime.combine(max(charge.day for charge in charges), time()) + timedelta(days=1)
+    return first, max(last, *(charge.end for charge in charges))
+
+
+def planned_period(charges: Sequence[Charges]) -> Window:
+    """Return the first moment and the end of a plan."""
+    return period_of(charges)[0], max(charge.end for charge in charges)
+
+
+def overlap(plan: Window, invoice: Window) -> Window:
+    """Return the time that both cover."""
+    found = max(plan[0], invoice[0]), min(plan[1], invoice[1])
+    if found[0] >= found[1]:
+        said = [f"{start:%Y-%m-%d} to {end:%Y-%m-%d}" for start, end in (plan, invoice)]
+        raise UsageError(f"the plan is for {said[0]}, the invoice for {said[1]}: they share no day. Say --start.")
+    return found
+
+
+def within(charges: Iterable[Charges], window: Window) -> list[Charges]:
+    """Cut planned charges to a window, in proportion to time."""
+    found = []
+    for charge in charges:
+        start = datetime.combine(charge.day, time())
+        length = max(charge.end - start, timedelta(seconds=1))
+        inside = min(charge.end, window[1]) - max(start, window[0])
+        share = max(inside / length, 0.0)
+        if share >= 1:
+            found.append(charge)
+        elif share > 0:
+            amounts = {name: getattr(charge, name) * share for name in ("billed", "effective", "quantity", "listed")}
+            found.append(charge._replace(day=max(start, window[0]).date(), **amounts))
+    return found
+
+
+def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[str, float]) -> Sorted:
+    """Sort the charges of one side: what is compared, what belongs to commitments, and what is left, with reasons."""
+    sides = Sorted([], [0.0, 0.0], defaultdict(lambda: [0.0, 0.0, 0.0]))
+    for charge in charges:
+        rate = rates[charge.currency]
+        costs = charge.billed * rate, charge.effective * rate
+        key = book.product(charge)
+        factor = book.factor(charge, key) if key else None
+        if reason := _apart(charge, window):
+            if reason == _COMMITMENT:
+                sides.commitments[:] = [old + new for old, new in zip(sides.commitments, costs, strict=True)]
+                continue
+        elif key and factor is not None:
+            sides.parts.append(Part(key, charge.committed, charge.rows, charge.quantity * factor, *costs))
+            continue
+        elif key:
+            reason = f"{UNPLANNED}: counted in {charge.unit or 'nothing'}, planned in {book.products[key].unit}"
+        left = sides.rest[name_of(charge), reason or UNPLANNED]
+        left[:] = [old + new for old, new in zip(left, (charge.rows, *costs), strict=True)]
+    return sides
+
+
+def _apart(charge: Charges, window: Window) -> str:
+    """Return why a charge is not compared by its product; nothing where it is."""
+    bought = charge.category == "Purchase"
+    if not window[0].date() <= charge.day or datetime.combine(charge.day, time()) >= window[1]:
+        return OUTSIDE
+    if charge.category == "Tax":
+        return TAX
+    if charge.category in ("Credit", "Adjustment") or (bought and charge.negative):
+        return CREDIT
+    if charge.status == "Unused" or (bought and charge.committed):
+        return _COMMITMENT
+    return SIGN if charge.negative and not charge.corrected else ""
+
+
+def parts_of(
+    plan: Sorted,
+    actual: Sorted,
+    book: Book,
+    exchange: Sequence[float],
+    work_ratio: float | None,
+    total: Sequence[float],
+) -> tuple[list[DifferencePart], set[str]]:
+    """Split the difference, billed and effective, into parts that add up to the cent; and name what could be split."""
+    had, has = _quantities(plan), _quantities(actual)
+    compared = {name for name in has if had.get(name, 0.0) > LEAST * max(abs(has[name]), 1.0)}
+    columns = [
+        _column(place, plan, actual, book, compared, exchange[place], work_ratio, total[place]) for place in (0, 1)
+    ]
+    names = dict.fromkeys([*columns[0], *columns[1]])
+    notes = {
+        "efficiency": "" if work_ratio is not None else "part of quantity: say the work done with --done",
+        "commitment use": "hours covered, purchases and what nobody used",
+    }
+    found: list[DifferencePart] = [
+        {
+            "part": name,
+            "billed_usd": columns[0].get(name, 0.0),
+            "effective_usd": columns[1].get(name, 0.0),
+            "note": notes.get(name, ""),
+        }
+        for name in names
+        if name in PARTS or columns[0].get(name) or columns[1].get(name)
+    ]
+    return found, compared
+
+
+def _quantities(side: Sorted) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for part in side.parts:
+        found[part.product] += part.quantity
+    return found
+
+
+def _column(
+    place: int,
+    plan: Sorted,
+    actual: Sorted,
+    book: Book,
+    compared: set[str],
+    exchange: float,
+    work: float | None,
+    total: float,
+) -> dict[str, float]:
+    """Return the parts of the difference on one basis, in cents."""
+    found = dict.fromkeys(PARTS, 0.0)
+    for unit in {book.products[name].unit for name in compared}:
+        sides = [
+            _amounts(side.parts, place, {name for name in compared if book.products[name].unit == unit})
+            for side in (plan, actual)
+        ]
+        for name, value in split(sides[0], sides[1], work if unit == "GPU-hour" else None).items():
+            found[name] += value
+    found["commitment use"] += actual.commitments[place] - plan.commitments[place]
+    found["exchange rate"] = exchange
+    for sign, side, missing in ((1, actual, UNPLANNED), (-1, plan, UNBILLED)):
+        for part in side.parts:
+            if part.product not in compared:
+                found[missing] = found.get(missing, 0.0) + sign * (part.billed, part.effective)[place]
+        for (_, why), amounts in side.rest.items():
+            name = why.partition(":")[0]
+            found[name] = found.get(name, 0.0) + sign * amounts[1 + place]
+    return dict(zip(found, in_cents(list(found.values()), total), strict=True))
+
+
+def _amounts(parts: Iterable[Part], place: int, names: set[str]) -> dict[str, dict[bool, Amount]]:
+    found: dict[str, dict[bool, Amount]] = {}
+    for part in parts:
+        if part.product in names:
+            row = found.setdefault(part.product, {})
+            had = row.get(part.committed, Amount(0.0, 0.0))
+            cost = (part.billed, part.effective)[place]
+            row[part.committed] = Amount(had.quantity + part.quantity, had.cost + cost)
+    return found
+
+
+def products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Matched]:
+    """Return what was planned and charged for each product, the largest difference first."""
+    rows: list[Matched] = []
+    for name in compared:
+        sides = [[part for part in side.parts if part.product == name] for side in (plan, actual)]
+        had, has = ([fsum(column) for column in zip(*(part[3:] for part in side), strict=True)] for side in sides)
+        rows.append(
+            {
+                "product": book.products[name].name,
+                "unit": book.products[name].unit,
+                "planned_quantity": had[0],
+                "charged_quantity": has[0],
+                "planned_effective_usd": round(had[2], 2),
+                "charged_effective_usd": round(has[2], 2),
+                "planned_billed_usd": round(had[1], 2),
+                "charged_billed_usd": round(has[1], 2),
+                "difference_usd": round(round(has[2], 2) - round(had[2], 2), 2),
+            }
+        )
+    return sorted(rows, key=lambda row: (-abs(row["difference_usd"]), row["product"]))
+
+
+def unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Unmatched]:
+    """Return every charge that is compared with nothing, the largest first; planned ones are negative."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+
+    def add(what: str, why: str, amounts: Sequence[float]) -> None:
+        found[what, why] = [old + new for old, new in zip(found[what, why], amounts, strict=True)]
+
+    for sign, side, missing in ((1, actual, UNPLANNED), (-1, plan, UNBILLED)):
+        for part in side.parts:
+            if part.product not in compared:
+                add(book.products[part.product].name, missing, (part.rows, sign * part.billed, sign * part.effective))
+        for (what, why), (rows, billed, effective) in side.rest.items():
+            add(what, why if side is actual else f"planned: {why}", (rows, sign * billed, sign * effective))
+    rows_: list[Unmatched] = [
+        {
+            "charged_for": what,
+            "why": why,
+            "rows": int(rows),
+            "billed_usd": round(billed, 2),
+            "effective_usd": round(effective, 2),
+        }
+        for (what, why), (rows, billed, effective) in found.items()
+    ]
+    rows_.sort(key=lambda row: (-abs(row["effective_usd"]), -abs(row["billed_usd"]), row["charged_for"], row["why"]))
+    return rows_
+
+
+def rates_of(
+    charges: Iterable[Charges], budget: Mapping[str, float], paid: Mapping[str, float], said: tuple[str, str]
+) -> list[Rates]:
+    """Return the budgeted and the paid rate of each currency of an invoice."""
+    found: list[Rates] = []
+    for code in sorted({charge.currency for charge in charges}):
+        for rates, flag in zip((budget, paid), said, strict=True):
+            if code != "USD" and code not in rates:
+                raise PriceMissingError(f"no exchange rate for {code}: give {flag} {code}=USD for one {code}.")
+        found.append(
+            {
+                "currency": code,
+                "budget_usd_per_unit": 1.0 if code == "USD" else budget[code],
+                "paid_usd_per_unit": 1.0 if code == "USD" else paid[code],
+            }
+        )
+    return found
+
+
+def totals_of(
+    plan: Sequence[Charges], actual: Sequence[Charges], budget: Mapping[str, float], paid: Mapping[str, float]
+) -> Totals:
+    """Return what was planned and what was charged, in cents."""
+    had = {basis: _summed(plan, basis, budget) for basis in _BASES}
+    has = {basis: _summed(actual, basis, paid) for basis in _BASES}
+    return {
+        "planned_billed_usd": had["billed"],
+        "planned_effective_usd": had["effective"],
+        "charged_billed_usd": has["billed"],
+        "charged_effective_usd": has["effective"],
+        "list_usd": _summed(actual, "listed", paid) or None,
+        "contracted_usd": _summed(actual, "contracted", paid) or None,
+        "billed_difference_usd": round(has["billed"] - had["billed"], 2),
+        "effective_difference_usd": round(has["effective"] - had["effective"], 2),
+    }
+
+
+def _summed(charges: Iterable[Charges], name: str, rates: Mapping[str, float]) -> float:
+    return round(fsum(getattr(charge, name) * rates[charge.currency] for charge in charges), 2)
+
+
+# --- The answer: an invoice held against a plan, or only shown back by a tag; every charge ends in one line of it.
+
+UNTAGGED = "(untagged)"
+SAID = ("--budget-rate", "--rate")
+
+
+class Asked(NamedTuple):
+    """What is asked of an invoice."""
+
+    tag: str | None
+    idle_by: str
+    work_ratio: float | None
+    mapped: Mapping[str, str]
+    budget: Mapping[str, float]  # USD per unit of each currency, as planned and as paid
+    paid: Mapping[str, float]
+
+
+def planned(
+    plan: str | Mapping[str, Any] | None,
+    invoice: Sequence[Charges],
+    start: datetime | None,
+    rank: int,
+    side: str | None,
+) -> list[Charges]:
+    """Return the planned charges: a FOCUS file as it is, a saved answer from `start`, else from the invoice's start."""
+    if plan is None:
+        return []
+    if isinstance(plan, str):
+        if told := [flag for flag, value in (("--start", start), ("--rank", rank > 1), ("--side", side)) if value]:
+            reason = "is of a saved answer" if len(told) == 1 else "are of a saved answer"
+            raise UsageError(f"{' and '.join(told)} {reason}; {shown(plan)} is read as FOCUS, and stands as it is.")
+        return read_charges(plan)
+    return charges_of(focus_rows(plan, start or period_of(invoice)[0], rank, side))
+
+
+def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], asked: Asked) -> Reconciliation:
+    """Return the answer."""
+    if not plan and not asked.tag:
+        raise UsageError("say what to hold the invoice against (--estimate saved.json), or --showback TAG, or both.")
+    rates = rates_of([*invoice, *plan], asked.budget, asked.paid, SAID)
+    budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
+    paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}
+    window = overlap(planned_period(plan), period_of(invoice)) if plan else period_of(invoice)
+    cut = within(plan, window)
+    totals = totals_of(cut, invoice, budget, paid)
+    book = Book(cut, asked.mapped)
+    sides = [sort(charges, book, window, budget) for charges in (cut, invoice)]
+    exchange = [
+        fsum(getattr(one, name) * (paid[one.currency] - budget[one.currency]) for one in invoice)
+        for name in ("billed", "effective")
+    ]
+    total = totals["billed_difference_usd"], totals["effective_difference_usd"]
+    parts, compared = parts_of(sides[0], sides[1], book, exchange, asked.work_ratio, total) if plan else ([], set())
+    head = _headline(totals, parts, window) if plan else _shown_back(totals, window)
+    return {
+        "kind": "reconciliation",
+        **frame,
+        "headline": head,
+        "lead": f"{head} {_basis(totals, bool(plan))}",
+        "rows_read": sum(charge.rows for charge in invoice),
+        "period_from": f"{window[0]:%Y-%m-%d}",
+        "period_until": f"{window[1]:%Y-%m-%d %H:%M}",
+        "totals": totals,
+        "parts": parts,
+        "products": products_of(sides[0], sides[1], book, compared),
+        "unmatched": unmatched_of(sides[0], sides[1], book, compared) if plan else [],
+        "currencies": [row for row in rates if row["currency"] != "USD"],
+        "showback": showback(invoice, asked.idle_by, paid) if asked.tag else [],
+        "idle_by": asked.idle_by if asked.tag else "",
+        "warnings": _warnings(invoice, plan, window, sides),
+        "sources": {},
+    }
+
+
+def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float]) -> list[Showback]:
+    """Return the effective cost under each value of a tag; what nobody used is shared among the tagged by the key.
+
+    The cents add up to the whole invoice. Key `cost` shares by direct cost, `quantity` by hours and other quantities,
+    `even` alike.
+    """
+    groups: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])  # rows, quantity, cost
+    idle = 0.0
+    for charge in charges:
+        cost = charge.effective * rates[charge.currency]
+        if charge.status == "Unused":
+            idle += cost
+            continue
+        group = groups[charge.tag or UNTAGGED]
+        group[:] = [group[0] + charge.rows, group[1] + charge.quantity, group[2] + cost]
+    names = sorted(groups, key=lambda name: (name == UNTAGGED, -groups[name][2], name))
+    whole = round(fsum([idle, *(group[2] for group in groups.values())]), 2)
+    direct = dict(
+        zip(names, in_cents([groups[name][2] for name in names], round(whole - round(idle, 2), 2)), strict=True)
+    )
+    bearers = [name for name in names if name != UNTAGGED] or names
+    weight = {"cost": 2, "quantity": 1}.get(idle_by)
+    share = shared(round(idle, 2), {name: groups[name][weight] if weight else 1.0 for name in bearers})
+    return [
+        {
+            "tag_value": name,
+            "rows": int(groups[name][0]),
+            "quantity": groups[name][1],
+            "direct_usd": direct[name],
+            "idle_usd": share.get(name, 0.0),
+            "total_usd": round(direct[name] + share.get(name, 0.0), 2),
+            "share_fraction": (direct[name] + share.get(name, 0.0)) / whole if whole else 0.0,
+        }
+        for name in names
+    ]
+
+
+def _headline(totals: Totals, parts: Sequence[DifferencePart], window: Window) -> str:
+    difference, plan = totals["effective_difference_usd"], totals["planned_effective_usd"]
+    days = _days(window)
+    if not any(part["effective_usd"] or part["billed_usd"] for part in parts):
+        return f"The invoice is what was planned for {days}, {plan:,.2f} USD."
+    share = f" ({abs(difference) / plan:.1%})" if plan > 0 else ""
+    apart = f"is {abs(difference):,.2f} USD{share} {'over' if difference > 0 else 'under'} the plan of {plan:,.2f}"
+    even = f"comes to the plan of {plan:,.2f} USD"
+    largest = max(parts, key=lambda part: (abs(part["effective_usd"]), abs(part["billed_usd"])))
+    return (
+        f"The invoice {apart if difference else even} for {days};"
+        f" the largest part is {largest['part']}, {largest['effective_usd']:+,.2f} USD."
+    )
+
+
+def _days(window: Window) -> str:
+    """Return the first and the last day of a time, whose end is the first moment after it."""
+    return f"{window[0]:%Y-%m-%d} to {window[1] - timedelta(microseconds=1):%Y-%m-%d}"
+
+
+def _shown_back(totals: Totals, window: Window) -> str:
+    return f"{totals['charged_effective_usd']:,.2f} USD from {_days(window)}, by tag."
+
+
+def _basis(totals: Totals, planned: bool) -> str:
+    """Say how the two bases differ, and what discounts took off the list."""
+    against = f" against {totals['planned_billed_usd']:,.2f} planned" if planned else " USD"
+    said = (
+        f"Effective spreads commitments over their use; billed is what the invoice asks:"
+        f" {totals['charged_billed_usd']:,.2f}{against}."
+    )
+    listed, contracted = totals["list_usd"], totals["contracted_usd"]
+    if listed and contracted and listed != totals["charged_effective_usd"]:
+        said += (
+            f" List {listed:,.2f}, contracted {contracted:,.2f}, effective {totals['charged_effective_usd']:,.2f} USD."
+        )
+    return said
+
+
+def _warnings(
+    invoice: Sequence[Charges], plan: Sequence[Charges], window: Window, sides: Sequence[Sorted]
+) -> list[str]:
+    found = []
+    if zoneless := sum(charge.zoneless for charge in invoice):
+        found.append(f"{zoneless:,} charges name no time zone: taken as UTC.")
+    if plan:
+        whole = planned_period(plan)
+        if whole[1] > window[1] or whole[0] < window[0]:
+            share = (window[1] - window[0]) / (whole[1] - whole[0])
+            found.append(f"The invoice covers {share:.0%} of the plan's time: only that part of the plan is compared.")
+        if any(why == OUTSIDE for _, why in sides[1].rest):
+            found.append("Charges outside the plan's period have a line of their own.")
+    if signs := sum(int(rows[0]) for (_, why), rows in sides[1].rest.items() if why == SIGN):
+        found.append(f"{signs:,} charges are negative and no credit, adjustment, refund or correction.")
+    return found

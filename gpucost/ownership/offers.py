@@ -1,0 +1,498 @@
+"""What there is to rent and to buy: rents of the catalog, quotes that a person holds, servers."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from gpucost.answers.common import Layered, listed
+from gpucost.arguments.kinds import QUOTES, once, one_of, share, whole
+from gpucost.arguments.kinds import name as name_kind
+from gpucost.catalog import Catalog
+from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.gate import read_table, repeated
+from gpucost.market.interruptions import InterruptionRates, held_ratio
+from gpucost.market.supply import Providers
+from gpucost.options import OPTIONS, counted_age_days, is_plain
+from gpucost.ownership.plan import Assumption, Registry
+from gpucost.schemas.validation import filled, held, read_as, record
+from gpucost.types import Accelerator, Offer, Status, System
+from gpucost.units import GB, GIB, HOURS_PER_MONTH, MONTHS_PER_YEAR, parse_fraction, parse_usd
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+# --- What the catalog knows of GPU-hours to rent, and how each price was chosen.
+
+FEWEST_PROVIDERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RentChoice:
+    """A rental price and its terms, with where it comes from."""
+
+    name: str
+    usd_per_gpu_hour: float
+    billing: str = "per_use"
+    term_months: int = 0
+    upfront_fraction: float = 0.0
+    stretch_ratio: float = 1.0  # hours paid ÷ hours needed
+    low: float | None = None
+    high: float | None = None
+    status: Status = "sourced"
+    source_id: str = ""
+    note: str = ""
+    provider: str = ""
+    option: str = "on_demand"
+    offer_id: str = ""
+    observed_on: str = ""
+    age_days: int | None = None
+    stale: bool = False  # older than its kind of price allows
+    offer: Offer | None = None  # that the catalog holds
+
+    def changes(self) -> dict[str, Any]:
+        """Return the inputs that this choice sets."""
+        return {
+            "rent_usd_per_gpu_hour": self.usd_per_gpu_hour,
+            "rent_billing": self.billing,
+            "rent_term_months": float(self.term_months),
+            "rent_upfront_fraction": self.upfront_fraction,
+            "rent_stretch_ratio": self.stretch_ratio,
+        }
+
+
+@dataclass(frozen=True)
+class Renter:
+    """Who looks for GPU-hours: the catalog that is asked, the accelerator, how many, and how many a node holds."""
+
+    catalog: Catalog
+    gpu: Accelerator
+    gpus: int
+    node: int
+
+    @cached_property
+    def rates(self) -> InterruptionRates:
+        """How often offers are interrupted."""
+        return InterruptionRates(self.catalog.rows("spot"))
+
+    def choice(self, offer: Offer, name: str = "") -> RentChoice:
+        """Return an offer as a choice to rent; work on all GPUs together is done again after an interruption."""
+        rate = self.rates.of_offer(offer)
+        memory_gb = self.gpu.memory_gib * GIB / GB * self.node
+        stretch = held_ratio(rate, max(1.0, self.gpus / self.node), memory_gb)
+        return from_offer(offer, name, stretch, rate.measured)
+
+
+def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
+    """Return an offer of the catalog as a choice to rent."""
+    upfront = 0.0
+    if offer.upfront_usd and offer.term_months:
+        upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
+    place = f" in {offer.region}" if offer.region else ""
+    note = f"{offer.provider} {offer.instance_type}{place}, {OPTIONS[offer.option].label}, seen {offer.observed_on}"
+    if OPTIONS[offer.option].interruptible:
+        known = "as measured" if measured else "a prior"
+        note += f"; hours × {stretch_ratio:.3g} for preemptions ({known}), and it may not be there when needed"
+    return RentChoice(
+        name or f"{offer.option}_{offer.provider}",
+        offer.usd_per_gpu_hour,
+        offer.billing,
+        offer.term_months,
+        upfront,
+        stretch_ratio,
+        source_id=offer.source_id,
+        note=note,
+        provider=offer.provider,
+        option=offer.option,
+        offer_id=offer.offer_id,
+        observed_on=str(offer.observed_on),
+        age_days=offer.age_days,
+        offer=offer,
+    )
+
+
+def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> Layered:
+    """Return the layers behind an offer's price: list, contracted, and what of a bill in USD is left after credits."""
+    if offer is None:
+        return {}
+    price = offer.usd_per_gpu_hour
+    found = listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd)
+    made = Layered(price_book=offer.book, price_kind=offer.price_kind)
+    made.update(cast(Layered, found))
+    made["effective_usd_per_gpu_hour"] = price * (1 - credits_usd / usd) if usd > 0 else price
+    if offer.price_kind == "contracted":
+        made["contracted_usd_per_gpu_hour"] = price
+    return made
+
+
+def is_old(offer: Offer, sellers: Providers) -> bool:
+    """Tell whether a price is older than its kind allows."""
+    return counted_age_days(offer.age_days, offer.price_kind) > sellers.age_limit_days(offer)
+
+
+def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Offer]:
+    """Keep the offers of whole nodes where more than a node is needed; all of them where none is sold so."""
+    if gpus < node_gpus:
+        return list(offers)
+    whole = [offer for offer in offers if offer.gpus >= min(8, node_gpus)]
+    return whole or list(offers)
+
+
+def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
+    """Return a provider's price: on demand unless an option is named, the cheapest of its regions and tiers."""
+    catalog, gpu = renter.catalog, renter.gpu.id
+    offers = catalog.offers(gpu=gpu, provider=provider, region=region, option=option)
+    if option is None:
+        offers = [offer for offer in offers if is_plain(offer.option)] or offers
+    offers = large_enough(offers, renter.gpus, renter.node)
+    if not offers:
+        raise PriceMissingError(
+            f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
+            "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
+        )
+    cheapest = offers[0]
+    choice = renter.choice(cheapest, "rent")
+    if not np.isfinite(choice.stretch_ratio):
+        raise NothingFitsError(
+            f"{provider}'s {gpu} as {OPTIONS[cheapest.option].label} is interrupted so often that work on"
+            f" {renter.gpus:,} of them would never end. Name another --option, or fewer --gpus."
+        )
+    return replace(choice, stale=is_old(cheapest, Providers(catalog.rows("providers"))))
+
+
+def market_rent(catalog: Catalog, gpu: str) -> RentChoice:
+    """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile.
+
+    A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices
+    that are old for their kind are left out while five providers remain.
+    """
+    offers = [offer for offer in catalog.offers(gpu=gpu) if is_plain(offer.option) and offer.billing == "per_use"]
+    sellers = Providers(catalog.rows("providers"))
+    fresh = [offer for offer in offers if not is_old(offer, sellers)]
+    used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
+    cheapest: dict[str, Offer] = {}
+    for offer in used:  # the cheapest come first
+        cheapest.setdefault(offer.provider, offer)
+    if not cheapest:
+        raise PriceMissingError(f"no rental price of {gpu} in the catalog. Give one with --rent 2.35.")
+    prices = np.array([offer.usd_per_gpu_hour for offer in cheapest.values()])
+    low, middle, high = np.percentile(prices, (10, 50, 90))
+    oldest = max(offer.age_days for offer in cheapest.values())
+    note = (
+        f"median of {len(cheapest)} providers' cheapest on-demand price, none older than {oldest} days; "
+        "range: 10th to 90th percentile; name an offer with --provider"
+    )
+    return RentChoice(
+        "rent",
+        float(middle),
+        low=float(low),
+        high=float(high),
+        status="derived",
+        age_days=oldest,
+        stale=len(used) > len(fresh),
+        note=note,
+    )
+
+
+def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
+    """Return what an hour costs without a commitment: of the provider, else of the market; None where nobody says."""
+    try:
+        if provider:
+            choice = rent_of_provider(renter, provider, None, None)
+            if choice.billing == "per_use":
+                return choice
+        return market_rent(renter.catalog, renter.gpu.id)
+    except PriceMissingError:
+        return None
+
+
+def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
+    """Return the cheapest offer for one year, for three years and as spot, of one provider or of all."""
+    listed = renter.catalog.offers(gpu=renter.gpu.id, provider=provider)
+    offers = large_enough(listed, renter.gpus, renter.node)
+    found = []
+    for name, wanted in (
+        ("reserved_1y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 12),
+        ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
+        ("spot", lambda o: OPTIONS[o.option].interruptible),
+    ):
+        if (first := next(filter(wanted, offers), None)) is not None:
+            found.append(renter.choice(first, name))
+    return [choice for choice in found if np.isfinite(choice.stretch_ratio)]
+
+
+def check_upfront(values: Mapping[str, Any], where: str) -> None:
+    """Refuse a share that is paid at the start of each term where there is no term: nothing would ever bill it."""
+    share = values["rent_upfront_fraction"]
+    if share and not values["rent_term_months"]:
+        raise UsageError(
+            f"{where}: {100 * share:.3g}% is paid upfront, at the start of a term, and there is no term. Give one, such"
+            " as 12 months (rent_term_months), or leave the upfront share out (rent_upfront_fraction)."
+        )
+
+
+# --- Quotes for renting that a person holds, in one line or as rows of a .csv or .xlsx file: options of a plan.
+
+BILLINGS = {
+    "take-or-pay": "take_or_pay",
+    "take or pay": "take_or_pay",
+    "take_or_pay": "take_or_pay",
+    "per use": "per_use",
+    "per-use": "per_use",
+    "per_use": "per_use",
+}
+MOST = 1000  # quotes; each is a plan of its own, counted month by month in about 3 ms
+HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes first."
+
+Entry = dict[str, Any]
+
+
+def read_quotes(given: Any) -> list[Entry]:
+    """Return quotes by name, and those of files, as rent options of a plan."""
+    found: list[Entry] = []
+    for called, terms in QUOTES.read(given, "quote").items():
+        if not called.strip():
+            raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
+        file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
+        found += read_file(Path(called)) if file else [read_quote(called, str(terms))]
+    if len(found) > MOST:
+        raise UsageError(f"{len(found):,} quotes are more than the {MOST:,} that are compared at once. Keep the best.")
+    names = [entry["name"] for entry in found]
+    if twice := repeated(names):
+        raise UsageError(f"quote {twice[0]!r} is given twice. Name each once.")
+    return found
+
+
+def read_quote(name: str, text: str) -> Entry:
+    """Read the terms of one quote.
+
+    >>> read_quote("acme", "$2.46/h, 1 year, take-or-pay, 20% upfront")["rent_term_months"]
+    12.0
+    """
+    price, *terms = (part.strip() for part in text.split(","))
+    entry: Entry = {"name": name, "rent_usd_per_gpu_hour": parse_usd(_hourly(price), f"quote {name!r}")}
+    plain = {"rent_billing": "per_use", "rent_term_months": 0.0, "rent_upfront_fraction": 0.0}
+    return {**entry, **plain, **once([_term(name, term) for term in terms if term], f"quote {name!r}")}
+
+
+def _hourly(text: str) -> str:
+    return re.sub(r"(?<!\s)\s*(/|per)\s*(gpu[- ]?)?(h|hr|hour)$", "", text.strip(), flags=re.IGNORECASE)
+
+
+def _months(name: str, text: str) -> float:
+    return float(whole(0, 1200).read(text, f"quote {name!r}"))
+
+
+def _term(name: str, text: str) -> tuple[str, Any]:
+    word = text.lower()
+    if word in BILLINGS:
+        return "rent_billing", BILLINGS[word]
+    if months := re.fullmatch(r"(\d+)\s*(?:months?|mo)", word):
+        return "rent_term_months", _months(name, months[1])
+    if years := re.fullmatch(r"(\d+)\s*(?:years?|y)", word):
+        return "rent_term_months", _months(name, years[1]) * MONTHS_PER_YEAR
+    if upfront := re.fullmatch(r"(\d+(?:\.\d+)?%)\s*upfront", word):
+        return "rent_upfront_fraction", parse_fraction(upfront[1], f"quote {name!r}")
+    raise UsageError(f"quote {name!r}: cannot read {text!r}. {HOW}")
+
+
+def read_file(path: Path) -> list[Entry]:
+    """Read one quote a row; the term, billing and upfront share may be missing: none, by use, nothing."""
+    return [
+        _row(str(path), number, {name: cell for name, cell in row.items() if cell not in (None, "")})
+        for _, rows in _tables(path)
+        for number, row in rows
+    ]
+
+
+def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]]]]:
+    """Return the header and the rows of a file, or of each sheet with rows; one of them must hold quotes."""
+    if path.suffix.lower() == ".xlsx":
+        from gpucost.catalog.book_files import read_sheets
+
+        tables: list[Any] = [
+            (sheet.header, [(number, dict(zip(sheet.header, cells, strict=False))) for number, cells in sheet.rows])
+            for sheet in read_sheets(path)
+        ]
+    else:
+        tables = [read_table(path)]
+    tables = [one for one in tables if one[1]] or tables[:1] or [([], [])]
+    for header, rows in tables:
+        filled(path, header, rows, ("name", "usd_per_gpu_hour"))
+    return tables
+
+
+@cache
+def _quote() -> "type[BaseModel]":
+    def price(value: Any, what: str) -> float:
+        return parse_usd(_hourly(str(value)), what)
+
+    model: type[BaseModel] = record(
+        "Quote",
+        name=(read_as(lambda value, what: name_kind().read(str(value).strip(), what)), ...),
+        usd_per_gpu_hour=(read_as(price), ...),
+        term_months=read_as(whole(0, 1200).read),
+        billing=read_as(lambda value, what: one_of(*BILLINGS).read(str(value).strip().lower(), what)),
+        upfront_fraction=read_as(share().read),
+    )
+    return model
+
+
+def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
+    read = held(_quote(), row, file, number)
+    return {
+        "name": read["name"],
+        "rent_usd_per_gpu_hour": read["usd_per_gpu_hour"],
+        "rent_billing": BILLINGS[read.get("billing") or "per use"],
+        "rent_term_months": float(read.get("term_months") or 0),
+        "rent_upfront_fraction": read.get("upfront_fraction") or 0.0,
+    }
+
+
+# --- What the catalog knows of servers to buy: price, size and power, each with its source.
+
+
+def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[str, Any] | None]:
+    """Return the node that is priced and the row with its price: the newest quote, the cheaper one on a tie."""
+    default = catalog.default_system(accelerator.id)
+    rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
+    if not rows:
+        return default, None
+    newest = max(str(row["price_observed"] or "")[-4:] for row in rows)
+    recent = [row for row in rows if str(row["price_observed"] or "")[-4:] == newest]
+    return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
+
+
+def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
+    """Return price, size and power of a server with this accelerator, each with its source."""
+    system, quote = server_of(catalog, accelerator)
+    row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
+    gpus = int(quote["gpus"] if quote else system.gpus)
+    power_kw, power_status, power_source = _power(catalog, registry, accelerator, gpus)
+    known: dict[str, dict[str, Any]] = {
+        "gpus_per_node": {
+            "value": float(gpus),
+            "source_id": system.source_id,
+            "note": system.id,
+            "status": "sourced" if system.status == "sourced" else "assumed",
+        },
+        "server_price_basis": {"value": "quote" if quote else "gpu_share", "status": "derived"},
+        "server_max_kw": {"value": power_kw, "status": power_status, "source_id": power_source},
+    }
+    if quote:
+        low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
+        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
+        named = quote["price_source"]
+        said = {
+            "status": "derived" if named else "assumed",
+            "source_id": quote["second_source_id"] or "",
+            "observed": str(quote["price_observed"] or ""),
+        }
+        known["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | said
+    if price := _chip_price(row):
+        known["gpu_usd"] = price
+    blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": "", "observed": ""}
+    return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in known.items()}
+
+
+def newer_chip(
+    catalog: Catalog,
+    registry: Registry,
+    defaults: dict[str, Assumption],
+    accelerator: Accelerator,
+    asked: str | None,
+    given: Mapping[str, Any],
+) -> None:
+    """Let a replacement be a newer chip: its price, speed and power against those of the first servers.
+
+    Its speed is taken between the ratio of memory bandwidth and that of dense 16-bit peaks, which bound decoding and
+    training; the middle of the two, in proportion, where nothing better is given.
+    """
+    if asked is None:
+        return
+    if not given.get("refresh_month"):
+        raise UsageError(f"refresh_gpu = {asked!r}: say when, such as --set refresh_month=24.")
+    newer = catalog.accelerator(asked)
+    first, then = defaults, {**defaults, **server_inputs(catalog, registry, newer)}
+    nodes = _number(then, "gpus_per_node") / _number(first, "gpus_per_node")
+    rows = {row["id"]: row for row in catalog.rows("accelerators")}
+    ends = sorted(
+        nodes * rows[newer.id][key] / rows[accelerator.id][key]
+        for key in ("bf16_tflops", "hbm_gb_per_s")
+        if rows[newer.id][key] and rows[accelerator.id][key]
+    )
+    if not ends:
+        raise UsageError(f"refresh_gpu = {asked!r}: its speed is not on record; give refresh_speed_ratio instead.")
+    said = f"a server of {newer.id} ÷ one of {accelerator.id}"
+    found = {
+        "refresh_speed_ratio": ((ends[0] * ends[-1]) ** 0.5, ends[0], ends[-1]),
+        "refresh_price_ratio": (_server_usd(then) / _server_usd(first), None, None),
+        "refresh_power_ratio": (_number(then, "server_max_kw") / _number(first, "server_max_kw"), None, None),
+    }
+    for name, (value, low, high) in found.items():
+        defaults[name] = replace(defaults[name], value=value, low=low, high=high, status="derived", note=said)
+
+
+def _number(entries: Mapping[str, Assumption], name: str) -> float:
+    value = entries[name].value
+    if not isinstance(value, (int, float)):
+        raise UsageError(f"refresh_gpu: {name} of one of the servers is not on record; give refresh_price_ratio.")
+    return float(value)
+
+
+def _server_usd(entries: Mapping[str, Assumption]) -> float:
+    if entries["server_price_basis"].value == "quote":
+        return _number(entries, "server_usd")
+    return _number(entries, "gpu_usd") * _number(entries, "gpus_per_node") * _number(entries, "server_overhead_ratio")
+
+
+def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a chip costs, by whom and when it was seen: its datasheet states no price."""
+    street = bool(row["street_low_usd"])
+    low, high = (row[f"street_{end}_usd"] if street else row["launch_usd"] for end in ("low", "high"))
+    if not low:
+        return None
+    named = str(row["street_source" if street else "launch_source"] or "")
+    estimated = not named or named.startswith("estimate")
+    words = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
+    said = {
+        "status": "assumed" if estimated else "derived",
+        "observed": str(row["street_observed"] or "") if street else "",
+    }
+    return _between(low, high or low, "", words) | said
+
+
+def _between(low: float, high: float, source_id: str, note: str) -> dict[str, Any]:
+    return {
+        "value": (low + high) / 2,
+        "low": low,
+        "high": high,
+        "status": "sourced",
+        "source_id": source_id,
+        "note": note,
+    }
+
+
+def _power(
+    catalog: Catalog, registry: Registry, accelerator: Accelerator, gpus: int
+) -> tuple[float | None, Status, str]:
+    """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
+    ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
+    rated = [
+        (system.max_power_kw * gpus / system.gpus, system.source_id)
+        for system in catalog.systems()
+        if system.accelerator_id == accelerator.id
+        and system.max_power_kw
+        and system.kind in ("node", "rack", "baseboard")
+    ]
+    chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
+    whole = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
+    if whole:
+        power, source = max(whole)
+        return power, "sourced", source
+    return (chips_kw * ratio, "derived", accelerator.source_id) if chips_kw else (None, "assumed", "")

@@ -1,0 +1,198 @@
+"""The comparison as statements by fiscal year, in another currency, and as a live model of inputs and formulas."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, TypedDict, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.answers import statements as shape
+from gpucost.answers.ownership import CashModel, Currency, DescribedLine, ModelInput, MoneyYear
+from gpucost.errors import PriceMissingError, UsageError
+from gpucost.formula.arrays import evaluate_all
+from gpucost.formula.language import Line
+from gpucost.money import rent_paths
+from gpucost.money.cashflow import discount, monthly_rate
+from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, SCALARS, TABLES, evaluate_months
+from gpucost.money.statements import MONTHLY, ROWS
+from gpucost.ownership.alternatives import monthly, own_worth, present
+from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.plan import Assumption
+
+# --- Statements of owning by fiscal year, quarter and month: cash, profit and loss, and a balance sheet that
+# balances.
+
+Array = NDArray[np.float64]
+
+_NOTHING_USD = 1e-6  # what is left of a debt that is repaid is rounding
+
+
+def statements(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> shape.Statements:
+    """Return the statements; `days` are those of the months, and each month belongs to the period of its day."""
+    found = dict(values)
+    evaluate_all(MONTHLY, found)
+    lines = {name: monthly(found, name) for row in ROWS for _, name, _ in row.terms}
+    last_month = int(case.special.get("fiscal_year_end_month") or 12)
+    labels = [fiscal(day, last_month) for day in days]
+    by = [_rows(lines, [label[length] for label in labels]) for length in range(3)]
+    return {
+        "fiscal_year_end_month": last_month,
+        "lease_standard": str(case.assumptions["lease_standard"].value),
+        "years": by[0],
+        "quarters": by[1],
+        "months": by[2],
+    }
+
+
+def fiscal(day: date, last_month: int) -> tuple[str, str, str]:
+    """Return the fiscal year, quarter and month of a day; a fiscal year is called after the year in which it ends.
+
+    >>> fiscal(date(2026, 11, 22), 6)
+    ('FY2027', 'FY2027 Q2', '2026-11')
+    """
+    year = day.year + (day.month > last_month)
+    quarter = (day.month - last_month - 1) % 12 // 3 + 1
+    return f"FY{year}", f"FY{year} Q{quarter}", f"{day.year}-{day.month:02d}"
+
+
+def _rows(lines: Mapping[str, Array], labels: list[str]) -> list[shape.Period]:
+    rows = []
+    for label in dict.fromkeys(labels):
+        first = labels.index(label)
+        last = len(labels) - 1 - labels[::-1].index(label)
+        sums = {
+            row.name: sum(sign * _taken(lines[name], how, first, last) for sign, name, how in row.terms) for row in ROWS
+        }
+        clean = {name: 0.0 if abs(value) < _NOTHING_USD else value for name, value in sums.items()}
+        rows.append(cast(shape.Period, {"period": label, **clean}))
+    return rows
+
+
+def _taken(line: Array, how: str, first: int, last: int) -> float:
+    if how == "end":
+        return float(line[last])
+    if how == "change":
+        return float(line[last] - (line[first - 1] if first else 0.0))
+    return float(line[0 if how == "so_far" else first : last + 1].sum())
+
+
+# --- The comparison in another currency: a dated spot rate for what is paid at the start, a forward curve for the
+# rest.
+#
+# Cash of month m is divided by the rate of month m (USD per unit). It is discounted at the cost of capital of its own
+# currency: the one given (`currency_wacc_fraction`), else the one that the exchange rates imply (covered interest
+# parity): 1 + w = (1 + WACC) × spot ÷ forward a year, so that a present value is the same money in either currency.
+
+
+def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None:
+    """Return cash and present values in the currency asked for; None where USD is."""
+    code = str(case.special.get("currency") or "USD").upper()
+    if code == "USD":
+        return None
+    rate = case.special.get("usd_per_unit")
+    if rate is None and not case.special.get("currency_curve"):
+        raise PriceMissingError(
+            f"no exchange rate for {code}: give usd_per_unit (USD for one {code}) with usd_per_unit_on, "
+            "or currency_curve."
+        )
+    if rate is not None and not 0 < float(rate) < np.inf:
+        raise UsageError(f"usd_per_unit = {rate!r} must be positive.")
+    rates = np.full(case.months + 1, float(rate or 1.0))
+    if case.special.get("currency_curve"):
+        forward = rent_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
+        rates[1:] = forward
+        rates[0] = float(rate) if rate is not None else forward[0]
+    own, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))
+    curved = bool(case.special.get("currency_curve"))
+    return {
+        "currency": code,
+        "usd_per_unit": float(rates[0]),
+        "usd_per_unit_on": str(case.special.get("usd_per_unit_on") or "not stated"),
+        "forward": "the given curve" if curved else "the spot rate held",
+        **_worth(case, values, rates, code),
+        "cash_own": own.tolist(),
+        "cash_rent": rent.tolist(),
+        "by_year": _by_year(own, rent),
+        "rates": rates.tolist(),
+    }
+
+
+class _Worth(TypedDict):
+    npv_own: float
+    npv_rent: float
+    wacc_fraction: float
+    discounting: str
+
+
+def _worth(case: OwnershipCase, values: Mapping[str, Any], rates: Array, code: str) -> _Worth:
+    """Return present values at the cost of capital of the currency; financing keeps its own rate."""
+    said, wacc = case.special.get("currency_wacc_fraction"), case.number("wacc_fraction")
+    if said is None:
+        moved = float(rates[0] / rates[-1]) ** (12 / case.months)
+        words = f"what {wacc:.2%} in USD comes to in {code} at these exchange rates"
+        rate, ratio = (1 + wacc) * moved - 1, monthly(values, "discount_ratio") * rates / rates[0]
+    else:
+        rate, words = float(said), f"given for {code}"
+        nominal = case.assumptions["wacc_convention"].value == "nominal"
+        ratio = discount(monthly_rate(np.array([rate]), nominal), case.months)[0]
+    financing = own_worth(values) - present(values, "own_in_cash_usd")
+    own, rent = (float(np.sum(monthly(values, name) / rates * ratio)) for name in ("own_in_cash_usd", "rent_total_usd"))
+    return {"npv_own": own + financing / rates[0], "npv_rent": rent, "wacc_fraction": rate, "discounting": words}
+
+
+def _by_year(own: Array, rent: Array) -> list[MoneyYear]:
+    year = np.ceil(np.arange(own.size) / 12).astype(int)
+    sums = [np.bincount(year, weights=flows).tolist() for flows in (own, rent)]
+    return [{"year": i, "own": a, "rent": b, "saving": b - a} for i, (a, b) in enumerate(zip(*sums, strict=True))]
+
+
+# --- The comparison as inputs and formulas, for a workbook that stays alive and for an explanation.
+
+WORKBOOK_MONTHS = 120  # a longer life in the workbook still adds up
+
+
+def block(case: OwnershipCase) -> CashModel:
+    """Return the inputs, tables, formulas and values of a case."""
+    months = max(WORKBOOK_MONTHS, case.months)
+    values = evaluate_months(case.values(), case.tables, months)
+    evaluate_all((*BY_MONTH, *ANSWERS), values)
+    return {
+        "formulas": FORMULAS,
+        "months": months,
+        "inputs": [_input(case, entry) for entry in case.assumptions.values()],
+        "tables": {name: case.tables[name][: months + 2].tolist() for name in TABLES},
+        "derived": [_scalar(line, values) for line in SCALARS],
+        "monthly": [{**_text(line), "side": line.side, "values": _row(values, line.name, months)} for line in BY_MONTH],
+        "answers": [_scalar(line, values) for line in ANSWERS],
+    }
+
+
+def _input(case: OwnershipCase, entry: Assumption) -> ModelInput:
+    row = case.registry.inputs[entry.name]
+    choices = (row["choices"] or "").split("|")
+    return {**entry.as_dict(), "choices": choices, "minimum": row["minimum"], "maximum": row["maximum"]}
+
+
+class LineText(TypedDict):
+    """A formula in words."""
+
+    name: str
+    unit: str
+    formula: str
+    description: str
+
+
+def _text(line: Line) -> LineText:
+    return {"name": line.name, "unit": line.measure, "formula": line.text, "description": line.description}
+
+
+def _scalar(line: Line, values: dict[str, Any]) -> DescribedLine:
+    number = float(np.ravel(values[line.name])[0])
+    return {**_text(line), "value": number if np.isfinite(number) else None}
+
+
+def _row(values: dict[str, Any], name: str, months: int) -> list[float]:
+    wide = np.broadcast_to(values[name], (1, months + 1))
+    row: list[float] = wide[0].astype(np.float64).tolist()
+    return row

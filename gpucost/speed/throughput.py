@@ -1,0 +1,572 @@
+"""Explicit layouts, read into columns and timed: what `gpucost throughput` answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from os import PathLike, fspath
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpucost.answers import speed as shape
+from gpucost.answers.common import LayoutRow
+from gpucost.arguments.columns import numbers
+from gpucost.arguments.reading import is_column
+from gpucost.catalog import Catalog
+from gpucost.catalog.calibrations import training_calibration
+from gpucost.errors import NothingFitsError, UsageError
+from gpucost.gate import shown
+from gpucost.market.supply import Key
+from gpucost.physics import roofline, transformer
+from gpucost.physics.calibration import Calibration, interval
+from gpucost.physics.columns import CHUNK, PRECISIONS, RECOMPUTES, Floats, Integers, LayoutColumns, code_of
+from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns
+from gpucost.physics.training import calibration as cal
+from gpucost.physics.training import layouts as search
+from gpucost.physics.training import legality
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.training.defaults import default_batch, default_sequence
+from gpucost.physics.training.efficiency import FUSED_YEAR
+from gpucost.physics.training.memory import training_memory, usable_bytes
+from gpucost.physics.training.own_runs import Alike, corrected, narrowing
+from gpucost.physics.training.structs import PARTS, Step, TrainingCase
+from gpucost.types import Accelerator, Architecture, Layout
+from gpucost.units import GB, GIB, TERA
+from gpucost.workloads.speeds import job_of, key_of, memory_gb, over_pcie, timed_layouts
+from gpucost.workloads.training import (
+    DEFAULT_RANK,
+    DataFlow,
+    OwnSpeed,
+    StepWork,
+    Workload,
+    check,
+    class_of,
+    ends,
+    make_loading,
+    make_workload,
+    most_tokens_per_s,
+    own_speed,
+    token_bytes,
+)
+
+# --- Explicit layouts: a question about one or a million of them, read into columns and timed.
+#
+# One layout is an array of length one; columns take the same path, in chunks, and answer with arrays and a reason
+# code per row.
+
+DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "virtual_stages", "sharding")
+Names = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An explicit question as given: scalars or columns; None where nothing was said."""
+
+    model: Names
+    gpu: str | Sequence[str]
+    gpus: ArrayLike
+    system: str | None = None
+    links: str = "own"
+    tensor: ArrayLike | None = None
+    pipeline: ArrayLike | None = None
+    context: ArrayLike | None = None
+    expert: ArrayLike | None = None
+    data: ArrayLike | None = None
+    sharding: ArrayLike | None = None
+    micro_batch: ArrayLike | None = None
+    virtual_stages: ArrayLike | None = None
+    global_batch: ArrayLike | None = None
+    sequence: ArrayLike | None = None
+    document_tokens: float | None = None
+    offload: str = "none"
+    recompute: str | Sequence[str] | None = None
+    precision: str | Sequence[str] | None = None
+    method: str = "full"
+    lora_rank: float = DEFAULT_RANK
+    software: str = "typical"
+    software_year: float | None = None
+    flash: bool = True
+    mfu: float | None = None  # one's own speed, in one of three forms
+    tokens_per_s_per_gpu: float | None = None
+    step_time: float | None = None
+    dataset: str | None = None
+    loader_workers: int | None = None
+    decode_rate: str | None = None
+    storage_bandwidth: float | None = None  # GB per second
+
+    @property
+    def data_flow(self) -> DataFlow:
+        """Return what was said of the data that feed the run."""
+        return DataFlow(self.dataset, self.loader_workers, self.decode_rate, self.storage_bandwidth)
+
+    @property
+    def own_speed(self) -> OwnSpeed | None:
+        """Return the speed that was measured, where one was given."""
+        return own_speed(self.mfu, self.tokens_per_s_per_gpu, self.step_time)
+
+    @property
+    def scalar(self) -> bool:
+        """Whether every argument is a single value: one question, answered with an error or a result."""
+        return not any(is_column(getattr(self, field.name)) for field in fields(self))
+
+    @property
+    def explicit(self) -> bool:
+        """Whether any degree is given, so that the rest are taken as one instead of searched."""
+        return any(getattr(self, name) is not None for name in (*DEGREES, "recompute"))
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """Explicit layouts of models on accelerators, any number of them."""
+
+    architectures: Sequence[Architecture]
+    keys: Sequence[Key]
+    model: Integers  # index into architectures
+    key: Integers  # index into keys
+    layout: LayoutColumns
+    sequence_tokens: Floats
+    wanted: Wanted
+    latest_year: float  # of the question's day: no software is newer
+
+    @property
+    def hardware(self) -> HardwareColumns:
+        """The accelerators in their systems as arrays, one element per key."""
+        return hardware_columns([key.accelerator for key in self.keys], [key.system for key in self.keys])
+
+    def software(self, calibration: Calibration) -> Integers:
+        """Return the class of the training stack, of length one."""
+        return software_codes([class_of(self.wanted.software, calibration.stacks)])
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Answers as columns: seconds by part, speed with its range, and why a row has none."""
+
+    reason: Integers  # code into legality.REASONS; figures of a row with a reason are NaN
+    step: Step
+    low_tokens_per_s_per_gpu: Floats
+    high_tokens_per_s_per_gpu: Floats
+
+
+def columns_answer(catalog: Catalog, wanted: Wanted) -> tuple[Layouts, Timings]:
+    """Answer a column of questions: arrays, with a reason code where a layout cannot exist."""
+    layouts = explicit_layouts(catalog, wanted)
+    return layouts, time_layouts(layouts, training_calibration(catalog))
+
+
+def time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
+    """Time explicit layouts in chunks."""
+    shape, hardware = transformer.stack(layouts.architectures), layouts.hardware
+    parts = [time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
+    return Timings(
+        reason=np.concatenate([part.reason for part in parts]),
+        step=Step.concatenate([part.step for part in parts]),
+        low_tokens_per_s_per_gpu=np.concatenate([part.low_tokens_per_s_per_gpu for part in parts]),
+        high_tokens_per_s_per_gpu=np.concatenate([part.high_tokens_per_s_per_gpu for part in parts]),
+    )
+
+
+def time_chunk(
+    layouts: Layouts, calibration: Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
+) -> Timings:
+    """Time one chunk of layouts."""
+    layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
+    chip = hardware.take(layouts.key[rows])
+    own = shape if len(shape) == 1 else shape.take(layouts.model[rows])
+    reason = legality.reason_codes(own, chip, layout, sequence)
+    with np.errstate(all="ignore"):
+        case = make_case(layouts, calibration, own, chip, layout, sequence)
+        step = step_of(layouts, calibration, case)
+        low, high = interval_of(layouts, calibration, case, step)
+    legal = reason == legality.OK
+    columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
+    return Timings(reason, Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
+
+
+def step_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Step:
+    """Time cases, corrected by runs of one's own."""
+    return corrected(
+        training.step(case), calibration.runs_of(layouts.wanted.software), alike_of(layouts, calibration, case)
+    )
+
+
+def alike_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Alike:
+    """Return what cases are compared with runs of one's own by."""
+    return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software(calibration))
+
+
+def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, step: Step) -> tuple[Floats, Floats]:
+    """Return the 80 % range of the speed of stated layouts."""
+    alike = alike_of(layouts, calibration, case)
+    traits = cal.traits(alike, step, stated_layout=True)
+    closer = narrowing(calibration.runs_of(layouts.wanted.software), alike)
+    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
+
+
+def make_case(
+    layouts: Layouts,
+    calibration: Calibration,
+    shape: transformer.Shape,
+    hardware: HardwareColumns,
+    layout: LayoutColumns,
+    sequence: Floats,
+) -> TrainingCase:
+    """Join the parts of explicit layouts into what the kernels take."""
+    wanted, count = layouts.wanted, len(layout)
+    recipe = recipe_columns(
+        count,
+        sequence,
+        method=wanted.method,
+        adapter_rank=wanted.lora_rank,
+        document_tokens=wanted.document_tokens or np.inf,
+        offload=wanted.offload,
+    )
+    year = wanted.software_year
+    years = search.usual_year(hardware, layouts.latest_year) if year is None else np.full(count, year)
+    software = np.broadcast_to(layouts.software(calibration), (count,))
+    return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=years)
+
+
+# Names and defaults --------------------------------------------------------------------------------------------------
+
+
+def array_of(value: Any, name: str) -> NDArray[np.float64]:
+    """Return numbers as an array, or say which argument is none."""
+    try:
+        found = np.atleast_1d(numbers(value))
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
+    if found.ndim > 1:
+        raise UsageError(f"{name}: {shown(value)} is no column of numbers: it has {found.ndim} dimensions.")
+    return found
+
+
+def texts(value: Names, count: int) -> list[str]:
+    """Return one text per row."""
+    if isinstance(value, str | PathLike):
+        return [fspath(value)] * count
+    for item in value:
+        if not isinstance(item, str | PathLike):
+            raise UsageError(f"a column of names holds {shown(item)}; texts are expected.")
+    return [fspath(item) for item in value]
+
+
+def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
+    """Turn a question into layouts: names resolved once each, numbers broadcast to one length."""
+    numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
+    given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
+    words = [wanted.model, wanted.gpu, *("" if one is None else one for one in (wanted.recompute, wanted.precision))]
+    lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str | PathLike)}
+    count = max(lengths, default=1)
+    if 0 in lengths:
+        raise UsageError("a column is empty. Give at least one case.")
+    if lengths - {1, count}:
+        raise UsageError(
+            f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}. Give one length, or single values."
+        )
+    models, gpus = texts(wanted.model, count), texts(wanted.gpu, count)
+    names = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
+    keys = {name: key_of(catalog, name, wanted.system) for name in dict.fromkeys(gpus)}
+    if wanted.links == "pcie":
+        keys = {name: over_pcie(key) for name, key in keys.items()}
+    key = positions(gpus, keys)
+    first = next(iter(names.values()))
+    sequence = given.get("sequence", np.array([float(default_sequence(first))]))
+    if not (np.isfinite(sequence) & (sequence >= 1)).all():
+        raise UsageError("sequence: a column holds what is no number of tokens. Give whole numbers of 1 and more.")
+    own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
+    precision = own[key]
+    if wanted.precision is not None:
+        precision = codes(texts(wanted.precision, count), PRECISIONS, "precision")
+    latest = search.latest_year(catalog.as_of)
+    if wanted.software_year is None and latest < FUSED_YEAR:
+        wanted = replace(wanted, flash=False)
+    layout = complete_layout(wanted, given, count, first, float(sequence[0]), precision)
+    return Layouts(
+        list(names.values()),
+        list(keys.values()),
+        positions(models, names),
+        key,
+        layout,
+        np.broadcast_to(sequence, (count,)),
+        wanted,
+        latest,
+    )
+
+
+def positions(words: Sequence[str], index: Mapping[str, Any]) -> Integers:
+    """Return each word's position among the distinct ones."""
+    place = {name: number for number, name in enumerate(index)}
+    return np.fromiter((place[word] for word in words), dtype=np.int64, count=len(words))
+
+
+def complete_layout(
+    wanted: Wanted,
+    given: Mapping[str, Floats],
+    count: int,
+    architecture: Architecture,
+    sequence_tokens: float,
+    precision: Integers,
+) -> LayoutColumns:
+    """Fill in what a layout leaves open: degrees of one, data parallelism by division, the usual batch rounded up."""
+
+    def column(name: str, default: ArrayLike = 1.0) -> Floats:
+        return np.broadcast_to(given.get(name, np.asarray(default, dtype=np.float64)), (count,))
+
+    tensor, pipeline, context = column("tensor"), column("pipeline"), column("context")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.floor(column("gpus") / (tensor * pipeline * context))
+    data, micro = column("data", rest), column("micro_batch")
+    usual = default_batch(architecture, sequence_tokens, wanted.method)
+    with np.errstate(invalid="ignore"):
+        batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
+    sharding = column("sharding")
+    recompute = texts("none" if wanted.recompute is None else wanted.recompute, count)
+    return LayoutColumns(
+        gpus=column("gpus"),
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=column("expert"),
+        data=data,
+        sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64),
+        micro_batch=micro,
+        global_batch=column("global_batch", batch),
+        virtual_stages=column("virtual_stages"),
+        recompute=codes(recompute, RECOMPUTES, "recompute"),
+        precision=precision,
+        flash=np.full(count, wanted.flash),
+        sequence_parallel=np.ones(count, dtype=np.bool_),
+    )
+
+
+def codes(words: Sequence[str], names: Sequence[str], what: str) -> Integers:
+    """Return the codes of words of a closed list."""
+    table = {word: code_of(word, names, what) for word in dict.fromkeys(words)}
+    return np.fromiter((table[word] for word in words), dtype=np.int64, count=len(words))
+
+
+# --- Answers about one layout or the fastest one, as payloads: what `gpucost throughput` shows.
+
+SHOWN = 20  # layouts behind the best in an answer
+
+
+def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+    """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
+    timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
+    if (own := wanted.own_speed) is not None:
+        timed = with_own(timed, own, catalog.accelerator(timed["gpu"]), wanted.method != "full")
+    return (
+        timed
+        if wanted.data_flow == DataFlow()
+        else with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
+    )
+
+
+def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -> shape.Timed:
+    """Return a timed layout that is fed by a loader: it waits for what comes later than a step ends."""
+    loading = make_loading(wanted.data_flow, int(timed["sequence_tokens"]), token_bytes(architecture))
+    assert loading is not None
+    gpus = timed["layout"]["gpus"]
+    found = loading.feeding(timed["tokens_per_s"], gpus)
+    if stall := found["stall_fraction"]:
+        share, most = 1 - stall, float(loading.tokens_per_s(gpus)) / gpus
+        step_s = timed["step_s"] / share
+        steps = [
+            cast(shape.Part, {**part, "share_fraction": part["share_fraction"] * share}) for part in timed["parts"]
+        ]
+        wait: shape.Part = {"part": "loading", "time_s": step_s * stall, "share_fraction": stall, "bound": "loader"}
+        timed = {
+            **timed,
+            "tokens_per_s_per_gpu": timed["tokens_per_s_per_gpu"] * share,
+            "tokens_per_s_per_gpu_low": min(timed["tokens_per_s_per_gpu_low"], most),
+            "tokens_per_s_per_gpu_high": min(timed["tokens_per_s_per_gpu_high"], most),
+            "tokens_per_s": timed["tokens_per_s"] * share,
+            "step_s": step_s,
+            "mfu_fraction": timed["mfu_fraction"] * share,
+            "hfu_fraction": timed["hfu_fraction"] * share,
+            "model_tflops": timed["model_tflops"] * share,
+            "parts": [*steps, wait],
+        }
+        timed.pop("alternatives", None)  # their speeds are those without waiting
+        timed["lead"] = lead(timed, "as fast as its data come")
+    return {**timed, "lead": f"{timed['lead']} {found['said']}", "loading": found}
+
+
+def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool) -> shape.Timed:
+    """Return a timed layout at a measured speed; the parts of the step keep their shares."""
+    layout, sequence = timed["layout"], timed["sequence_tokens"]
+    flop = timed["model_flop_per_token_flop"]
+    work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop, frozen)
+    check(own, [chip], layout["gpus"], work)
+    speed = own.tokens_per_s(chip, layout["gpus"], work)
+    low, high = (float(end) for end in ends(np.array(speed), most_tokens_per_s(chip, work)))
+    ratio = speed / timed["tokens_per_s_per_gpu"]
+    found: shape.Timed = {
+        **timed,
+        "tokens_per_s_per_gpu": speed,
+        "tokens_per_s_per_gpu_low": low,
+        "tokens_per_s_per_gpu_high": high,
+        "tokens_per_s": speed * layout["gpus"],
+        "step_s": timed["step_s"] / ratio,
+        "mfu_fraction": timed["mfu_fraction"] * ratio,
+        "hfu_fraction": timed["hfu_fraction"] * ratio,
+        "model_tflops": timed["model_tflops"] * ratio,
+        "parts": [{**part, "time_s": part["time_s"] / ratio} for part in timed["parts"]],
+    }
+    found.pop("alternatives", None)  # speeds of other layouts would be predictions still
+    expected = f"{timed['tokens_per_s_per_gpu_low']:,.0f} to {timed['tokens_per_s_per_gpu_high']:,.0f}"
+    found["lead"] = lead(found, f"your own speed ({own.flag}); {ratio:.2f} of the predicted one ({expected})")
+    return found
+
+
+def case_of(layouts: Layouts, calibration: Calibration) -> TrainingCase:
+    """Return the case of one layout, as the kernels take it."""
+    stacked = transformer.stack(layouts.architectures)
+    return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
+
+
+def explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+    """Answer for the layout as given, or raise with the reason why it cannot exist."""
+    layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
+    case = case_of(layouts, calibration)
+    code = int(legality.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
+    if code != legality.OK:
+        raise UsageError(legality.sentence(code, case.shape, layouts.layout, layouts.keys[0].accelerator.id))
+    return described(layouts, case, calibration)
+
+
+def workload_of(layouts: Layouts) -> Workload:
+    """Return what is trained, for a search: the batch is the one given, else usual for the model."""
+    wanted = layouts.wanted
+    return make_workload(
+        layouts.architectures[0],
+        sequence_tokens=int(layouts.sequence_tokens[0]),
+        global_batch=None if wanted.global_batch is None else int(layouts.layout.global_batch[0]),
+        precision=PRECISIONS[int(layouts.layout.precision[0])],
+        method=wanted.method,
+        lora_rank=int(wanted.lora_rank),
+        software=wanted.software,
+        software_year=wanted.software_year,
+        latest_year=layouts.latest_year,
+        document_tokens=wanted.document_tokens,
+        offload=wanted.offload,
+    )
+
+
+def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+    """Answer with the fastest layout in common use, and the candidates behind it."""
+    asked, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
+    workload = workload_of(asked)
+    job = job_of(workload, calibration)
+    found, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
+    if len(found.key) == 0:
+        raise NothingFitsError(no_layout(int(search.reduce_best(found, job, keys).reason[0]), asked, job.global_batch))
+    shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])
+    chips = keys.hardware.take(keys.pair[shown.key])
+    steps, memory = search.steps_of(shown, keys), memory_gb(job, shown.layout)
+    steps = corrected(
+        steps, calibration.runs_of(wanted.software), Alike(job.shape, chips, shown.layout, job.recipe, job.software)
+    )
+    chosen = replace(asked, layout=shown.layout.take(slice(0, 1)))
+    answer = described(chosen, case_of(chosen, calibration), calibration)
+    answer["layouts_timed"] = len(found.key)
+    answer["lead"] = lead(answer, f"the fastest of {len(found.key):,} layouts that fit")
+    answer["alternatives"] = [candidate(shown.layout, steps, memory, row) for row in range(len(shown.key))]
+    return answer
+
+
+def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
+    """Say why a search found nothing, and what to try."""
+    architecture, accelerator = layouts.architectures[0], layouts.keys[0].accelerator
+    gpus, precision = int(layouts.layout.gpus[0]), PRECISIONS[int(layouts.layout.precision[0])]
+    if reason == search.NO_PRECISION:
+        return f"{accelerator.id} has no known {precision} peak. Try --precision bf16 or fp16."
+    if reason == search.NO_BATCH:
+        return f"{gpus} GPUs are more than a batch of {batch} sequences can use. Raise --global-batch."
+    return (
+        f"no layout of {architecture.name} fits the memory of {gpus} × {accelerator.id}. "
+        f"Use more GPUs, or name a layout: `gpucost fit --model {architecture.name} --gpu {accelerator.id}` has both."
+    )
+
+
+def candidate(layout: LayoutColumns, step: Step, memory: Floats, row: int) -> shape.RankedLayout:
+    """Return one candidate as a flat row."""
+    return {
+        **layout_row(layout.layout(row)),
+        "step_s": float(step.total_s[row]),
+        "tokens_per_s_per_gpu": float(step.tokens_per_s_per_gpu[row]),
+        "mfu_fraction": float(step.mfu_fraction[row]),
+        "memory_gib": float(memory[row]) * GB / GIB,
+    }
+
+
+def layout_row(layout: Layout) -> LayoutRow:
+    """Return a layout as a mapping."""
+    return cast(LayoutRow, asdict(layout))
+
+
+def part_rows(case: TrainingCase, step: Step) -> list[shape.Part]:
+    """Return the parts of one step: seconds, share, and what bounds each."""
+    bounds = roofline.part_bounds(case, step)
+    total = float(step.total_s[0])
+    return [
+        {
+            "part": name.removesuffix("_s"),
+            "time_s": float(getattr(step, name)[0]),
+            "share_fraction": float(getattr(step, name)[0]) / total,
+            "bound": roofline.BOUNDS[int(bounds[name][0])] if name in bounds else "schedule",
+        }
+        for name in PARTS
+    ]
+
+
+def memory_of(case: TrainingCase) -> shape.Memory:
+    """Return the peak memory of one case against what the accelerator can use."""
+    need = float(training_memory(case.shape, case.layout, case.recipe).total_bytes[0])
+    usable = float(usable_bytes(case.hardware.memory_gib)[0])
+    return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
+
+
+def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) -> shape.Timed:
+    """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
+    step = step_of(layouts, calibration, case)
+    low, high = interval_of(layouts, calibration, case, step)
+    architecture, key = layouts.architectures[0], layouts.keys[0]
+    sequence, layout = case.recipe.sequence_tokens, case.layout
+    hardware_flop = float(transformer.hardware_flop(case.shape, sequence, layout.recompute, layout.flash)[0])
+    speed, peak = float(step.tokens_per_s_per_gpu[0]), float(step.model_tflops[0] / step.mfu_fraction[0])
+    answer: shape.Timed = {
+        "lead": "",
+        "model": architecture.name,
+        "gpu": key.accelerator.id,
+        "system": key.system.id,
+        "layout": layout_row(layout.layout(0)),
+        "sequence_tokens": float(sequence[0]),
+        "software": layouts.wanted.software,
+        "tokens_per_s_per_gpu": speed,
+        "tokens_per_s_per_gpu_low": float(low[0]),
+        "tokens_per_s_per_gpu_high": float(high[0]),
+        "tokens_per_s": speed * float(layout.gpus[0]),
+        "step_s": float(step.total_s[0]),
+        "mfu_fraction": float(step.mfu_fraction[0]),
+        "hfu_fraction": hardware_flop * speed / TERA / peak,
+        "model_tflops": float(step.model_tflops[0]),
+        "peak_tflops": peak,
+        "model_flop_per_token_flop": float(transformer.model_flop(case.shape, sequence)[0]),
+        "hardware_flop_per_token_flop": hardware_flop,
+        **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
+        "parts": part_rows(case, step),
+    }
+    answer["lead"] = lead(answer, "the layout as given")
+    return answer
+
+
+def lead(answer: shape.Timed, how: str) -> str:
+    """Return the answer in one sentence."""
+    return (
+        f"{answer['tokens_per_s_per_gpu']:,.0f} tokens/s per GPU (80 % range "
+        f"{answer['tokens_per_s_per_gpu_low']:,.0f} to {answer['tokens_per_s_per_gpu_high']:,.0f}), "
+        f"{answer['mfu_fraction']:.1%} MFU: {how}."
+    )
