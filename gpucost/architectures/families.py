@@ -43,7 +43,7 @@ from gpucost.types import Block, Reach
 # --- The families of models: a row of families.csv each, with the rule that reads layers unlike a plain decoder's.
 #
 # A row names the model types, the traits of `Family` that differ from Llama's, and for `blocks`, `extra` and
-# `per_layer` a rule of this room (module.function) or a sum such as 2 * hidden + ffn. A family that is not listed is
+# `per_layer` a rule such as `dbrx()` or a sum such as 2 * hidden + ffn. A family that is not listed is
 # read by its keys as a plain decoder, and a warning says so.
 
 LLAMA = Family()

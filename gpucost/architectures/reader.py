@@ -78,7 +78,7 @@ def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
 
 
 def _assembled(d: Decoder, name: str, file: str) -> Architecture:
-    blocks_of = rule("unusual.block_configs") if "block_configs" in d.fields else d.family.blocks
+    blocks_of = rule("block_configs()") if "block_configs" in d.fields else d.family.blocks
     blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
     f, longest = d.fields, d.fields.number(*KEYS["sequence"])

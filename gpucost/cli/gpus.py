@@ -29,7 +29,7 @@ _AFTER = (
 
 def beside(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
     """Return a row per fact and a column per accelerator: what it is, and its memories from the smallest on."""
-    from gpucost.catalog.records import memory_speeds
+    from gpucost.catalog.chips import memory_speeds
 
     def total_mib(row: "Mapping[str, Any]", level: str) -> str | None:
         known = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
@@ -145,8 +145,8 @@ def command(
     gpucost gpus --generations --vendor nvidia
     gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
     """
+    from gpucost.catalog.chips import generations as generations_of
     from gpucost.catalog.names import chosen, listed
-    from gpucost.catalog.records import generations as generations_of
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     if name is not None and gpu is not None and not is_setting("gpu"):
