@@ -102,7 +102,7 @@ def assign(found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) 
     """Give each workload one candidate so that all together cost least: owned ones cost nothing, and run out."""
     import numpy as np
 
-    from gpucost.money.solver import milp
+    from gpucost.money.mix import milp
 
     ways: list[tuple[str, Assigned]] = []
     for name, rows in found.items():

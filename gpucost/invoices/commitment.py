@@ -12,9 +12,7 @@ from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Ru
 from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
-from gpucost.money.newsvendor import advised, level, quantile, regret
-from gpucost.money.private import kept
-from gpucost.money.stacking import Agreement, Usage, of_kind, stacked
+from gpucost.money.commitments import Agreement, Usage, advised, kept, level, of_kind, quantile, regret, stacked
 from gpucost.schemas.validation import filled
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, SMALLEST, as_number, share_in
 

@@ -13,8 +13,8 @@ from gpucost.answers.common import Seen, Seller, listed
 from gpucost.catalog.discounts import covers
 from gpucost.market.interruptions import AssumptionBook, InterruptionRates, typical_wait_hours
 from gpucost.market.supply import WORLD, Providers, Supply, company, grid_items, grid_of
-from gpucost.money import rates as splits
-from gpucost.money import stacking
+from gpucost.money import commitments
+from gpucost.money.bill import payment_split
 from gpucost.money.energy import server_power_per_gpu_w
 from gpucost.options import MOVE_DAYS, OPTIONS, counted_age_days, is_plain
 from gpucost.types import Offer
@@ -168,7 +168,7 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
 
     price = _column([offer.usd_per_hour for offer in offers])
     term = _column([offer.term_months for offer in offers])
-    upfront, recurring = splits.payment_split(
+    upfront, recurring = payment_split(
         price,
         term,
         _column([offer.upfront_usd for offer in offers]),
@@ -298,7 +298,7 @@ def doubted_price(offer: Offer) -> list[str]:
     return ["low confidence in the price: see its source"] if offer.confidence == "low" else []
 
 
-# --- What the credits of one's book pay of bills, in the order that `gpucost.money.stacking` has for all agreements.
+# --- What the credits of one's book pay of bills, in the order that `gpucost.money.commitments` has for all agreements.
 
 _FIELDS = "provider", "gpu", "region", "option", "instance_type", "term_months"
 
@@ -342,7 +342,7 @@ def _paid(
         ]
         cap = credit["usd_per_month"]
         pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(meant, days).astype(np.float64)))
-    return np.asarray(stacking.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
+    return np.asarray(commitments.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
 
 
 def said(usd: float, whole: float) -> str:

@@ -1,14 +1,11 @@
-"""The cheapest mix of committed and flexible capacity for a demand by month, as a mixed-integer program on HiGHS.
+"""The cheapest mix of capacity for a demand, as a mixed-integer program, and its solver."""
 
-minimise   Σ_s Σ_k c_sk x_sk + Σ_s Σ_m e_sm u_sm + Σ_k f_k z_k + Σ_m g_m p_m
-subject to Σ_s u_sm = d_m                                    demand of every month
-           u_sm ≤ units_s · Σ_{k active in m} x_sk           committed supply: what was signed and has arrived
-           u_sm ≤ limit_sm                                   flexible supply: what the market or its share allows
-           n_k ≤ N · Σ_{j≤k} z_j, Σ_k z_k ≤ 1                the first purchase brings the smallest team with it
-           Σ_s Σ_k b_sk x_sk ≤ budget                        capital
-All costs are present values; x are whole units, z whole, u and p (people beyond the smallest team) continuous.
-"""
-
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +13,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import CheckFailedError, NothingFitsError
-from gpucost.money.solver import linprog, milp
+
+# --- The solver of linear and mixed-integer programs, kept from writing beside the answer on stdout.
+
+
+def milp(*given: Any, **named: Any) -> Any:
+    """Solve a mixed-integer program as scipy.optimize.milp does."""
+    from scipy import optimize
+
+    with silent():
+        return optimize.milp(*given, **named)
+
+
+def linprog(*given: Any, **named: Any) -> Any:
+    """Solve a linear program as scipy.optimize.linprog does."""
+    from scipy import optimize
+
+    solve: Any = optimize.linprog
+    with silent():
+        return solve(*given, **named)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Lead what compiled code writes on stdout nowhere; left alone where other threads may be writing there."""
+    try:
+        kept = os.dup(1) if threading.active_count() == 1 else None
+    except OSError:  # nobody reads it anyway
+        kept = None
+    if kept is None:
+        yield
+        return
+    sys.stdout.flush()
+    _flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        _flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _flush() -> None:
+    """Have compiled code write what it still holds."""
+    with suppress(OSError, AttributeError, TypeError):  # a system without one library for all
+        ctypes.CDLL(None).fflush(None)
+
+
+# --- The cheapest mix of committed and flexible capacity for a demand by month, as a mixed-integer program on HiGHS.
+#
+# minimise   Σ_s Σ_k c_sk x_sk + Σ_s Σ_m e_sm u_sm + Σ_k f_k z_k + Σ_m g_m p_m
+# subject to Σ_s u_sm = d_m                                    demand of every month
+#            u_sm ≤ units_s · Σ_{k active in m} x_sk           committed supply: what was signed and has arrived
+#            u_sm ≤ limit_sm                                   flexible supply: what the market or its share allows
+#            n_k ≤ N · Σ_{j≤k} z_j, Σ_k z_k ≤ 1                the first purchase brings the smallest team with it
+#            Σ_s Σ_k b_sk x_sk ≤ budget                        capital
+# All costs are present values; x are whole units, z whole, u and p (people beyond the smallest team) continuous.
 
 Array = NDArray[np.float64]
 

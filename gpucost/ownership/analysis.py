@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from gpucost.answers import ownership as shape
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
-from gpucost.money import carbon, cashflow, montecarlo, roots
+from gpucost.money import cashflow, montecarlo
+from gpucost.money import energy as carbon
 from gpucost.money.comparison import MOVING, Outcome, evaluate_months, outcome, rent_worth
-from gpucost.money.residual import value_at
+from gpucost.money.price_paths import value_at
 from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.offers import check_upfront
@@ -43,7 +44,9 @@ def solve(case: OwnershipCase, names: Sequence[str], low: Sequence[float], high:
     """Return, for each input, the value at which owning and renting cost the same; NaN where there is none."""
     if not names:
         return np.empty(0)
-    return roots.find(lambda x: one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float))
+    return cashflow.roots(
+        lambda x: one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float)
+    )
 
 
 def tornado(case: OwnershipCase) -> list[shape.Sensitivity]:

@@ -12,7 +12,7 @@ from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
-from gpucost.money import rent_paths, residual, tax
+from gpucost.money import price_paths, tax
 from gpucost.money.comparison import columns
 from gpucost.ownership import offers
 from gpucost.ownership import plan as profiles
@@ -245,7 +245,7 @@ def _tables(case: OwnershipCase) -> dict[str, Array]:
     assessed = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
     return {
         "residual_by_year": resale_by_year(registry, case.assumptions, special, case.scenarios),
-        "assessed_by_year": np.array(assessed[: residual.TABLE_YEARS]),
+        "assessed_by_year": np.array(assessed[: price_paths.TABLE_YEARS]),
         "depreciated_by_year": _depreciated(case),
         "rent_path_by_month": _path(case),
         "observed_v_by_month": _observed_v(registry),
@@ -257,7 +257,7 @@ def _depreciated(case: OwnershipCase) -> Array:
     method = str(case.assumptions["depreciation_method"].value)
     macrs = [case.registry.fact(f"macrs5_halfyear.year_{year}")["typical"] for year in range(1, 7)]
     if case.special.get("depreciation_by_year"):
-        shares = np.array(case.special["depreciation_by_year"][: residual.TABLE_YEARS])
+        shares = np.array(case.special["depreciation_by_year"][: price_paths.TABLE_YEARS])
         if abs(shares.sum() - 1) > 1e-6:
             raise UsageError(f"depreciation_by_year: the shares add up to {shares.sum():g}, not to 1.")
     elif method == "straight_line":
@@ -310,10 +310,10 @@ def _path(case: OwnershipCase) -> Array:
         value = {"value": row["typical"], "low": row["low"], "high": row["high"]}
         case.put("rent_decline_fraction", **value, status="sourced", source_id=row["source_id"])
     if case.assumptions["rent_path_basis"].value != "curve":
-        return rent_paths.flat(PATH_MONTHS)
+        return price_paths.flat(PATH_MONTHS)
     if not special.get("rent_curve"):
         raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
-    prices = rent_paths.read_curve(str(special["rent_curve"]), PATH_MONTHS)
+    prices = price_paths.read_curve(str(special["rent_curve"]), PATH_MONTHS)
     case.put("rent_usd_per_gpu_hour", value=float(prices[0]), status="given", note="first month of the curve")
     return np.asarray(prices / prices[0])
 
@@ -321,7 +321,7 @@ def _path(case: OwnershipCase) -> Array:
 def _observed_v(registry: Registry) -> Array:
     """Return the shape of H100 rental prices from mid-2023 (month 0) to early 2026, as if it came again."""
     prices = [registry.fact(f"rental.{item}")["typical"] for item in V_ITEMS.values()]
-    return rent_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
+    return price_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
 
 
 def _rent(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> None:
@@ -374,7 +374,7 @@ def _residual_range(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     years = (case.months - case.number("lead_time_months")) / 12
     rows = [case.registry.fact(f"residual_value.year_{year}") for year in range(1, 7)]
     low, middle, high = (
-        residual.value_at(residual.curve([row[key] for row in rows]), years) for key in ("low", "typical", "high")
+        price_paths.value_at(price_paths.curve([row[key] for row in rows]), years) for key in ("low", "typical", "high")
     )
     if middle > 0:
         case.put(

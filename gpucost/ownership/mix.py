@@ -20,7 +20,7 @@ from gpucost.money import mix as program
 from gpucost.money.cashflow import monthly_rate
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.mix import MixSupply, Team
-from gpucost.money.rent_paths import read_months
+from gpucost.money.price_paths import read_months
 from gpucost.options import OPTIONS
 from gpucost.ownership.alternatives import monthly, scalar
 from gpucost.ownership.analysis import outcomes

@@ -20,7 +20,7 @@ from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, plain, shar
 from gpucost.arguments.kinds import name as name_kind
 from gpucost.errors import PriceMissingError, UnknownNameError, UsageError
 from gpucost.gate import read_toml
-from gpucost.money import rent_paths, residual
+from gpucost.money import price_paths
 from gpucost.options import OPTIONS
 from gpucost.schemas.validation import held, read_as, record, several, text
 from gpucost.types import Accelerator, Status
@@ -704,13 +704,13 @@ def resale_by_year(
     at, basis = assumptions["residual_at_years"], assumptions["residual_basis"]
     others = [changes_of(entries, f"scenario {name}") for name, entries in scenarios.items()]
     if "given" not in (basis.value, *(changes.get(basis.name) for changes in others)):
-        return residual.curve(anchors[: residual.TABLE_YEARS])
+        return price_paths.curve(anchors[: price_paths.TABLE_YEARS])
     stated = [at.value, at.low, at.high, *(changes.get(at.name) for changes in others)]
     ages = [registry.number(at.name, age, "scenarios") for age in stated if age is not None]
     if basis.value == "given":
         anchors = [*anchors, *[anchors[-1]] * (ceil(max(ages)) - len(anchors))]
-    table = residual.curve(anchors[: residual.TABLE_YEARS])
-    if worthless := [age for age in ages if residual.value_at(table, age) <= 0]:
+    table = price_paths.curve(anchors[: price_paths.TABLE_YEARS])
+    if worthless := [age for age in ages if price_paths.value_at(table, age) <= 0]:
         raise UsageError(
             f"residual_fraction: the resale values by year are zero at {worthless[0]:g} years, and no factor turns zero"
             " into another value. Give residual_by_year with the value at that age, or leave residual_fraction out."
@@ -738,7 +738,7 @@ def use_by_month(text: str | None, months: int, folder: Path = Path()) -> Array:
     if text is None:
         return path
     if Path(text).suffix.lower() == ".csv":
-        return rent_paths.read_curve(folder / text, months, "use")
+        return price_paths.read_curve(folder / text, months, "use")
     month = np.arange(months)
     parts = [part.strip().lower() for part in text.split(";") if part.strip()]
     for part in parts or [text]:

@@ -12,7 +12,7 @@ from gpucost.answers.ownership import CashModel, Currency, DescribedLine, ModelI
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.formula.arrays import evaluate_all
 from gpucost.formula.language import Line
-from gpucost.money import rent_paths
+from gpucost.money import price_paths
 from gpucost.money.cashflow import discount, monthly_rate
 from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, SCALARS, TABLES, evaluate_months
 from gpucost.money.statements import MONTHLY, ROWS
@@ -100,7 +100,7 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         raise UsageError(f"usd_per_unit = {rate!r} must be positive.")
     rates = np.full(case.months + 1, float(rate or 1.0))
     if case.special.get("currency_curve"):
-        forward = rent_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
+        forward = price_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
         rates[1:] = forward
         rates[0] = float(rate) if rate is not None else forward[0]
     own, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))

@@ -262,7 +262,7 @@ def test_a_book_and_the_agreements_of_commit_charge_one_price_in_one_order(book)
     import numpy as np
 
     from gpucost.market.terms import credited
-    from gpucost.money.stacking import Agreement, Usage, stacked
+    from gpucost.money.commitments import Agreement, Usage, stacked
 
     text = '[[discount]]\nprovider = "acme"\nfraction = 0.1\n[[discount]]\nprovider = "acme"\nfraction = 0.3\n'
     text += "[[credit]]\nusd = 90\nusd_per_month = 70\n"

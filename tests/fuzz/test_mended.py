@@ -242,7 +242,7 @@ def test_a_long_lead_time_keeps_its_prices_above_zero():
 
 
 def test_the_solver_writes_nothing_beside_the_answer(capfd, monkeypatch):
-    from gpucost.money.solver import silent
+    from gpucost.money.mix import silent
 
     monkeypatch.setattr("threading.active_count", lambda: 1)  # whatever other tests have left running
     libc = ctypes.CDLL(None)

@@ -18,7 +18,7 @@ from gpucost.errors import DataError, UsageError
 from gpucost.invoices.commitment import read_agreements, usage_of
 from gpucost.invoices.reconciliation import read_map
 from gpucost.market.facts import read_pool
-from gpucost.money.rent_paths import read_months
+from gpucost.money.price_paths import read_months
 from gpucost.ownership.offers import read_file as read_quotes
 from gpucost.ownership.offers import read_quotes as read_rents
 from gpucost.ownership.plan import read_plan

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.errors import DataError, PriceMissingError, UsageError
-from gpucost.money.newsvendor import advised, level, quantile, regret
-from gpucost.money.stacking import Agreement, Usage, stacked
+from gpucost.money.commitments import Agreement, Usage, advised, level, quantile, regret, stacked
 from tests.invoices.charges import charge, write
 
 YEAR = datetime(2026, 1, 1), datetime(2027, 1, 1)

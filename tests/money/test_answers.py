@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import gpucost
 from gpucost.cli.question import command_of
 from gpucost.errors import DataError, UsageError
-from gpucost.money import montecarlo, roots
+from gpucost.money import cashflow, montecarlo
 from gpucost.render.document import heading_of
 from gpucost.render.tco import _largest
 from tests.money.plans import REFERENCE, catalog, compare, flows
@@ -761,14 +761,14 @@ def test_a_power_cap_lowers_the_draw():
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))
 def test_root_finder_finds_each_root(targets):
     wanted = np.array(targets)
-    found = roots.find(
+    found = cashflow.roots(
         lambda x: np.tanh(x / 40) - np.tanh(wanted / 40), np.full(wanted.size, -60.0), np.full(wanted.size, 75.0)
     )
     assert found == pytest.approx(wanted, abs=1e-6)
 
 
 def test_root_finder_places_a_jump_and_refuses_one_sign():
-    found = roots.find(lambda x: np.where(x < np.array([3.3, 99.0]), -1.0, 2.0), np.zeros(2), np.full(2, 10.0))
+    found = cashflow.roots(lambda x: np.where(x < np.array([3.3, 99.0]), -1.0, 2.0), np.zeros(2), np.full(2, 10.0))
     assert found[0] == pytest.approx(3.3, abs=1e-4)
     assert np.isnan(found[1])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import gpucost
 from gpucost.formula.arrays import Columns, evaluate_all, evaluate_columns, round_cents
 from gpucost.formula.language import Line
-from gpucost.money import bill, rates
+from gpucost.money import bill
 from gpucost.money.bill import BillItem
 from gpucost.money.training_bill import CONSTANTS, PURCHASE
 
@@ -59,9 +59,9 @@ def test_a_run_longer_than_the_term_takes_another_contract():
 def test_payment_kinds_of_one_effective_price():
     # An instance at 2 USD an hour for a year: everything upfront is 17,520; half of it is 8,760 and 1 USD an hour.
     nan = one(np.nan)
-    whole = rates.payment_split(one(2), one(12), nan, nan, one(1) > 0, one(0) > 0)
-    half = rates.payment_split(one(2), one(12), nan, nan, one(0) > 0, one(1) > 0)
-    none = rates.payment_split(one(2), one(12), nan, nan, one(0) > 0, one(0) > 0)
+    whole = bill.payment_split(one(2), one(12), nan, nan, one(1) > 0, one(0) > 0)
+    half = bill.payment_split(one(2), one(12), nan, nan, one(0) > 0, one(1) > 0)
+    none = bill.payment_split(one(2), one(12), nan, nan, one(0) > 0, one(0) > 0)
     assert [float(part[0]) for part in whole] == [17_520, 0]
     assert [float(part[0]) for part in half] == [8_760, 1]
     assert [float(part[0]) for part in none] == [0, 2]
