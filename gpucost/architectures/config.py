@@ -52,14 +52,14 @@ class Fields:
 
     def raw(self, *names: str) -> Any:
         """Return the first of the named keys that the file sets, else that its class sets by default, else None."""
-        given = (known.get(name) for known in self._known(names) for name in names)
-        return next((value for value in given if value is not None), None)
+        values = (source.get(name) for source in self._known(names) for name in names)
+        return next((value for value in values if value is not None), None)
 
     def _known(self, names: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
         """Return where to look: a key that the file sets, be it to null, leaves no room for the class's default."""
         self.taken.update(names)
-        said = any(name in self.values for name in names)
-        return (self.values,) if said else (self.values, self.defaults)
+        is_set = any(name in self.values for name in names)
+        return (self.values,) if is_set else (self.values, self.defaults)
 
     def fail(self, problem: str) -> DataError:
         """Return the error that says what is wrong with this file."""
@@ -67,9 +67,9 @@ class Fields:
 
     def maybe(self, *names: str) -> int | None:
         """Return the first of the named keys that is set, as a whole number."""
-        for known in self._known(names):
+        for source in self._known(names):
             for name in names:
-                value = known.get(name)
+                value = source.get(name)
                 if isinstance(value, list) and value and all(item == value[0] for item in value):
                     value = value[0]
                 if value is not None and not isinstance(value, list):
@@ -78,8 +78,8 @@ class Fields:
 
     def number(self, *names: str, default: int = 0) -> int:
         """Return the first of the named keys that is set, as a whole number, else the default."""
-        found = self.maybe(*names)
-        return default if found is None else found
+        value = self.maybe(*names)
+        return default if value is None else value
 
     def whole(self, name: str, value: Any) -> int:
         """Check one value: a whole number of zero or more and of sane size."""
@@ -164,8 +164,8 @@ class Fields:
 @cache
 def class_defaults() -> dict[str, dict[str, Any]]:
     """Return the defaults of every known class by its model type."""
-    found: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("class_defaults.json").read_text("utf-8"))
-    return found
+    defaults: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("class_defaults.json").read_text("utf-8"))
+    return defaults
 
 
 def defaults_of(kind: str, nested: bool) -> Mapping[str, Any]:
@@ -174,8 +174,8 @@ def defaults_of(kind: str, nested: bool) -> Mapping[str, Any]:
     >>> defaults_of("gemma", nested=False)["tie_word_embeddings"], defaults_of("llama", nested=True)["hidden_size"]
     (True, 4096)
     """
-    known = class_defaults().get(kind, {})
-    return known if nested else {key: value for key, value in known.items() if key not in KEYS["dimensions"]}
+    traits = class_defaults().get(kind, {})
+    return traits if nested else {key: value for key, value in traits.items() if key not in KEYS["dimensions"]}
 
 
 # --- Which part of a configuration describes the language model, and what is no language model at all.
@@ -187,8 +187,8 @@ def is_language_model(config: Config, file: str) -> None:
     """Refuse what is no decoder-only language model, by what it is."""
     kind = str(config.get("model_type") or "").lower()
     if "_class_name" in config or "_diffusers_version" in config:
-        said = str(config.get("_class_name") or "a part of a diffusion pipeline")
-        raise DataError(f"describes {said[:60]}, a diffusion model's part, not a language model", file=file)
+        class_name = str(config.get("_class_name") or "a part of a diffusion pipeline")
+        raise DataError(f"describes {class_name[:60]}, a diffusion model's part, not a language model", file=file)
     for kinds, reason in beside(__file__, "refused")[1:]:
         two_stacks = config.get("is_encoder_decoder") is True and "with a decoder" in reason
         if kind in kinds.split() or two_stacks:
@@ -247,16 +247,16 @@ def _renamed(config: Mapping[str, Any], part: str = "") -> dict[str, Any]:
 
 
 def _mistral(config: Mapping[str, Any]) -> dict[str, Any]:
-    made, moe = _renamed(config), config.get("moe")
+    renamed, moe = _renamed(config), config.get("moe")
     if isinstance(moe, Mapping):
-        made |= _renamed(moe, "moe")
-        made["model_type"] = "deepseek_v3" if "kv_lora_rank" in made else "mixtral"
+        renamed |= _renamed(moe, "moe")
+        renamed["model_type"] = "deepseek_v3" if "kv_lora_rank" in renamed else "mixtral"
     else:
-        made["model_type"] = "mistral"
+        renamed["model_type"] = "mistral"
     for key in ("quantization", "vision_encoder"):
         if config.get(key) is not None:
-            made[{"quantization": "quantization_config", "vision_encoder": "vision_config"}[key]] = config[key]
-    return {"tie_word_embeddings": False, "torch_dtype": "bfloat16", **made}
+            renamed[{"quantization": "quantization_config", "vision_encoder": "vision_config"}[key]] = config[key]
+    return {"tie_word_embeddings": False, "torch_dtype": "bfloat16", **renamed}
 
 
 def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:

@@ -72,12 +72,12 @@ def _trait(text: str) -> tuple[str, Any]:
 @cache
 def families() -> dict[str, Family]:
     """Return the family of every known model type."""
-    found: dict[str, Family] = {}
+    families_by_type: dict[str, Family] = {}
     for model_types, traits, *rules in beside(__file__, "families")[1:]:
         blocks, extra, per_layer = map(rule, rules)
-        made = Family(**dict(map(_trait, traits.split())), blocks=blocks, extra=extra, per_layer=per_layer)
-        found |= dict.fromkeys(model_types.split(), made)
-    return found
+        family = Family(**dict(map(_trait, traits.split())), blocks=blocks, extra=extra, per_layer=per_layer)
+        families_by_type |= dict.fromkeys(model_types.split(), family)
+    return families_by_type
 
 
 def family_of(kind: str, architectures: list[str]) -> Family | None:
@@ -97,14 +97,14 @@ def llama_4(d: Decoder) -> list[Block]:
     no_rope, step = f.numbers("no_rope_layers"), f.number("no_rope_layer_interval", default=4) or 4
     chunked = no_rope if no_rope and len(no_rope) >= d.layers else [(i + 1) % step for i in range(d.layers)]
     places = kinds(d) if listed else [CHUNK if item and d.window else FULL for item in chunked[: d.layers]]
-    made = mixers(d, places)
+    mixers_by_kind = mixers(d, places)
     count, per_token = f.number("num_local_experts"), f.number("num_experts_per_tok", default=1)
     matrix = 3 * d.hidden * width
     mixture = FeedForward(experts=count, per_token=per_token, expert=matrix, shared=matrix, router=count * d.hidden)
     plain = dense(d, f.number("intermediate_size_mlp") or width)
     named, pace = f.numbers("moe_layers"), max(1, f.number("interleave_moe_layer_step", default=1))
     sparse = set(named) if named else {i for i in range(d.layers) if (i + 1) % pace == 0}
-    return [block_of(d, made[kind], mixture if i in sparse else plain) for i, kind in enumerate(places)]
+    return [block_of(d, mixers_by_kind[kind], mixture if i in sparse else plain) for i, kind in enumerate(places)]
 
 
 def ernie(d: Decoder) -> list[Block]:
@@ -201,8 +201,8 @@ def gpt_oss(d: Decoder) -> list[Block]:
     width = d.fields.number("intermediate_size")
     mixture = mixture._replace(expert=mixture.expert + 2 * width + d.hidden, router=mixture.router + mixture.experts)
     listed = kinds(d)
-    made = mixers(d, listed)
-    return [block_of(d, made[kind], mixture) for kind in listed]
+    mixers_by_kind = mixers(d, listed)
+    return [block_of(d, mixers_by_kind[kind], mixture) for kind in listed]
 
 
 def internlm_3(d: Decoder) -> list[Block]:
@@ -283,9 +283,9 @@ def mllama(d: Decoder) -> list[Block]:
     """Read Llama 3.2 Vision: some layers attend to the image and keep nothing of the text; 8 further input rows."""
     crossing = set(d.fields.numbers("cross_attention_layers") or (3, 8, 13, 18, 23, 28, 33, 38))
     d.lookup += 8 * d.hidden
-    own = attention(d, FULL)
-    cross = Mixer(own.weights, 2 * d.head_dim + 2, ())
-    return [block_of(d, cross if i in crossing else own, dense(d, d.ffn)) for i in range(d.layers)]
+    text_mixer = attention(d, FULL)
+    cross = Mixer(text_mixer.weights, 2 * d.head_dim + 2, ())
+    return [block_of(d, cross if i in crossing else text_mixer, dense(d, d.ffn)) for i in range(d.layers)]
 
 
 def jetmoe(d: Decoder) -> list[Block]:
@@ -335,11 +335,11 @@ def block_configs(d: Decoder) -> list[Block]:
 
 def _searched(d: Decoder, item: Fields) -> Block:
     mixer, feed, norms, h = Mixer(0), FeedForward(), 0, d.hidden
-    own, wide = item.part("attention"), item.part("ffn")
-    if own and own.flag("replace_with_linear"):
+    attention_part, wide = item.part("attention"), item.part("ffn")
+    if attention_part and attention_part.flag("replace_with_linear"):
         mixer, norms = Mixer(h * h), 1
-    elif own and not own.flag("no_op"):
-        group = own.number("n_heads_in_group", default=1) or 1
+    elif attention_part and not attention_part.flag("no_op"):
+        group = attention_part.number("n_heads_in_group", default=1) or 1
         mixer, norms = attention(d, FULL, Heads(d.heads, max(1, d.heads // group), d.head_dim, d.head_dim)), 1
     if wide and wide.flag("replace_with_linear"):
         feed, norms = FeedForward(dense=h * h), norms + 1
@@ -353,18 +353,21 @@ def _searched(d: Decoder, item: Fields) -> Block:
 def grok(d: Decoder) -> list[Block]:
     """Read Grok: four norms a layer, and in Grok 2 a dense feed-forward beside the experts."""
     listed = kinds(d)
-    made, mixture = mixers(d, listed), experts(d)
-    beside = dense(d, d.ffn) if d.fields.flag("residual_moe") else None
-    return [block_of(d, made[kind], mixture or dense(d, d.ffn), beside if mixture else None) for kind in listed]
+    mixers_by_kind, mixture = mixers(d, listed), experts(d)
+    dense_beside = dense(d, d.ffn) if d.fields.flag("residual_moe") else None
+    return [
+        block_of(d, mixers_by_kind[kind], mixture or dense(d, d.ffn), dense_beside if mixture else None)
+        for kind in listed
+    ]
 
 
 def arctic(d: Decoder) -> list[Block]:
     """Read Arctic: a dense residual feed-forward as wide as the stream beside the experts of every n-th layer."""
     f, mixture, mixer = d.fields, experts(d), attention(d, FULL)
     step = max(1, f.number("moe_layer_frequency", default=2))
-    beside = dense(d, d.hidden) if f.flag("use_residual", "parallel_attn_mlp_res") else None
+    residual_feed = dense(d, d.hidden) if f.flag("use_residual", "parallel_attn_mlp_res") else None
     plain = dense(d, d.ffn)
-    mixed = block_of(d, mixer, mixture, beside, norms=3 if beside else 2)
+    mixed = block_of(d, mixer, mixture, residual_feed, norms=3 if residual_feed else 2)
     return [mixed if (i + 1) % step == 0 else block_of(d, mixer, plain) for i in range(d.layers)]
 
 
@@ -383,26 +386,26 @@ _NEMOTRON = {"m": "mamba", "*": "attention", "-": "mlp", "e": "moe"}
 def nemotron_h(d: Decoder) -> list[Block]:
     """Read Nemotron-H: every block is a Mamba-2 mixer, an attention, a feed-forward or a mixture, with one norm."""
     f = d.fields
-    words = f.words("layers_block_type", "layer_types")
+    types = f.words("layers_block_type", "layer_types")
     pattern = f.word("hybrid_override_pattern")
-    if words is None and pattern:
+    if types is None and pattern:
         if strange := set(pattern) - set(_NEMOTRON):
             raise f.fail(f"hybrid_override_pattern has {sorted(strange)[0]!r}, which is none of M, *, -, E")
-        words = [_NEMOTRON[sign] for sign in pattern]
+        types = [_NEMOTRON[sign] for sign in pattern]
     f.taken.add("num_hidden_layers")  # the pattern says it
-    if not words or len(words) > 4096:
+    if not types or len(types) > 4096:
         raise f.fail("needs hybrid_override_pattern or layers_block_type, which say what its blocks are")
-    made: dict[str, Block] = {}
-    for word in dict.fromkeys(words):
+    blocks_by_type: dict[str, Block] = {}
+    for word in dict.fromkeys(types):
         if word == "moe":
-            made[word] = block_of(d, Mixer(0), _latent_experts(d))
+            blocks_by_type[word] = block_of(d, Mixer(0), _latent_experts(d))
         elif word in ("mlp", "dense"):
-            made[word] = block_of(d, Mixer(0), dense(d, d.ffn))
+            blocks_by_type[word] = block_of(d, Mixer(0), dense(d, d.ffn))
         elif "mamba" in word or "linear" in word:
-            made[word] = block_of(d, mamba2(d))
+            blocks_by_type[word] = block_of(d, mamba2(d))
         else:
-            made[word] = block_of(d, attention(d, FULL))
-    return [made[word] for word in words]
+            blocks_by_type[word] = block_of(d, attention(d, FULL))
+    return [blocks_by_type[word] for word in types]
 
 
 def _latent_experts(d: Decoder) -> FeedForward:
@@ -427,7 +430,7 @@ def kimi_linear(d: Decoder) -> list[Block]:
     """Read Kimi Linear and Kimi K3: delta and latent attention; K3's experts are narrower, its residuals attended."""
     f, h = d.fields, d.hidden
     gated = f.flag("mla_use_output_gate")
-    made = mixers(replace(d, family=replace(d.family, gate="full" if gated else "")), listed := kinds(d))
+    mixers_by_kind = mixers(replace(d, family=replace(d.family, gate="full" if gated else "")), listed := kinds(d))
     mixture, plain, narrow = experts(d), dense(d, dense_width(d)), f.number("routed_expert_hidden_size")
     if mixture and narrow:
         mixture = mixture._replace(
@@ -440,7 +443,7 @@ def kimi_linear(d: Decoder) -> list[Block]:
         sparse = [i > 0 for i in range(d.layers)]
     norms = 6 if f.number("attn_res_block_size") else 2
     layers = zip(listed, sparse, strict=True)
-    return [block_of(d, made[kind], mixture if mixed else plain, norms=norms) for kind, mixed in layers]
+    return [block_of(d, mixers_by_kind[kind], mixture if mixed else plain, norms=norms) for kind, mixed in layers]
 
 
 def kimi_extra(d: Decoder) -> int:
@@ -451,16 +454,16 @@ def kimi_extra(d: Decoder) -> int:
 def recurrent_gemma(d: Decoder) -> list[Block]:
     """Read RecurrentGemma: recurrent blocks and windowed attention, half the stated feed-forward width, biases."""
     q, f = d.heads * d.head_dim, d.fields
-    kept = d.kv_heads * d.head_dim
+    cached = d.kv_heads * d.head_dim
     attending = Mixer(
-        2 * d.hidden * (q + kept),
+        2 * d.hidden * (q + cached),
         d.hidden,
-        (Reach(2 * kept, 4 * q, f.number("attention_window_size", default=2048)),),
+        (Reach(2 * cached, 4 * q, f.number("attention_window_size", default=2048)),),
     )
     width = d.ffn // 2
     feed = dense(d, width)._replace(others=2 * width + d.hidden)
-    made = {True: recurrent_unit(d), False: attending}
-    return [block_of(d, made[kind == LINEAR], feed) for kind in kinds(d)]
+    mixer_of = {True: recurrent_unit(d), False: attending}
+    return [block_of(d, mixer_of[kind == LINEAR], feed) for kind in kinds(d)]
 
 
 def bailing_hybrid(d: Decoder) -> list[Block]:
@@ -505,9 +508,9 @@ def zamba_2(d: Decoder) -> list[Block]:
     """Read Zamba2: Mamba-2 layers, some of which first apply a shared transformer block with adapters of their own."""
     f, h = d.fields, d.hidden
 
-    words = f.words("layers_block_type", "layer_types") or _zamba_2_words(d)
+    types = f.words("layers_block_type", "layer_types") or _zamba_2_words(d)
     ids = f.numbers("hybrid_layer_ids")
-    hybrid = set(ids) if ids else {i for i, word in enumerate(words) if word == "hybrid"}
+    hybrid = set(ids) if ids else {i for i, word in enumerate(types) if word == "hybrid"}
     width, rank, memory = d.ffn, f.number("adapter_rank", default=128), max(1, f.number("num_mem_blocks", default=1))
     mixer, shared = mamba2(d), _shared_heads(d)
     adapters = rank * (h + 2 * width)
@@ -533,8 +536,8 @@ def zamba_2(d: Decoder) -> list[Block]:
 
 
 def _zamba_2_words(d: Decoder) -> list[str]:
-    words = ["mamba"] + (["mamba"] * 5 + ["hybrid"]) * 7 + ["mamba"] * 4 + ["hybrid"] + ["mamba"] * 3 + ["hybrid"]
-    return (words + ["mamba"] * d.layers)[: d.layers]
+    types = ["mamba"] + (["mamba"] * 5 + ["hybrid"]) * 7 + ["mamba"] * 4 + ["hybrid"] + ["mamba"] * 3 + ["hybrid"]
+    return (types + ["mamba"] * d.layers)[: d.layers]
 
 
 def zamba(d: Decoder) -> list[Block]:
@@ -546,11 +549,11 @@ def zamba(d: Decoder) -> list[Block]:
     rank = f.number("mamba_dt_rank") if isinstance(f.raw("mamba_dt_rank"), int) else -(-h // 16)
     weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
     mixer = Mixer(weights, inner * (kernel + 1) + 2 * inner + inner * states, (), inner * (states + kernel - 1), True)
-    shared, words = _shared_heads(d), f.words("layers_block_type", "layer_types")
+    shared, types = _shared_heads(d), f.words("layers_block_type", "layer_types")
     period, offset = f.number("attn_layer_period", default=6), f.number("attn_layer_offset", default=4)
     if not period:
         raise f.fail("attn_layer_period must be 1 or more, found 0")
-    hybrid = [word == "hybrid" for word in words] if words else [i % period == offset for i in range(d.layers)]
+    hybrid = [word == "hybrid" for word in types] if types else [i % period == offset for i in range(d.layers)]
     layers, met = [], False
     for is_hybrid in hybrid[: d.layers]:
         block = block_of(d, mixer, norms=1)
@@ -577,22 +580,22 @@ _COMPRESSED = {"compressed_sparse_attention": 4, "heavily_compressed_attention":
 def deepseek_v32(d: Decoder) -> list[Block]:
     """Read DeepSeek sparse attention; layers that share an earlier layer's selection have no indexer (GLM 5.2)."""
     d.fields.taken.add("layer_types")  # all alike
-    own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
+    with_indexer, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
     layers = zip(indexed_layers(d), feeds(d), strict=True)
-    return [block_of(d, own if indexed else shared, feed) for indexed, feed in layers]
+    return [block_of(d, with_indexer if indexed else shared, feed) for indexed, feed in layers]
 
 
 def indexed_layers(d: Decoder) -> list[bool]:
     """Return for every layer whether it runs an indexer of its own, or shares the selection of an earlier one."""
     f = d.fields
-    words = f.words("indexer_types")
+    types = f.words("indexer_types")
     pattern = f.word("index_topk_pattern")
-    if words is None and pattern:
-        words = ["full" if sign == "f" else "shared" for sign in pattern]
-    if words is not None:
-        if len(words) < d.layers:
-            raise f.fail(f"indexer_types names {len(words)} layers, but there are {d.layers}")
-        return [word == "full" for word in words[: d.layers]]
+    if types is None and pattern:
+        types = ["full" if sign == "f" else "shared" for sign in pattern]
+    if types is not None:
+        if len(types) < d.layers:
+            raise f.fail(f"indexer_types names {len(types)} layers, but there are {d.layers}")
+        return [word == "full" for word in types[: d.layers]]
     step, offset = max(1, f.number("index_topk_freq", default=1)), f.number("index_skip_topk_offset", default=2)
     return [max(i - offset + 1, 0) % step == 0 for i in range(d.layers)]
 
@@ -619,19 +622,19 @@ def streams_extra(d: Decoder) -> int:
 
 def _ratios(d: Decoder) -> list[int]:
     f, count = d.fields, d.layers
-    given = f.numbers("compress_ratios")
-    words = f.words("layer_types")
-    if given is None and words is not None:
+    ratios = f.numbers("compress_ratios")
+    types = f.words("layer_types")
+    if ratios is None and types is not None:
         rates = f.part("compress_rates")
-        known = {**_COMPRESSED, **{word: rates.number(word) for word in _COMPRESSED if rates and word in rates}}
-        if strange := [word for word in words if word not in known]:
+        ratio_of_type = {**_COMPRESSED, **{word: rates.number(word) for word in _COMPRESSED if rates and word in rates}}
+        if strange := [word for word in types if word not in ratio_of_type]:
             raise f.fail(f"layer_types names {strange[0]!r:.40}, which DeepSeek V4 does not have")
-        given = [known[word] for word in words]
-    if given is None:
-        given = [128 if i < 2 or i % 2 == 0 else 4 for i in range(count)]
-    if len(given) < count:
-        raise f.fail(f"compress_ratios names {len(given)} layers, but there are {count}")
-    return given[:count]
+        ratios = [ratio_of_type[word] for word in types]
+    if ratios is None:
+        ratios = [128 if i < 2 or i % 2 == 0 else 4 for i in range(count)]
+    if len(ratios) < count:
+        raise f.fail(f"compress_ratios names {len(ratios)} layers, but there are {count}")
+    return ratios[:count]
 
 
 def _compressed(d: Decoder, ratio: int) -> Mixer:
@@ -697,14 +700,14 @@ def gemma_3n(d: Decoder) -> list[Block]:
     """Read Gemma 3n: alternating updates, low-rank residuals, layer embeddings; the last layers share caches."""
     f, h = d.fields, d.hidden
     inputs, rank, small = f.number("altup_num_inputs"), f.number("laurel_rank"), f.number("hidden_size_per_layer_input")
-    beside = 2 * h + inputs * inputs + inputs**3 + inputs * h + 2 * rank * h + h + 2 * small * h + h
+    extra_weights = 2 * h + inputs * inputs + inputs**3 + inputs * h + 2 * rank * h + h + 2 * small * h + h
     widths = f.numbers("intermediate_size") or [d.ffn] * d.layers
     shared = f.number("num_kv_shared_layers")
     layers = []
     for i, kind in enumerate(kinds(d)):
         mixer = attention(d, kind, keeps=i < d.layers - shared)
         block = block_of(d, mixer, dense(d, widths[min(i, len(widths) - 1)]))
-        layers.append(replace(block, others=block.others + beside))
+        layers.append(replace(block, others=block.others + extra_weights))
     return layers
 
 
@@ -762,25 +765,29 @@ def mimo_v2(d: Decoder) -> list[Block]:
         f.number("swa_head_dim", default=usual.key_dim),
         f.number("swa_v_head_dim", default=usual.value_dim),
     )
-    made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
-    return [block_of(d, made[kind], feed) for kind, feed in zip(kinds(d, FULL, WINDOW), feeds(d), strict=True)]
+    mixers_by_kind = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
+    return [
+        block_of(d, mixers_by_kind[kind], feed) for kind, feed in zip(kinds(d, FULL, WINDOW), feeds(d), strict=True)
+    ]
 
 
 def step_3_5(d: Decoder) -> list[Block]:
     """Read Step 3.5: windowed layers may have other query heads; the first layers are dense."""
     f, mixture, plain = d.fields, experts(d), dense(d, dense_width(d))
-    usual, other = heads_of(d), f.part("attention_other_setting")
-    queries = other.number("num_attention_heads") if other else f.number("num_sliding_attention_heads")
+    usual, window_setting = heads_of(d), f.part("attention_other_setting")
+    queries = (
+        window_setting.number("num_attention_heads") if window_setting else f.number("num_sliding_attention_heads")
+    )
     windowed = usual._replace(queries=queries or usual.queries)
-    if other and other.number("num_attention_groups"):
-        windowed = windowed._replace(keys=other.number("num_attention_groups"))
+    if window_setting and window_setting.number("num_attention_groups"):
+        windowed = windowed._replace(keys=window_setting.number("num_attention_groups"))
     mixed = (
         expert_layers(d) if {"moe_layers_enum", "mlp_layer_types"} & set(f.values) else [i > 2 for i in range(d.layers)]
     )
-    made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
+    mixers_by_kind = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
     layers = zip(kinds(d, FULL, WINDOW), mixed, strict=True)
     corrected = mixture._replace(others=mixture.experts) if mixture else None
-    return [block_of(d, made[kind], corrected if sparse else plain) for kind, sparse in layers]
+    return [block_of(d, mixers_by_kind[kind], corrected if sparse else plain) for kind, sparse in layers]
 
 
 # --- Families whose layers select by an indexer in ways of their own: A.X K2, Hy 4, dots 3, Mistral Large 4, MiniMax
@@ -800,20 +807,20 @@ def axk_2(d: Decoder) -> list[Block]:
     n, h = latent_of(d), d.hidden
     d.fields.taken.add("layer_types")
     queries = n.heads * (n.nope + n.rope)
-    own = latent(d, n)
-    mixer = own._replace(weights=own.weights + n.query_rank * (queries + 2 * n.heads * n.value))
+    latent_mixer = latent(d, n)
+    mixer = latent_mixer._replace(weights=latent_mixer.weights + n.query_rank * (queries + 2 * n.heads * n.value))
     gate = 2 * h * d.fields.number("gated_norm_rank", default=16)
-    made = [(block_of(d, mixer, feed), 2 if feed.experts else 1) for feed in feeds(d)]
-    return [replace(block, others=block.others + gates * gate) for block, gates in made]
+    blocks_and_gates = [(block_of(d, mixer, feed), 2 if feed.experts else 1) for feed in feeds(d)]
+    return [replace(block, others=block.others + gates * gate) for block, gates in blocks_and_gates]
 
 
 def hy_4(d: Decoder) -> list[Block]:
     """Read Hy 4: gated latent attention with sinks, selections shared between layers, four residual streams."""
     d.fields.taken.add("layer_types")
-    own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
+    with_indexer, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
     mixing = 2 * d.fields.number("hc_mult", default=4)
     layers = zip(indexed_layers(d), feeds(d), strict=True)
-    return [_mixed(d, block_of(d, own if indexed else shared, feed), mixing, 2) for indexed, feed in layers]
+    return [_mixed(d, block_of(d, with_indexer if indexed else shared, feed), mixing, 2) for indexed, feed in layers]
 
 
 def dots_3(d: Decoder) -> list[Block]:
@@ -829,8 +836,8 @@ def dots_3(d: Decoder) -> list[Block]:
             rope=f.number("swa_qk_rope_head_dim", default=width - nope),
             value=f.number("swa_v_head_dim", default=128),
         )
-    made = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
-    normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in made.items()}
+    mixers_by_kind = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
+    normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in mixers_by_kind.items()}
     usual = [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
     listed = kinds(d, FULL, WINDOW) if f.words("layer_types") else usual
     return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
@@ -849,17 +856,17 @@ def mistral_large_4(d: Decoder) -> list[Block]:
         map(bool, turning), indexed_layers(d), (source == i for i, source in enumerate(sources)), strict=False
     )
     listed = list(kinds_of)
-    made = {kind: _unranked(d, n, *kind) for kind in set(listed)}
-    return [block_of(d, made[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
+    mixers_by_kind = {kind: _unranked(d, n, *kind) for kind in set(listed)}
+    return [block_of(d, mixers_by_kind[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
 
-def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own: bool) -> Mixer:
+def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own_latent: bool) -> Mixer:
     """Count one kind of layer of Mistral Large 4: queries of full rank, scales by length, and whose latent it reads."""
     heads = d.fields.number("index_n_heads")
     ranks = ranks if turning else ranks._replace(nope=ranks.nope + ranks.rope, rope=0)
     mixer = latent(d, ranks, indexer=indexed)
     mixer = mixer._replace(others=mixer.others + 2 * ranks.heads + (2 * d.hidden + 2 * heads if indexed else 0))
-    return mixer if own else _reading(mixer, d.hidden, ranks.rank, ranks.rope)
+    return mixer if own_latent else _reading(mixer, d.hidden, ranks.rank, ranks.rope)
 
 
 def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:
@@ -874,23 +881,23 @@ def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:
 
 def minimax_m3(d: Decoder) -> list[Block]:
     """Read MiniMax M3: grouped attention to blocks of keys that an indexer selects, in the layers named sparse."""
-    f, own = d.fields, attention(d, FULL)
+    f, attending = d.fields, attention(d, FULL)
     part = f.part("sparse_attention_config") or Fields({}, f.file)
     heads = part.number("sparse_num_index_heads") or f.number("index_n_heads", default=4)
     width = part.number("sparse_index_dim") or f.number("index_head_dim", default=128)
     block = part.number("sparse_block_size") or f.number("index_block_size", default=128)
     most = part.number("sparse_topk_blocks") or f.number("index_topk_blocks", default=16)
     most += part.number("sparse_local_block") or f.number("index_local_blocks", default=1)
-    words, often = f.words("layer_types"), part.numbers("sparse_attention_freq")
-    sparse = ["sparse" in word for word in words] if words else [bool(item) for item in often or [0] * d.layers]
+    types, often = f.words("layer_types"), part.numbers("sparse_attention_freq")
+    sparse = ["sparse" in word for word in types] if types else [bool(item) for item in often or [0] * d.layers]
     if len(sparse) < d.layers:
         raise f.fail(f"names the kinds of {len(sparse)} layers, but there are {d.layers}")
     selected = Mixer(
-        own.weights + d.hidden * (heads + 1) * width,
-        own.others + 2 * width,
-        (replace(own.reaches[0], looks_at_most=most * block), Reach(width, 2 * heads * width)),
+        attending.weights + d.hidden * (heads + 1) * width,
+        attending.others + 2 * width,
+        (replace(attending.reaches[0], looks_at_most=most * block), Reach(width, 2 * heads * width)),
     )
-    return [block_of(d, selected if named else own, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
+    return [block_of(d, selected if named else attending, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
 
 
 def glm_5_next(d: Decoder) -> list[Block]:
@@ -898,14 +905,23 @@ def glm_5_next(d: Decoder) -> list[Block]:
     f, h = d.fields, d.hidden
     streams, pool = f.number("hc_mult", default=4), f.number("index_kpool", default=16)
     width = f.number("index_head_dim")
-    own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
-    first, *keys = own.reaches
-    kept = tuple(replace(key, cached_values=2 * width + 1) for key in keys)  # keys, gates and whether they count
-    pooled = own._replace(weights=own.weights + h * width, others=own.others + pool * width, reaches=(first, *kept))
-    made = {LINEAR: kimi_delta(d), True: pooled, False: shared}
+    with_indexer, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
+    first, *keys = with_indexer.reaches
+    pooled_reaches = tuple(
+        replace(key, cached_values=2 * width + 1) for key in keys
+    )  # keys, gates and whether they count
+    pooled = with_indexer._replace(
+        weights=with_indexer.weights + h * width,
+        others=with_indexer.others + pool * width,
+        reaches=(first, *pooled_reaches),
+    )
+    mixers_by_kind = {LINEAR: kimi_delta(d), True: pooled, False: shared}
     layers = zip(kinds(d), indexed_layers(d), feeds(d), strict=True)
     mixing = (2 + streams) * streams
-    return [_mixed(d, block_of(d, made[LINEAR if k == LINEAR else own_], feed), mixing, 3) for k, own_, feed in layers]
+    return [
+        _mixed(d, block_of(d, mixers_by_kind[LINEAR if k == LINEAR else has_indexer], feed), mixing, 3)
+        for k, has_indexer, feed in layers
+    ]
 
 
 def qwen_4(d: Decoder) -> list[Block]:
@@ -923,11 +939,11 @@ def qwen_4(d: Decoder) -> list[Block]:
             reaches=(replace(full.reaches[0], looks_at_most=budget), Reach(width, 2 * heads * width)),
         )
     f.raw("indexer_kv_heads", "indexer_compress_ratio", "number_of_conv_states")
-    made, mixture = {LINEAR: gated_delta(d), FULL: full}, experts(d)
+    mixers_by_kind, mixture = {LINEAR: gated_delta(d), FULL: full}, experts(d)
     looked_up = set(f.numbers("ple_layer_ids") or ())
-    blocks = [block_of(d, made[kind], mixture, norms=0) for kind in kinds(d, LINEAR, FULL)]
-    beside = [residual + (_looked_up(d, streams) if i + 1 in looked_up else 0) for i in range(d.layers)]
-    return [replace(block, others=block.others + more) for block, more in zip(blocks, beside, strict=True)]
+    blocks = [block_of(d, mixers_by_kind[kind], mixture, norms=0) for kind in kinds(d, LINEAR, FULL)]
+    extra_weights = [residual + (_looked_up(d, streams) if i + 1 in looked_up else 0) for i in range(d.layers)]
+    return [replace(block, others=block.others + more) for block, more in zip(blocks, extra_weights, strict=True)]
 
 
 def _looked_up(d: Decoder, streams: int) -> int:
@@ -955,9 +971,9 @@ def qwen_4_extra(d: Decoder) -> int:
 def zaya(d: Decoder) -> list[Block]:
     """Read Zaya: attention in a compressed space with convolutions, and a router that is a small network."""
     f, h, r = d.fields, d.hidden, d.fields.number("router_hidden_size", default=256)
-    query, kept = d.heads * d.head_dim, d.kv_heads * d.head_dim
+    query, cached = d.heads * d.head_dim, d.kv_heads * d.head_dim
     first, second = f.number("cca_time0", default=2), f.number("cca_time1", default=2)
-    convolved = query + kept
+    convolved = query + cached
     mixture = experts(d)
     if mixture is None:
         raise f.fail("Zaya needs num_experts and moe_intermediate_size")
@@ -965,10 +981,10 @@ def zaya(d: Decoder) -> list[Block]:
     mixture = mixture._replace(router=routing, others=5 * r)
     layers = []
     for i, kind in enumerate(kinds(d)):
-        own = attention(d, kind)
+        attending = attention(d, kind)
         others = convolved * (first + 2 + d.head_dim * second) + d.kv_heads
-        states = convolved * (first + second - 2) + kept // 2
-        mixer = Mixer(own.weights, others, own.reaches, states)
+        states = convolved * (first + second - 2) + cached // 2
+        mixer = Mixer(attending.weights, others, attending.reaches, states)
         block = block_of(d, mixer, mixture)
         layers.append(replace(block, others=block.others + 8 * h - (0 if i else r)))
     return layers
@@ -976,9 +992,9 @@ def zaya(d: Decoder) -> list[Block]:
 
 def doge(d: Decoder) -> list[Block]:
     """Read Doge: a dynamic mask from the values, scaled residuals, and in its mixtures experts of one vector each."""
-    f, h, kept = d.fields, d.hidden, d.kv_heads * d.head_dim
-    own = attention(d, FULL)
-    mixer = own._replace(weights=own.weights + kept * d.kv_heads, others=own.others + d.kv_heads)
+    f, h, cached = d.fields, d.hidden, d.kv_heads * d.head_dim
+    attending = attention(d, FULL)
+    mixer = attending._replace(weights=attending.weights + cached * d.kv_heads, others=attending.others + d.kv_heads)
     feed = dense(d, d.ffn)
     if f.flag("is_moe"):
         count, visited = f.number("num_experts", default=16384), f.number("num_experts_per_tok", default=64)
@@ -995,12 +1011,12 @@ def hrm(d: Decoder) -> list[Block]:
     f.taken.add("num_hidden_layers")
     high, low = f.number("H_cycles", default=2), f.number("L_cycles", default=3)
     stack = f.number("num_layers_per_stack")
-    passages, each = high * (low + 1), stack or d.layers
-    if each * passages > MOST_LAYERS:
-        raise f.fail(f"{each} layers gone through {passages} times make more than {MOST_LAYERS} layers")
-    own = block_of(d, attention(d, FULL), dense(d, d.ffn), norms=0)
-    again = replace(own, mixer=0, dense=0, others=0, reused=own.mixer + own.dense)
-    return [own] * (2 * each) + [again] * (each * (passages - 2))
+    passages, stack_layers = high * (low + 1), stack or d.layers
+    if stack_layers * passages > MOST_LAYERS:
+        raise f.fail(f"{stack_layers} layers gone through {passages} times make more than {MOST_LAYERS} layers")
+    layer = block_of(d, attention(d, FULL), dense(d, d.ffn), norms=0)
+    again = replace(layer, mixer=0, dense=0, others=0, reused=layer.mixer + layer.dense)
+    return [layer] * (2 * stack_layers) + [again] * (stack_layers * (passages - 2))
 
 
 def inkling(d: Decoder) -> list[Block]:
@@ -1013,11 +1029,11 @@ def inkling(d: Decoder) -> list[Block]:
         shared = f.number("n_shared_experts", default=2)
         mixture = mixture._replace(router=mixture.router + shared * h, others=mixture.others + 1)
     plain = dense(d, dense_width(d))
-    made = {kind: _related(d, kind, kernel, second) for kind in (FULL, WINDOW)}
+    mixers_by_kind = {kind: _related(d, kind, kernel, second) for kind in (FULL, WINDOW)}
     layers = []
     mixed = expert_layers(d) if "mlp_layer_types" in f else [mixture is not None] * d.layers
     for i, (kind, sparse) in enumerate(zip(_inkling_kinds(d), mixed, strict=True)):
-        block = block_of(d, made[kind], mixture if sparse else plain)
+        block = block_of(d, mixers_by_kind[kind], mixture if sparse else plain)
         queries = (4 if kind == FULL else 2) + (2 if kind == FULL else 0) if second else 0
         if second and i == 0:
             queries -= 1
@@ -1038,14 +1054,14 @@ def _related(d: Decoder, kind: str, kernel: int, second: bool) -> Mixer:
     """Count one attention of Inkling, whose second generation also has gates, sinks and convolutions that move."""
     f, h, heads = d.fields, d.hidden, heads_for(d, kind)
     wide, extent = f.number("d_rel", default=16), d.window if kind == WINDOW else f.number("rel_extent", default=1024)
-    own = attention(d, kind, heads)
-    kept = heads.keys * (heads.key_dim + heads.value_dim)
-    weights, others = own.weights + h * heads.queries * wide, own.others + wide * extent + kernel * kept
+    attending = attention(d, kind, heads)
+    cached = heads.keys * (heads.key_dim + heads.value_dim)
+    weights, others = attending.weights + h * heads.queries * wide, attending.others + wide * extent + kernel * cached
     if second:
         weights += h * heads.queries
         others += heads.queries * (heads.key_dim + wide)
         weights += 2 * h * kernel * heads.keys if kind == FULL else 0
-    return Mixer(weights, others, own.reaches, (kernel - 1) * (kept + 2 * h))
+    return Mixer(weights, others, attending.reaches, (kernel - 1) * (cached + 2 * h))
 
 
 def muse_spark(d: Decoder) -> list[Block]:
@@ -1058,10 +1074,10 @@ def muse_spark(d: Decoder) -> list[Block]:
             expert=3 * narrow * width, dense=2 * h * narrow, others=mixture.others + 2 * narrow, shared=0
         )
     listed = kinds(d) if f.words("layer_types") else _from_the_last(d)
-    made, plain = mixers(d, listed), dense(d, d.ffn)
+    mixers_by_kind, plain = mixers(d, listed), dense(d, d.ffn)
     mixed = expert_layers(d) if "mlp_layer_types" in f else [True] * d.layers
     layers = zip(listed, mixed, strict=True)
-    return [block_of(d, made[kind], mixture if mixture and sparse else plain) for kind, sparse in layers]
+    return [block_of(d, mixers_by_kind[kind], mixture if mixture and sparse else plain) for kind, sparse in layers]
 
 
 def _from_the_last(d: Decoder) -> list[str]:
@@ -1097,9 +1113,9 @@ def modernbert_decoder(d: Decoder) -> list[Block]:
         kinds(d, FULL, WINDOW) if f.words("layer_types") else [WINDOW if i % step else FULL for i in range(d.layers)]
     )
     window = f.number("local_attention", default=128) // 2
-    made = {kind: attention(d, kind, window=window) for kind in (FULL, WINDOW)}
+    mixers_by_kind = {kind: attention(d, kind, window=window) for kind in (FULL, WINDOW)}
     feed = dense(d, d.ffn)
-    return [block_of(d, made[kind], feed, norms=2 if i else 1) for i, kind in enumerate(listed)]
+    return [block_of(d, mixers_by_kind[kind], feed, norms=2 if i else 1) for i, kind in enumerate(listed)]
 
 
 def modernbert_extra(d: Decoder) -> int:

@@ -83,12 +83,12 @@ class Decoder:
     @cached_property
     def head_dim(self) -> int:
         """Dimension of a head."""
-        given = self.fields.number(*KEYS["head_dim"])
-        if not given and self.hidden % self.heads:
+        stated = self.fields.number(*KEYS["head_dim"])
+        if not stated and self.hidden % self.heads:
             raise self.fields.fail(
                 f"hidden size {self.hidden} is not a multiple of {self.heads} heads, and head_dim is not given"
             )
-        return given or self.hidden // self.heads
+        return stated or self.hidden // self.heads
 
     @cached_property
     def kv_heads(self) -> int:
@@ -103,12 +103,12 @@ class Decoder:
             return 1
         if f.values.get("multi_query_attention") is False:
             return self.heads
-        found = f.number(*KEYS["kv_heads"]) or self.heads
-        if not found:
+        heads = f.number(*KEYS["kv_heads"]) or self.heads
+        if not heads:
             raise f.fail("it has no attention heads")
-        if self.heads % found:
-            raise f.fail(f"{self.heads} query heads cannot share {found} key-value heads evenly")
-        return found
+        if self.heads % heads:
+            raise f.fail(f"{self.heads} query heads cannot share {heads} key-value heads evenly")
+        return heads
 
     @cached_property
     def vocab(self) -> int:
@@ -194,14 +194,14 @@ def attention(
     gate, sinks = d.family.gate or ("full" if d.fields.flag("attn_output_gate") else ""), d.family.sinks
     weights += h * (value if gate == "full" else q if gate == "head" else 0)
     others += q if sinks == "all" or (sinks == "window" and kind == WINDOW) else 0
-    kept = kv * (key_dim + value_dim) if keeps else 0
-    reach = Reach(kept, 2 * q * (key_dim + value_dim), (window or d.window) if kind in (WINDOW, CHUNK) else 0)
+    cached = kv * (key_dim + value_dim) if keeps else 0
+    reach = Reach(cached, 2 * q * (key_dim + value_dim), (window or d.window) if kind in (WINDOW, CHUNK) else 0)
     return Mixer(weights, others, (reach,))
 
 
 def _biases(d: Decoder, query: int, key_value: int) -> int:
-    said = d.fields.flag(*KEYS["bias"])
-    bias = d.family.bias or (d.family.key_bias if said else "")
+    stated = d.fields.flag(*KEYS["bias"])
+    bias = d.family.bias or (d.family.key_bias if stated else "")
     output = "o" in bias if "attention_out_bias" not in d.fields else d.fields.flag("attention_out_bias")
     return (query + key_value if "qkv" in bias else 0) + (d.hidden if output else 0)
 
@@ -257,7 +257,7 @@ def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer
     weights += h * (n.heads * n.value if gate == "full" else n.heads if gate == "head" else 0)
     others += n.heads if d.family.sinks == "all" else 0
     top = d.fields.number("index_topk") if d.fields.number("index_n_heads") and kind == FULL else 0
-    own = Reach(
+    latent_reach = Reach(
         n.rank + n.rope,
         2 * n.heads * (n.nope + n.rope + n.value),
         d.window if kind == WINDOW else 0,
@@ -265,9 +265,9 @@ def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer
         latent_flop=2 * n.heads * (2 * n.rank + n.rope),
     )
     if not (top if indexer is None else indexer and top):
-        return Mixer(weights, others, (own,))
+        return Mixer(weights, others, (latent_reach,))
     extra_weights, extra_others, reach = _indexer(d, n.query_rank or h)
-    return Mixer(weights + extra_weights, others + extra_others, (own, reach))
+    return Mixer(weights + extra_weights, others + extra_others, (latent_reach, reach))
 
 
 def _indexer(d: Decoder, query_input: int) -> tuple[int, int, Reach]:
@@ -470,8 +470,8 @@ def mamba1(d: Decoder) -> Mixer:
     """Count a Mamba mixer: gate and values, a short convolution, selective states and step sizes, output."""
     f, h, inner = d.fields, d.hidden, _inner(d)
     states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
-    given = f.raw("mamba_dt_rank")
-    rank = -(-h // 16) if given in (None, "auto") else f.whole("mamba_dt_rank", given)
+    stated_rank = f.raw("mamba_dt_rank")
+    rank = -(-h // 16) if stated_rank in (None, "auto") else f.whole("mamba_dt_rank", stated_rank)
     weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
     biased = f.flag("mamba_conv_bias", default=True)
     others = inner * (kernel + biased) + inner + inner * states + inner + rank + 2 * states
@@ -526,17 +526,21 @@ def linear_mixer(d: Decoder) -> Mixer:
     """Return the mixer of the layers that do not attend: the family's, else the one whose keys are there."""
     if d.family.linear:
         return NAMED[d.family.linear](d)
-    found = next((mixer for key, mixer in _SIGNS if key in d.fields), None)
-    if found is None:
+    make_mixer = next((mixer for key, mixer in _SIGNS if key in d.fields), None)
+    if make_mixer is None:
         raise d.fields.fail("has layers that do not attend, but no key says what they do instead")
-    return found(d)
+    return make_mixer(d)
 
 
 # --- Which layers attend to everything, within a window or a chunk, or not at all; and the usual assembly of blocks.
 
 MOST_KINDS = 64  # of layers with keys of their own
 PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
-_WORDS = ((WINDOW, ("sliding", "local", "swa", "window")), (CHUNK, ("chunked",)), (NONE, ("skip", "no_op", "identity")))
+_KIND_SIGNS = (
+    (WINDOW, ("sliding", "local", "swa", "window")),
+    (CHUNK, ("chunked",)),
+    (NONE, ("skip", "no_op", "identity")),
+)
 
 
 def kind_of(word: str) -> str:
@@ -545,37 +549,37 @@ def kind_of(word: str) -> str:
     >>> kind_of("sliding_attention"), kind_of("linear_attention"), kind_of("attention")
     ('window', 'linear', 'full')
     """
-    for kind, signs in _WORDS:
+    for kind, signs in _KIND_SIGNS:
         if any(sign in word for sign in signs):
             return kind
     linear = word == "m" or any(sign in word for sign in KEYS["linear"])
     return LINEAR if linear else FULL
 
 
-def kinds(d: Decoder, *known: str) -> list[str]:
+def kinds(d: Decoder, *accepted: str) -> list[str]:
     """Return the kind of every layer; where a family knows certain kinds only, another is refused."""
-    found = _layer_types(d)
-    if found is not None:
+    types = _layer_types(d)
+    if types is not None:
         d.fields.taken.update(KEYS["rhythms"])
     else:
         linear = _linear_layers(d)
-        found = [LINEAR if i in linear else kind for i, kind in enumerate(_window_kinds(d))]
-    if known and (strange := sorted(set(found) - set(known))):
-        reason = f"makes some layers of the kind {strange[0]}; {d.kind} is known with {' and '.join(known)} layers"
+        types = [LINEAR if i in linear else kind for i, kind in enumerate(_window_kinds(d))]
+    if accepted and (strange := sorted(set(types) - set(accepted))):
+        reason = f"makes some layers of the kind {strange[0]}; {d.kind} is known with {' and '.join(accepted)} layers"
         raise d.fields.fail(f"{reason}. Check the keys that say which layers attend to what")
-    return found
+    return types
 
 
 def _layer_types(d: Decoder) -> list[str] | None:
     f, count = d.fields, d.layers
     for key in KEYS["kinds"]:
-        words = f.words(key)
-        if words is None:
+        names = f.words(key)
+        if names is None:
             continue
-        if len(words) < count and key != "block_types":
-            raise f.fail(f"{key} names the kinds of {len(words)} layers, but there are {count}")
-        found = [kind_of(words[i % len(words)]) for i in range(count)]
-        return [FULL if kind == WINDOW and not d.window else kind for kind in found]
+        if len(names) < count and key != "block_types":
+            raise f.fail(f"{key} names the kinds of {len(names)} layers, but there are {count}")
+        types = [kind_of(names[i % len(names)]) for i in range(count)]
+        return [FULL if kind == WINDOW and not d.window else kind for kind in types]
     for key, linear, full in (("attn_type_list", 0, 1), ("hybrid_layer_pattern", -1, 0)):
         numbers = f.numbers(key)
         if numbers is not None and len(numbers) >= count:
@@ -587,11 +591,11 @@ def _layer_types(d: Decoder) -> list[str] | None:
 
 
 def _gpt_neo(d: Decoder, nested: list[object]) -> list[str]:
-    words: list[str] = []
+    names: list[str] = []
     for item in nested:
         if isinstance(item, list) and len(item) == 2 and isinstance(item[0], list) and isinstance(item[1], int):
-            words += [str(word) for word in item[0]] * min(max(item[1], 0), d.layers)
-    return [kind_of(words[i % len(words)]) if words else FULL for i in range(d.layers)]
+            names += [str(word) for word in item[0]] * min(max(item[1], 0), d.layers)
+    return [kind_of(names[i % len(names)]) if names else FULL for i in range(d.layers)]
 
 
 def _linear_layers(d: Decoder) -> set[int]:
@@ -642,17 +646,17 @@ def _window_kinds(d: Decoder) -> list[str]:
 
 def mixers(d: Decoder, listed: Sequence[str]) -> dict[str, Mixer]:
     """Return the mixer of every kind of layer that occurs."""
-    found: dict[str, Mixer] = {}
+    mixers_by_kind: dict[str, Mixer] = {}
     for kind in dict.fromkeys(listed):
         if kind == LINEAR:
-            found[kind] = linear_mixer(d)
+            mixers_by_kind[kind] = linear_mixer(d)
         elif kind == NONE:
-            found[kind] = Mixer(0)
+            mixers_by_kind[kind] = Mixer(0)
         elif d.fields.number("kv_lora_rank"):
-            found[kind] = latent(d, latent_of(d), kind)
+            mixers_by_kind[kind] = latent(d, latent_of(d), kind)
         else:
-            found[kind] = attention(d, kind, heads_for(d, kind))
-    return found
+            mixers_by_kind[kind] = attention(d, kind, heads_for(d, kind))
+    return mixers_by_kind
 
 
 def heads_for(d: Decoder, kind: str) -> Heads:
@@ -689,11 +693,14 @@ def block_of(d: Decoder, mixer: Mixer, *feed_forwards: FeedForward | None, norms
 def usual(d: Decoder) -> list[Block]:
     """Return the layers of a plain decoder: each a mixer and a feed-forward or a mixture of experts."""
     listed = kinds(d)
-    made = mixers(d, listed)
+    mixers_by_kind = mixers(d, listed)
     mixture = experts(d)
     plain = dense(d, dense_width(d) if mixture else shared_only(d))
     sparse = expert_layers(d) if mixture else [False] * d.layers
-    return [block_of(d, made[kind], mixture if mixed else plain) for kind, mixed in zip(listed, sparse, strict=True)]
+    return [
+        block_of(d, mixers_by_kind[kind], mixture if mixed else plain)
+        for kind, mixed in zip(listed, sparse, strict=True)
+    ]
 
 
 def shared_only(d: Decoder) -> int:
@@ -713,28 +720,28 @@ def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block
     if not isinstance(parts, Mapping) or not parts:
         return blocks
     read: dict[str, list[Block]] = {}
-    for place, own in parts.items():
-        if not (isinstance(own, Mapping) and 0 <= layer_of(str(place)) < len(blocks)):
-            raise d.fields.fail(f"per_layer_config says {str(own)!r:.40} of layer {str(place)!r:.20}")
-        said = repr(sorted(own.items()))
-        if said not in read:
+    for layer_name, settings in parts.items():
+        if not (isinstance(settings, Mapping) and 0 <= layer_of(str(layer_name)) < len(blocks)):
+            raise d.fields.fail(f"per_layer_config says {str(settings)!r:.40} of layer {str(layer_name)!r:.20}")
+        key = repr(sorted(settings.items()))
+        if key not in read:
             if len(read) >= MOST_KINDS:
                 raise d.fields.fail(f"per_layer_config describes more than {MOST_KINDS} kinds of layers")
-            fields = Fields({**d.fields.values, **own}, d.fields.file, d.fields.defaults)
-            read[said] = rule(Decoder(fields, d.family, d.kind))
+            fields = Fields({**d.fields.values, **settings}, d.fields.file, d.fields.defaults)
+            read[key] = rule(Decoder(fields, d.family, d.kind))
             d.fields.taken |= fields.taken
-        blocks[int(place)] = _without(d, read[said][int(place)], own.get("skip"))
+        blocks[int(layer_name)] = _without(d, read[key][int(layer_name)], settings.get("skip"))
     return blocks
 
 
 def _without(d: Decoder, block: Block, skipped: object) -> Block:
     """Leave out the halves of a layer that its configuration skips."""
-    words = [str(word) for word in skipped] if isinstance(skipped, list) else []
-    if any("attention" in word or "mixer" in word for word in words):
+    halves = [str(word) for word in skipped] if isinstance(skipped, list) else []
+    if any("attention" in word or "mixer" in word for word in halves):
         block = replace(block, mixer=0, reaches=(), state_values=0)
-    if any("mlp" in word or "moe" in word or "feed" in word for word in words):
+    if any("mlp" in word or "moe" in word or "feed" in word for word in halves):
         block = replace(block, dense=0, experts=0, experts_per_token=0.0, expert=0, shared=0, router=0)
-    return replace(block, norms=block.norms - min(len(words), 2) * d.norm) if words else block
+    return replace(block, norms=block.norms - min(len(halves), 2) * d.norm) if halves else block
 
 
 def merged(blocks: Sequence[Block]) -> tuple[Block, ...]:

@@ -24,19 +24,20 @@ def read_config(path: str | Path) -> Architecture:
     file = Path(path)
     if file.is_dir():
         file = next(
-            (found for name in ("config.json", "params.json") if (found := file / name).is_file()), file / "config.json"
+            (candidate for name in ("config.json", "params.json") if (candidate := file / name).is_file()),
+            file / "config.json",
         )
-    made = architecture_of(load(file), _name_of(file, load(file)), str(file))
+    architecture = architecture_of(load(file), _name_of(file, load(file)), str(file))
     from gpucost.architectures.storage import beside
 
-    return beside(made, file)
+    return beside(architecture, file)
 
 
 def _name_of(file: Path, config: Config) -> str:
     """Name a model after its file, its folder, or the name that it gives itself."""
     stem = file.name.removesuffix(".json").removesuffix(".config").removesuffix("config").removesuffix("params")
-    own = str(config.get("_name_or_path") or "").rstrip("/").rsplit("/", 1)[-1]
-    return stem.split("--")[-1] or own or file.resolve().parent.name
+    stated = str(config.get("_name_or_path") or "").rstrip("/").rsplit("/", 1)[-1]
+    return stem.split("--")[-1] or stated or file.resolve().parent.name
 
 
 def architecture_of(config: Config, name: str, file: str = "config.json") -> Architecture:
@@ -49,14 +50,17 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
     is_language_model(config, file)
     text, nested = text_part(config)
     kind = str(text.get("model_type") or config.get("model_type") or "").lower()
-    words = config.get("architectures")
-    classes = [item for item in words if isinstance(item, str)] if isinstance(words, list) else []
+    stated_classes = config.get("architectures")
+    classes = [item for item in stated_classes if isinstance(item, str)] if isinstance(stated_classes, list) else []
     fields = Fields(text, file, defaults_of(kind, nested))
     d = Decoder(fields, family_of(kind, classes) or _by_keys(text), kind)
-    made = _assembled(d, name, file)
-    made = with_towers(made, config, text)
-    made = stored(made, config, text)
-    return replace(made, warnings=tuple(dict.fromkeys((*_strangeness(d, kind, classes), *d.warnings, *made.warnings))))
+    architecture = _assembled(d, name, file)
+    architecture = with_towers(architecture, config, text)
+    architecture = stored(architecture, config, text)
+    return replace(
+        architecture,
+        warnings=tuple(dict.fromkeys((*_strangeness(d, kind, classes), *d.warnings, *architecture.warnings))),
+    )
 
 
 def _by_keys(text: Config) -> Any:
@@ -68,8 +72,8 @@ def _by_keys(text: Config) -> Any:
 def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
     warnings = []
     if not d.family.understood:
-        said = f"model_type {shown(kind)}" if kind else "a configuration without model_type"
-        warnings.append(f"{said} is not known: read by its keys as a plain decoder; check the parameters")
+        described = f"model_type {shown(kind)}" if kind else "a configuration without model_type"
+        warnings.append(f"{described} is not known: read by its keys as a plain decoder; check the parameters")
     left = sorted(d.fields.unused())
     if left:
         named = ", ".join(shortened(key) for key in left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
@@ -88,7 +92,7 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
     biased = d.family.head_bias or d.fields.flag("lm_head_bias")
     extra += d.vocab if biased and not d.tied else 0
     extra += d.family.extra(d) if d.family.extra else 0
-    made = Architecture(
+    architecture = Architecture(
         name=name,
         family=d.kind,
         layers=layers,
@@ -111,7 +115,7 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
         status="given",
         notes=f"read from {file}",
     )
-    return _like_most(made, d)
+    return _like_most(architecture, d)
 
 
 def _usual_width(d: Decoder) -> int:
@@ -121,26 +125,26 @@ def _usual_width(d: Decoder) -> int:
     return d.head_dim
 
 
-def _like_most(made: Architecture, d: Decoder) -> Architecture:
+def _like_most(architecture: Architecture, d: Decoder) -> Architecture:
     """Set the dimensions that physics takes as those of every layer: experts, windows, latent ranks."""
     f = d.fields
-    mixtures = [block for block in made.blocks if block.experts]
+    mixtures = [block for block in architecture.blocks if block.experts]
     sparse = sum(block.count for block in mixtures)
-    windowed = [block for block in made.blocks if _window(block)]
-    latent = f.number("kv_lora_rank") and any(block.reaches for block in made.blocks)
-    shared = 1 if latent or not made.kv_heads else made.heads // made.kv_heads
-    kind = "mla" if latent else "mha" if shared == 1 else "mqa" if made.kv_heads == 1 else "gqa"
-    made = replace(
-        made,
+    windowed = [block for block in architecture.blocks if _window(block)]
+    latent = f.number("kv_lora_rank") and any(block.reaches for block in architecture.blocks)
+    shared = 1 if latent or not architecture.kv_heads else architecture.heads // architecture.kv_heads
+    kind = "mla" if latent else "mha" if shared == 1 else "mqa" if architecture.kv_heads == 1 else "gqa"
+    architecture = replace(
+        architecture,
         attention=kind,
-        ffn_hidden=dense_width(d) if sparse < made.layers else 0,
+        ffn_hidden=dense_width(d) if sparse < architecture.layers else 0,
         window_tokens=max((_window(block) for block in windowed), default=0),
         window_layers=sum(block.count for block in windowed),
-        linear_layers=sum(block.count for block in made.blocks if not block.reaches),
+        linear_layers=sum(block.count for block in architecture.blocks if not block.reaches),
     )
     if latent:
-        made = replace(
-            made,
+        architecture = replace(
+            architecture,
             q_lora_rank=f.number("q_lora_rank"),
             kv_lora_rank=f.number("kv_lora_rank"),
             qk_nope_dim=f.number("qk_nope_head_dim"),
@@ -148,17 +152,17 @@ def _like_most(made: Architecture, d: Decoder) -> Architecture:
             v_head_dim=f.number("v_head_dim"),
         )
     if not mixtures:
-        return made
+        return architecture
     width = f.number(*KEYS["expert_ffn"]) or d.ffn
     joint = f.number(*KEYS["shared_ffn"])
     return replace(
-        made,
+        architecture,
         experts=f.number(*KEYS["experts"]) or mixtures[0].experts,
         experts_per_token=f.number(*KEYS["per_token"]) or round(mixtures[0].experts_per_token),
         expert_ffn_hidden=width,
         shared_experts=(1 if joint else f.number(*KEYS["shared"])) if mixtures[0].shared else 0,
         shared_ffn_hidden=(joint or width) if mixtures[0].shared else 0,
-        first_dense_layers=made.layers - sparse,
+        first_dense_layers=architecture.layers - sparse,
     )
 
 

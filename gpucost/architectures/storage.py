@@ -76,71 +76,76 @@ class Stored(NamedTuple):
     wide: dict[str, float]  # part -> share of its layers that stays in the wide format
 
 
-def stored(made: Architecture, config: Config, text: Config) -> Architecture:
+def stored(architecture: Architecture, config: Config, text: Config) -> Architecture:
     """Set the native precision and the bytes of the weights as stored."""
     dtype = str(_first(config, text, "torch_dtype", "dtype") or "bfloat16").rsplit(".", 1)[-1].lower()
     plain = StoredFormat(_NAMES.get(dtype, "bf16"), _WIDE.get(dtype, 2.0))
     method = _first(config, text, "quantization_config", "compression_config", "quantization")
     if not method or method == "none":
-        return _filled(made, Stored(plain, plain, {}), plain)
+        return _filled(architecture, Stored(plain, plain, {}), plain)
     if not isinstance(method, Mapping):
         method = {"quant_method": method if isinstance(method, str) else shown(method)}
-    return _quantised(made, method, str(_first(config, text, "expert_dtype") or ""), plain)
+    return _quantised(architecture, method, str(_first(config, text, "expert_dtype") or ""), plain)
 
 
-def _quantised(made: Architecture, method: Config, expert_dtype: str, plain: StoredFormat) -> Architecture:
+def _quantised(architecture: Architecture, method: Config, expert_dtype: str, plain: StoredFormat) -> Architecture:
     half = plain if plain.weight_bytes == 2.0 else StoredFormat("bf16", 2.0)
     usual = format_of(method)
     if usual is None:
-        said = str(method.get("quant_method") or method.get("quant_algo") or "unnamed")[:40]
-        warning = f"quantization method {said!r} is not known: weights are taken as {half.name}"
-        return replace(_filled(made, Stored(half, half, {}), half), warnings=(*made.warnings, warning))
+        method_name = str(method.get("quant_method") or method.get("quant_algo") or "unnamed")[:40]
+        warning = f"quantization method {method_name!r} is not known: weights are taken as {half.name}"
+        return replace(_filled(architecture, Stored(half, half, {}), half), warnings=(*architecture.warnings, warning))
     experts = _expert_format(
         method, str(method.get("expert_dtype") or method.get("store_dtype") or expert_dtype), usual
     )
-    wide = dict.fromkeys(PARTS, 0.0) | {"head": 1.0} | kept_wide(_listed(method), made.layers)
+    wide = dict.fromkeys(PARTS, 0.0) | {"head": 1.0} | kept_wide(_listed(method), architecture.layers)
     if usual.name == "mxfp4" and str(method.get("quant_method")).lower() == "mxfp4":
         wide = dict.fromkeys(PARTS, 1.0) | {"experts": 0.0}  # the method packs experts only
-    if made.family.startswith(("kimi", "bailing", "minimax")):  # whose linear mixers are named self_attn too
+    if architecture.family.startswith(("kimi", "bailing", "minimax")):  # whose linear mixers are named self_attn too
         wide["linear"] = max(wide["linear"], wide["attention"])
     if method.get("lm_head") is True:
         wide["head"] = 0.0
-    return _told(_filled(made, Stored(usual, experts, wide), half), method, usual)
+    return _with_warning(_filled(architecture, Stored(usual, experts, wide), half), method, usual)
 
 
-def _told(made: Architecture, method: Config, usual: StoredFormat) -> Architecture:
+def _with_warning(architecture: Architecture, method: Config, usual: StoredFormat) -> Architecture:
     """Add a warning where groups of layers are stored in more formats than are told apart here."""
-    others = sorted({group.form.name for group in _groups(method) if not group.experts and group.form != usual})
-    if not others:
-        return made
-    warning = f"config_groups stores some layers as {', '.join(others)}: all but the experts are taken as {usual.name}"
-    return replace(made, warnings=(*made.warnings, warning))
+    further_formats = sorted(
+        {group.form.name for group in _groups(method) if not group.experts and group.form != usual}
+    )
+    if not further_formats:
+        return architecture
+    formats = ", ".join(further_formats)
+    warning = f"config_groups stores some layers as {formats}: all but the experts are taken as {usual.name}"
+    return replace(architecture, warnings=(*architecture.warnings, warning))
 
 
 def _first(config: Config, text: Config, *names: str) -> Any:
     return next((part[name] for name in names for part in (config, text) if part.get(name) is not None), None)
 
 
-def _filled(made: Architecture, found: Stored, plain: StoredFormat) -> Architecture:
+def _filled(architecture: Architecture, storage: Stored, plain: StoredFormat) -> Architecture:
     """Add up the parts, each in its format."""
-    embedding = made.vocab * (made.embedding_width or made.hidden)
+    embedding = architecture.vocab * (architecture.embedding_width or architecture.hidden)
     wide = plain.weight_bytes
-    total = (embedding + made.position_parameters + made.extra_parameters) * wide
+    total = (embedding + architecture.position_parameters + architecture.extra_parameters) * wide
 
     def part(name: str, weights: float) -> float:
-        share = found.wide.get(name, 0.0)
-        narrow = found.experts if name == "experts" else found.usual
+        share = storage.wide.get(name, 0.0)
+        narrow = storage.experts if name == "experts" else storage.usual
         return weights * (share * wide + (1 - share) * narrow.weight_bytes)
 
-    total += part("head", 0.0 if made.tied_embeddings else embedding)
-    for b in made.blocks:
+    total += part("head", 0.0 if architecture.tied_embeddings else embedding)
+    for b in architecture.blocks:
         each = part("linear" if b.linear and not b.reaches else "attention", b.mixer)
         each += part("dense", b.dense) + part("experts", b.experts * b.expert) + part("shared", b.shared)
         total += b.count * (each + (b.router + b.norms + b.others) * wide)
-    routed = sum(b.count * b.experts * b.expert for b in made.blocks)
-    dense = sum(b.count * (b.mixer + b.dense + b.shared) for b in made.blocks)
-    most = found.experts if routed > dense and found.wide.get("experts", 0.0) < 0.5 else found.usual
-    return replace(made, native_precision=most.name, stored_bytes=round(total), mixer_bytes_each=part("attention", 1.0))
+    routed = sum(b.count * b.experts * b.expert for b in architecture.blocks)
+    dense = sum(b.count * (b.mixer + b.dense + b.shared) for b in architecture.blocks)
+    most = storage.experts if routed > dense and storage.wide.get("experts", 0.0) < 0.5 else storage.usual
+    return replace(
+        architecture, native_precision=most.name, stored_bytes=round(total), mixer_bytes_each=part("attention", 1.0)
+    )
 
 
 # --- formats
@@ -184,7 +189,7 @@ def format_of(method: Config) -> StoredFormat | None:
     if name in ("mxfp4", "mxfp4_quant", "gpt_oss_mxfp4"):
         return StoredFormat("mxfp4", 0.5 + 1 / 32)
     if name in ("hqq", "quanto", "higgs", "eetq", "torchao", "spqr"):
-        return _others(name, method)
+        return _other_methods(name, method)
     if name in ("exl2", "exl3", "aqlm"):
         return _averaged(name, method)
     if name in ("fp_quant", "four_over_six", "fouroversix"):
@@ -204,18 +209,18 @@ def _averaged(name: str, method: Config) -> StoredFormat | None:
     return StoredFormat("int4" if bits <= 5 else "w8a16", bits / 8)
 
 
-def _others(name: str, method: Config) -> StoredFormat | None:
+def _other_methods(name: str, method: Config) -> StoredFormat | None:
     if name == "eetq":
         return StoredFormat("w8a16", 1.0)
     inner = method.get("quant_config")
     weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
     part = weights if isinstance(weights, Mapping) else method
     bits, group = _whole(part, "nbits", "bits"), _whole(part, "group_size") or 64
-    words = json.dumps(method.get("weights") or method.get("quant_type") or "", default=str)[:4000].lower()
-    if found := re.search(r"mxfp4|nvfp4|float8|fp8", words):
-        return _from_algorithm({"quant_algo": "FP8" if "8" in found[0] else found[0]})
-    if not bits and (found := re.search(r"int([248])", words)):
-        bits, stated = int(found[1]), re.search(r"group_size\W+(\d{1,5})\b", words)
+    text = json.dumps(method.get("weights") or method.get("quant_type") or "", default=str)[:4000].lower()
+    if match := re.search(r"mxfp4|nvfp4|float8|fp8", text):
+        return _from_algorithm({"quant_algo": "FP8" if "8" in match[0] else match[0]})
+    if not bits and (match := re.search(r"int([248])", text)):
+        bits, stated = int(match[1]), re.search(r"group_size\W+(\d{1,5})\b", text)
         group = int(stated[1]) if stated else 0 if bits == 8 else 128  # a scale for each row of int8
     return _integer(bits, group, zeros=bits < 8) if bits else None
 
@@ -229,10 +234,10 @@ def _integer(bits: int, group: int, zeros: bool) -> StoredFormat:
 def _from_groups(method: Config) -> StoredFormat | None:
     """Return the format of the group for any linear layer, else the widest of those that are not for experts alone."""
     groups = list(_groups(method))
-    rest = [group for group in groups if not group.experts] or groups
+    for_all_layers = [group for group in groups if not group.experts] or groups
     return (
-        min(rest, key=lambda group: (not group.general, -group.form.weight_bytes, group.form.name)).form
-        if rest
+        min(for_all_layers, key=lambda group: (not group.general, -group.form.weight_bytes, group.form.name)).form
+        if for_all_layers
         else None
     )
 
@@ -245,9 +250,9 @@ def _groups(method: Config) -> Iterator[_Group]:
     for group in listed:
         if isinstance(weights := group.get("weights"), Mapping):
             targets = group.get("targets")
-            words = [str(word).lower()[:400] for word in targets[:1000]] if isinstance(targets, list) else ["linear"]
-            experts = bool(words) and all(_parts_named(word, whole_layer=False) == ("experts",) for word in words)
-            yield _Group("linear" in words, experts, _of_group(weights, acts))
+            names = [str(word).lower()[:400] for word in targets[:1000]] if isinstance(targets, list) else ["linear"]
+            experts = bool(names) and all(_parts_named(word, whole_layer=False) == ("experts",) for word in names)
+            yield _Group("linear" in names, experts, _of_group(weights, acts))
 
 
 def _of_group(weights: Config, acts: bool) -> StoredFormat:
@@ -265,20 +270,20 @@ def _of_group(weights: Config, acts: bool) -> StoredFormat:
 
 def _from_algorithm(method: Config) -> StoredFormat | None:
     """Read ModelOpt's names and Quark's."""
-    words = " ".join(
+    text = " ".join(
         str(method.get(key) or "") for key in ("quant_algo", "quant_method", "qformat_weight", "format")
     ).upper()
     if "global_quant_config" in method:
-        words += " " + json.dumps(method["global_quant_config"], default=str)[:4000].upper()
-    if "W4A8" in words or "W4A16" in words or "INT4" in words:
+        text += " " + json.dumps(method["global_quant_config"], default=str)[:4000].upper()
+    if "W4A8" in text or "W4A16" in text or "INT4" in text:
         return _integer(4, _whole(method, "group_size") or 128, zeros=False)
-    if "MXFP4" in words or ("FP4" in words and '"GROUP_SIZE": 32' in words):
+    if "MXFP4" in text or ("FP4" in text and '"GROUP_SIZE": 32' in text):
         return StoredFormat("mxfp4", 0.5 + 1 / 32)
-    if "NVFP4" in words or "FP4" in words:
+    if "NVFP4" in text or "FP4" in text:
         return StoredFormat("nvfp4", 0.5 + 1 / 16)
-    if "FP8" in words or "MIXED" in words:
+    if "FP8" in text or "MIXED" in text:
         return StoredFormat("fp8", 1.0)
-    return StoredFormat("int8", 1.0) if "INT8" in words or "W8A8" in words else None
+    return StoredFormat("int8", 1.0) if "INT8" in text or "W8A8" in text else None
 
 
 def _expert_format(method: Config, expert_dtype: str, usual: StoredFormat) -> StoredFormat:
@@ -336,14 +341,18 @@ def kept_wide(names: Iterable[str], layers: int) -> dict[str, float]:
         for part in _parts_named(text, layer is not None):
             for place in where:
                 places.setdefault(part, {}).setdefault(place, set()).update(_PROJECTION.findall(text) or ("all",))
-    return {part: _share(part, found, layers) for part, found in places.items() if part != "head"}
+    return {part: _share(part, layers_of_part, layers) for part, layers_of_part in places.items() if part != "head"}
 
 
-def _share(part: str, found: Mapping[int, set[str]], layers: int) -> float:
+def _share(part: str, projections_by_layer: Mapping[int, set[str]], layers: int) -> float:
     """Return the share of a part that is kept wide: whole layers, or some of their projections."""
     usual = 4 if part in ("attention", "linear") else 3
-    kept = (1.0 if "all" in named else min(1.0, len(named) / usual) for place, named in found.items() if place < layers)
-    return sum(kept) / max(layers, 1)
+    shares = (
+        1.0 if "all" in named else min(1.0, len(named) / usual)
+        for layer, named in projections_by_layer.items()
+        if layer < layers
+    )
+    return sum(shares) / max(layers, 1)
 
 
 def _parts_named(text: str, whole_layer: bool) -> tuple[str, ...]:
@@ -356,30 +365,30 @@ def _parts_named(text: str, whole_layer: bool) -> tuple[str, ...]:
 # --- files beside the configuration
 
 
-def beside(made: Architecture, file: Path) -> Architecture:
+def beside(architecture: Architecture, file: Path) -> Architecture:
     """Add what files in the same folder say: ModelOpt's quantization, and the size of the weight files as a check."""
     modelopt = file.with_name("hf_quant_config.json")
-    if modelopt != file and modelopt.is_file() and made.native_precision in ("bf16", "fp16", "fp32"):
+    if modelopt != file and modelopt.is_file() and architecture.native_precision in ("bf16", "fp16", "fp32"):
         method = load(modelopt).get("quantization")
         if isinstance(method, Mapping) and method.get("quant_algo"):
-            made = _quantised(made, method, "", StoredFormat("bf16", 2.0))
+            architecture = _quantised(architecture, method, "", StoredFormat("bf16", 2.0))
     index = file.with_name("model.safetensors.index.json")
-    return _checked(made, index) if index != file and index.is_file() else made
+    return _checked(architecture, index) if index != file and index.is_file() else architecture
 
 
-def _checked(made: Architecture, index: Path) -> Architecture:
+def _checked(architecture: Architecture, index: Path) -> Architecture:
     """Compare the bytes of the weight files with what was counted; more than 1 % apart is said."""
     size = re.search(rb'"total_size"\s*:\s*(\d{1,18})\b', _head_and_tail(index))
     if not size:
-        return made
-    told, counted = int(size[1]), made.stored_bytes + 2 * made.tower_parameters
-    if abs(told / max(counted, 1) - 1) <= 0.01:
-        return made
+        return architecture
+    stated_bytes, counted = int(size[1]), architecture.stored_bytes + 2 * architecture.tower_parameters
+    if abs(stated_bytes / max(counted, 1) - 1) <= 0.01:
+        return architecture
     warning = (
-        f"{index.name} says {told / 1e9:.4g} GB of weights, counted are {counted / 1e9:.4g} GB"
-        f" ({counted / told - 1:+.1%}); prediction modules and encoders may be the difference"
+        f"{index.name} says {stated_bytes / 1e9:.4g} GB of weights, counted are {counted / 1e9:.4g} GB"
+        f" ({counted / stated_bytes - 1:+.1%}); prediction modules and encoders may be the difference"
     )
-    return replace(made, warnings=(*made.warnings, warning))
+    return replace(architecture, warnings=(*architecture.warnings, warning))
 
 
 def _head_and_tail(path: Path, size: int = 65_536) -> bytes:

@@ -39,7 +39,10 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
         raise UsageError(f"--model {name}: a size between 5m and 20t can be synthesised.")
     peers = _peers(presets)
     ratio, slim = median(p.ffn_hidden / p.hidden for p in peers), median(p.hidden / p.layers for p in peers)
-    tied, vocab = parameters < _TIED_BELOW, next(words for least, words in _VOCABULARIES if parameters >= least)
+    tied, vocab = (
+        parameters < _TIED_BELOW,
+        next(vocabulary for least, vocabulary in _VOCABULARIES if parameters >= least),
+    )
     tables = (1 if tied else 2) * vocab + 1
 
     def width_beside(tables: int) -> float:  # of layers of the usual shape
@@ -56,7 +59,7 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
     fixed = 2 * hidden * hidden + 2 * hidden * kv_heads * head_dim + 2 * hidden
     wide = 256 if width >= 4096 else 64
     ffn = max(1, round(((parameters - tables * hidden) / layers - fixed) / (3 * hidden) / wide)) * wide
-    made = Architecture(
+    architecture = Architecture(
         f"dense-{name.strip().lower()}",
         "dense",
         layers,
@@ -71,10 +74,9 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
         max_sequence_tokens=131072,
         status="synthesised",
     )
-    notes = (
-        f"synthesised from the usual shape of {len(peers)} dense presets; counts {count(made) / 1e9:.4g} B parameters"
-    )
-    return replace(made, notes=notes)
+    billions = count(architecture) / 1e9
+    notes = f"synthesised from the usual shape of {len(peers)} dense presets; counts {billions:.4g} B parameters"
+    return replace(architecture, notes=notes)
 
 
 def _round_depth(layers: float) -> int:
@@ -90,7 +92,7 @@ def _round_depth(layers: float) -> int:
     return max(1, round(layers / step)) * step
 
 
-def count(made: Architecture) -> float:
+def count(architecture: Architecture) -> float:
     """Return the parameters of a gated dense architecture with RMS norms, by hand.
 
     Llama 3 8B: 2·128256·4096 + 32·(2·4096² + 2·4096·1024 + 3·4096·14336 + 2·4096) + 4096 = 8,030,261,248.
@@ -98,9 +100,9 @@ def count(made: Architecture) -> float:
     >>> count(Architecture("", "", 32, 4096, 32, 8, 128, 14336, True, 128256, False))
     8030261248
     """
-    h, kv = made.hidden, made.kv_heads * made.head_dim
-    layer = 2 * h * made.heads * made.head_dim + 2 * h * kv + 3 * h * made.ffn_hidden + 2 * h
-    return made.layers * layer + (1 if made.tied_embeddings else 2) * made.vocab * h + h
+    h, kv = architecture.hidden, architecture.kv_heads * architecture.head_dim
+    layer = 2 * h * architecture.heads * architecture.head_dim + 2 * h * kv + 3 * h * architecture.ffn_hidden + 2 * h
+    return architecture.layers * layer + (1 if architecture.tied_embeddings else 2) * architecture.vocab * h + h
 
 
 def _peers(presets: Sequence[Architecture]) -> list[Architecture]:

@@ -19,7 +19,7 @@ _GATED = ("qwen2_5_vl", "glm4v", "glm_ocr", "pixtral", "mlcd", "qwen2_5_omni", "
 _IMAGE_TOKENS = ("mm_tokens_per_image", "image_seq_length", "vision_soft_tokens_per_image", "num_image_token")
 
 
-def with_towers(made: Architecture, config: Config, text: Config) -> Architecture:
+def with_towers(architecture: Architecture, config: Config, text: Config) -> Architecture:
     """Add the parameters of encoders and the tokens that one image becomes; what cannot be counted is named."""
     counted, warnings, tokens = 0, [], 0
     for part in (config, config.get("thinker_config")):
@@ -28,21 +28,25 @@ def with_towers(made: Architecture, config: Config, text: Config) -> Architectur
             if not isinstance(tower, Mapping) or not tower:
                 continue
             try:
-                found = _parameters(Fields(tower, key), str(tower.get("model_type") or ""))
+                parameters = _parameters(Fields(tower, key), str(tower.get("model_type") or ""))
                 tokens = tokens or _tokens(part or {}, tower)
             except DataError:
-                found = 0
-            counted += found
-            if not found:
+                parameters = 0
+            counted += parameters
+            if not parameters:
                 warnings.append(
                     f"{key}: an encoder whose parameters are not counted; the figures are the language model's"
                 )
     for key in _SPEAKERS:
         if isinstance(config.get(key), Mapping) and config[key]:
             warnings.append(f"{key}: a model of its own beside the language model, not counted")
-    notes = made.notes + (f"; encoders of about {counted / 1e9:.3g} B parameters beside it" if counted else "")
+    notes = architecture.notes + (f"; encoders of about {counted / 1e9:.3g} B parameters beside it" if counted else "")
     return replace(
-        made, tower_parameters=counted, image_tokens=tokens, notes=notes, warnings=(*made.warnings, *warnings)
+        architecture,
+        tower_parameters=counted,
+        image_tokens=tokens,
+        notes=notes,
+        warnings=(*architecture.warnings, *warnings),
     )
 
 
@@ -64,9 +68,9 @@ def _parameters(f: Fields, kind: str) -> int:
 def _tokens(config: Config, tower: Config) -> int:
     """Return the tokens of one image at the encoder's own size, where that is fixed."""
     f = Fields(config, "config.json")
-    given = f.number(*_IMAGE_TOKENS)
-    if given or "image_size" not in tower:
-        return given
+    stated = f.number(*_IMAGE_TOKENS)
+    if stated or "image_size" not in tower:
+        return stated
     inner = Fields(tower, "vision_config")
     side, patch = inner.number("image_size"), inner.number("patch_size")
     if not side or not patch:

@@ -69,13 +69,13 @@ class BenchCase:
 
     def message(self) -> dict[str, Any]:
         """Return what the measuring process needs."""
-        whole = asdict(self)
-        return {name: whole[name] for name in ("id", "op", "arguments")}
+        fields_by_name = asdict(self)
+        return {name: fields_by_name[name] for name in ("id", "op", "arguments")}
 
 
 def _case(group: str, op: str, ranks: int = 1, limit_s: float = 60.0, **arguments: Any) -> BenchCase:
-    words = [str(value) for value in arguments.values() if value is not False]
-    name = " ".join([op, *words, *([f"on {ranks}"] if ranks > 1 else [])])
+    values = [str(value) for value in arguments.values() if value is not False]
+    name = " ".join([op, *values, *([f"on {ranks}"] if ranks > 1 else [])])
     return BenchCase(name, group, op, arguments, ranks, limit_s)
 
 
@@ -90,11 +90,11 @@ def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[BenchCa
     if profile == "check":
         return list(_checks(gpus))
     full = profile == "full"
-    found = [*_kernels(full), *_steps(full)]
+    cases = [*_kernels(full), *_steps(full)]
     for ranks in (ranks for ranks in (gpus, *((2,) if full else ())) if 1 < ranks <= gpus):
-        found += [case for case in (*_links(full, ranks), *_spread(full, ranks)) if case not in found]
+        cases += [case for case in (*_links(full, ranks), *_spread(full, ranks)) if case not in cases]
     loaders = [_case("loader", "loader", workers=count, size_bytes=GIB_BYTES, folder=folder) for count in (4, 8)]
-    return [*found, *loaders[: 2 if full else 1]]
+    return [*cases, *loaders[: 2 if full else 1]]
 
 
 def _kernels(full: bool) -> Iterator[BenchCase]:

@@ -155,7 +155,7 @@ def bench_model() -> "type[BaseModel]":
         failed=text(100_000),
         **_numbers() | {"gpu_index": (number(whole=True), ...)},
     )
-    whole: type[BaseModel] = record(
+    model: type[BaseModel] = record(
         "Bench",
         strange="allow",
         machine=(machine, ...),
@@ -167,12 +167,12 @@ def bench_model() -> "type[BaseModel]":
         notes=(several(text(100_000)), []),
         each_gpu=(several(probe), []),
     )
-    return whole
+    return model
 
 
 def _numbers() -> dict[str, Any]:
-    found = {name: number(above=name in POSITIVE, whole=name in COUNTS) for name in NUMBERS}
-    return found | {"spread_fraction": number(high=1e6)}
+    kinds = {name: number(above=name in POSITIVE, whole=name in COUNTS) for name in NUMBERS}
+    return kinds | {"spread_fraction": number(high=1e6)}
 
 
 def _dated(bench: Any) -> Any:
@@ -195,7 +195,7 @@ def _timed(row: Any) -> Any:
 def _figure() -> Any:
     from pydantic import model_validator
 
-    words = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), text())
+    texts = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), text())
     return record(
         "Figure",
         strange="allow",
@@ -206,7 +206,7 @@ def _figure() -> Any:
         rounds_s=(several(number(above=True)), []),
         bound=text(),
         recipe=text(),
-        **words,
+        **texts,
         **_numbers(),
     )
 
@@ -237,6 +237,6 @@ def _contradiction(row: Any) -> str | None:
     if row.op == "train":
         tokens = row.micro_batch * (row.accumulate or 1) * row.sequence / (row.tensor or 1)
         if abs(row.tokens_per_s_per_gpu * row.time_s / tokens - 1) > NEAR:
-            said = f"tokens_per_s_per_gpu is {row.tokens_per_s_per_gpu:g}"
-            return f"{said}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence"
+            stated = f"tokens_per_s_per_gpu is {row.tokens_per_s_per_gpu:g}"
+            return f"{stated}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence"
     return None

@@ -76,10 +76,12 @@ class Log(NamedTuple):
 
         Several ranks may write the same step: the warm-up is counted in steps.
         """
-        found = [(r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0]
-        steps = list(dict.fromkeys(step for step, _ in found))
+        readings = [
+            (r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0
+        ]
+        steps = list(dict.fromkeys(step for step, _ in readings))
         settled = set(steps[WARM_UP_STEPS:] if len(steps) > 2 * WARM_UP_STEPS else steps[-1:])
-        return median(value for step, value in found if step in settled) if settled else None
+        return median(value for step, value in readings if step in settled) if settled else None
 
     def said(self, name: str) -> float | None:
         """Return a number of the lines, else of the arguments that the program wrote; None where neither says it."""
@@ -105,10 +107,10 @@ def _exported(text: str) -> list[str]:
         "output_token_throughput": "Output Token Throughput (per sec)",
         "inter_token_latency": "Inter Token Latency (ms)",
     }
-    found = (
-        (words, re.search(rf'"{name}"\s*:\s*{{[^{{}}]*?"avg"\s*:\s*{NUMBER}', text)) for name, words in named.items()
+    matches = (
+        (label, re.search(rf'"{name}"\s*:\s*{{[^{{}}]*?"avg"\s*:\s*{NUMBER}', text)) for name, label in named.items()
     )
-    return [f"{words}: {match.group(1)}" for words, match in found if match]
+    return [f"{label}: {match.group(1)}" for label, match in matches if match]
 
 
 def read_log(lines: Iterable[str], name: str = "the log") -> Log:
@@ -118,7 +120,7 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
     >>> log.format.name, log.last("tokens_per_s_per_gpu")
     ('maxtext', 3452.84)
     """
-    found: dict[str, list[Reading]] = {}
+    readings_by_format: dict[str, list[Reading]] = {}
     layout: dict[str, float | str] = {}
     patterns = [(form, re.compile(form.line)) for form in FORMATS]
     for number, raw in enumerate(lines, 1):
@@ -129,16 +131,16 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
             if pattern.search(line):
                 values = numbers_of(form, line)
                 if values:
-                    found.setdefault(form.name, []).append(Reading(number, values))
+                    readings_by_format.setdefault(form.name, []).append(Reading(number, values))
                 break
         else:
             layout |= layout_of(line) if number <= HEAD_LINES else {}
-    if not found:
-        known = ", ".join(form.name for form in FORMATS)
-        raise UsageError(f"{name} holds no line with a speed that is known here ({known}).")
-    best = max(found, key=lambda key: (key != ANY_BAR, len(found[key])))
-    _refuse_slips(found[best], name)
-    return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(found[best]), layout)
+    if not readings_by_format:
+        format_names = ", ".join(form.name for form in FORMATS)
+        raise UsageError(f"{name} holds no line with a speed that is known here ({format_names}).")
+    best = max(readings_by_format, key=lambda key: (key != ANY_BAR, len(readings_by_format[key])))
+    _refuse_slips(readings_by_format[best], name)
+    return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(readings_by_format[best]), layout)
 
 
 def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
@@ -146,8 +148,8 @@ def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
     for reading in readings:
         for key, value in reading.values.items():
             if value and not SMALLEST <= value <= LARGEST:
-                what = f"{key.replace('_', ' ')} {value:g}, which no run has"
-                raise UsageError(f"line {reading.line:,} of {name} says {what}. Mend the line or leave it out.")
+                reading_text = f"{key.replace('_', ' ')} {value:g}, which no run has"
+                raise UsageError(f"line {reading.line:,} of {name} says {reading_text}. Mend the line or leave it out.")
 
 
 def layout_of(line: str) -> dict[str, float | str]:
@@ -158,16 +160,16 @@ def layout_of(line: str) -> dict[str, float | str]:
     >>> layout_of("'per_device_train_batch_size': 4, 'use_distributed_optimizer': True, 'seq_length': None")
     {'micro_batch': 4.0, 'sharding': 1.0}
     """
-    found: dict[str, float | str] = {}
+    layout: dict[str, float | str] = {}
     for match in LAYOUT.finditer(line):
         name = str(match.lastgroup).removesuffix("_said")
         value = match.group(f"{name}_said").replace(",", "")
         value = {"True": "1", "False": "0"}.get(value, value)
         if value.isdecimal() and float(value) <= LARGEST:
-            found |= {name: float(value)} if float(value) or name == "sharding" else {}
+            layout |= {name: float(value)} if float(value) or name == "sharding" else {}
         elif name == "recompute" and value in ("full", "selective"):
-            found[name] = value
-    return found
+            layout[name] = value
+    return layout
 
 
 def _of_one_loop(readings: list[Reading]) -> tuple[Reading, ...]:
@@ -203,22 +205,22 @@ def training_speed(
     stated = log.usual("tokens_per_s_per_gpu")
     if stated:
         return stated
-    whole = log.usual("tokens_per_s")
+    tokens_per_s = log.usual("tokens_per_s")
     gpus, sequence_tokens = gpus or _whole(log.said("gpus")), sequence_tokens or _whole(log.said("sequence"))
     batch = global_batch or log.said("global_batch")
     seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else None)
     samples = log.usual("samples_per_s") or (batch / seconds if batch and seconds else None)
-    if not whole and not samples and not seconds:
+    if not tokens_per_s and not samples and not seconds:
         raise UsageError(f"this log of {log.format.name} says no speed above 0: no step of it is timed.")
-    if not whole and not samples and seconds and (step_tokens := log.said("tokens_per_step")):
-        whole = step_tokens / seconds
-    needed = {"--gpus": gpus, "--sequence": sequence_tokens if not whole else 1}
+    if not tokens_per_s and not samples and seconds and (step_tokens := log.said("tokens_per_step")):
+        tokens_per_s = step_tokens / seconds
+    needed = {"--gpus": gpus, "--sequence": sequence_tokens if not tokens_per_s else 1}
     missing = [name for name, value in needed.items() if not value]
-    if not whole and not samples:
+    if not tokens_per_s and not samples:
         missing.append("--global-batch")
     if missing:
         raise UsageError(f"a log of {log.format.name} does not say everything: give {', '.join(missing)}.")
-    tokens = whole or float(samples or 0) * float(sequence_tokens or 0)
+    tokens = tokens_per_s or float(samples or 0) * float(sequence_tokens or 0)
     return tokens / float(gpus or 1)
 
 

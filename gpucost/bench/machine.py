@@ -51,9 +51,9 @@ def number(text: object) -> float | None:
     """
     if isinstance(text, bool):
         return None
-    kept = "".join(c if c in "0123456789.-" else " " for c in str(text)).split()
+    parts = "".join(c if c in "0123456789.-" else " " for c in str(text)).split()
     try:
-        return float(kept[0]) if kept else None
+        return float(parts[0]) if parts else None
     except ValueError:
         return None
 
@@ -90,18 +90,22 @@ VIOLATIONS = {
 
 def look_amd() -> list[Sample]:
     """Return the state of every AMD GPU now, by the first way that tells."""
-    return from_files(CARDS) or _asked(("amd-smi", "metric", "--json"), from_amd_smi) or _asked(ROCM_SMI, from_rocm_smi)
+    return (
+        from_files(CARDS)
+        or _samples_of_tool(("amd-smi", "metric", "--json"), from_amd_smi)
+        or _samples_of_tool(ROCM_SMI, from_rocm_smi)
+    )
 
 
-def _asked(command: tuple[str, ...], read: Any) -> list[Sample]:
+def _samples_of_tool(command: tuple[str, ...], read: Any) -> list[Sample]:
     if shutil.which(command[0]) is None:
         return []
     try:
         text = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
-        found: list[Sample] = read(json.loads(text))
+        samples: list[Sample] = read(json.loads(text))
     except (OSError, ValueError, TypeError, AttributeError, subprocess.TimeoutExpired):
         return []
-    return found
+    return samples
 
 
 def held_back(power_w: float | None, limit_w: float | None) -> int:
@@ -115,20 +119,20 @@ def held_back(power_w: float | None, limit_w: float | None) -> int:
 
 def from_files(cards: Path) -> list[Sample]:
     """Read the driver's files of every card of AMD's."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for device in sorted(cards.glob("card[0-9]*/device"), key=lambda path: number(path.parent.name[4:]) or 0.0):
         if "-" in device.parent.name or _said(device / "vendor") != VENDOR:
             continue
         sensors = next(iter(sorted(device.glob("hwmon/hwmon*"))), device)
 
-        def first(names: Iterable[str], scale: float, place: Path = sensors) -> float | None:
-            values = (number(_said(place / name)) for name in names)
+        def first(names: Iterable[str], scale: float, folder: Path = sensors) -> float | None:
+            values = (number(_said(folder / name)) for name in names)
             return next((value * scale for value in values if value is not None), None)
 
         power, limit = first(("power1_average", "power1_input"), MICRO), first(("power1_cap",), MICRO)
-        found.append(
+        samples.append(
             Sample(
-                len(found),
+                len(samples),
                 _said(device / "product_name"),
                 _said(Path("/sys/module/amdgpu/version")),
                 limit,
@@ -141,7 +145,7 @@ def from_files(cards: Path) -> list[Sample]:
                 held_back(power, limit),
             )
         )
-    return found
+    return samples
 
 
 def _said(path: Path) -> str:
@@ -154,10 +158,10 @@ def _said(path: Path) -> str:
 def from_amd_smi(answer: Any) -> list[Sample]:
     """Read `amd-smi metric --json`: a list, or one under gpu_data since ROCm 7."""
     rows = answer.get("gpu_data", []) if isinstance(answer, Mapping) else answer
-    return [_of_metric(place, row) for place, row in enumerate(rows) if isinstance(row, Mapping)]
+    return [_of_metric(index, row) for index, row in enumerate(rows) if isinstance(row, Mapping)]
 
 
-def _of_metric(place: int, row: Mapping[str, Any]) -> Sample:
+def _of_metric(index: int, row: Mapping[str, Any]) -> Sample:
     def value(*path: str) -> float | None:
         at: Any = row
         for key in path:
@@ -166,13 +170,13 @@ def _of_metric(place: int, row: Mapping[str, Any]) -> Sample:
 
     held = row.get("throttle")
     throttle: Mapping[str, Any] = held if isinstance(held, Mapping) else {}
-    said = {name: str(throttle.get(f"{name}_violation_status", "")).upper() for name in VIOLATIONS}
+    violations = {name: str(throttle.get(f"{name}_violation_status", "")).upper() for name in VIOLATIONS}
     reasons = 0
     for name, bit in VIOLATIONS.items():
-        reasons |= bit if said[name] == "ACTIVE" else 0
+        reasons |= bit if violations[name] == "ACTIVE" else 0
     gpu = row.get("gpu")
     return Sample(
-        gpu if isinstance(gpu, int) else place,
+        gpu if isinstance(gpu, int) else index,
         "",
         "",
         None,
@@ -188,35 +192,35 @@ def _of_metric(place: int, row: Mapping[str, Any]) -> Sample:
 
 def from_rocm_smi(answer: Any) -> list[Sample]:
     """Read `rocm-smi … --json`, whose names differ between chips and versions."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for name, row in answer.items():
         if not name.startswith("card"):
             continue
 
-        def said(*words: str, of: Mapping[str, Any] = row) -> Any:
-            return next((v for key, v in of.items() if all(word in key.lower() for word in words)), None)
+        def value_of(*name_parts: str, of: Mapping[str, Any] = row) -> Any:
+            return next((v for key, v in of.items() if all(word in key.lower() for word in name_parts)), None)
 
-        limit = number(said("max graphics package power"))
-        power = number(said("average graphics package power") or said("current socket graphics package power"))
-        used = number(said("vram", "used memory"))
+        limit = number(value_of("max graphics package power"))
+        power = number(value_of("average graphics package power") or value_of("current socket graphics package power"))
+        used = number(value_of("vram", "used memory"))
         system = answer.get("system")
         driver = str(system.get("Driver version", "")) if isinstance(system, Mapping) else ""
-        found.append(
+        samples.append(
             Sample(
-                len(found),
-                str(said("card series") or ""),
+                len(samples),
+                str(value_of("card series") or ""),
                 driver,
                 limit,
                 None,
                 None if used is None else used / BYTES_PER_MIB,
-                number(said("gpu use")),
-                number(said("sclk clock speed")),
+                number(value_of("gpu use")),
+                number(value_of("sclk clock speed")),
                 power,
-                number(said("temperature", "junction") or said("temperature", "edge")),
+                number(value_of("temperature", "junction") or value_of("temperature", "edge")),
                 held_back(power, limit),
             )
         )
-    return found
+    return samples
 
 
 # --- The state of the GPUs while they are measured: power, clocks, heat and what holds them back. Nothing is ever
@@ -277,12 +281,12 @@ def look() -> list[Sample]:
 
 def busy(samples: list[Sample]) -> list[str]:
     """Say which GPUs others use already."""
-    found = []
+    busy_gpus = []
     for sample in samples:
         used, load = sample.memory_used_mib or 0.0, sample.utilisation_percent or 0.0
         if used > BUSY_MIB or load > BUSY_PERCENT:
-            found.append(f"GPU {sample.gpu} is in use: {used:,.0f} MiB taken, {load:.0f} % busy")
-    return found
+            busy_gpus.append(f"GPU {sample.gpu} is in use: {used:,.0f} MiB taken, {load:.0f} % busy")
+    return busy_gpus
 
 
 class Watch:
@@ -308,8 +312,8 @@ class Watch:
 
 
 def _median(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return median(numbers) if numbers else None
 
 
 @contextmanager
@@ -324,8 +328,8 @@ def watching() -> Iterator[Watch]:
         for line in (process.stdout if process else None) or ():
             if sample := parse(line):
                 watch.samples.append((time.monotonic(), sample))
-        while process is None and (found := look_amd()):
-            watch.samples += [(time.monotonic(), sample) for sample in found]
+        while process is None and (samples := look_amd()):
+            watch.samples += [(time.monotonic(), sample) for sample in samples]
             if ended.wait(LOOK_S):
                 return
 

@@ -20,7 +20,7 @@ from gpucost.units import SECONDS_PER_HOUR, suffix_of, unit_of
 
 Values = Mapping[str, Any]
 _EVERY_DIGIT = Context(prec=400)  # of any double, to the last that is told
-REST = "the rest"  # what the factors leave: rounding, and what another version computed otherwise
+REMAINDER = "the rest"  # what the factors leave: rounding, and what another version computed otherwise
 
 
 class Cause(NamedTuple):
@@ -62,8 +62,8 @@ def in_turn(
         tried = current | {name: after.get(name) for name in names}
         if not isfinite(value := figure(tried)):
             return False
-        current, now, shown = tried, _rounded(value, digits), cause.shown if cause.shown in names else names[0]
-        rows.append(change(cause.name, shown, before.get(shown), after.get(shown), now - last))
+        current, now, column = tried, _rounded(value, digits), cause.shown if cause.shown in names else names[0]
+        rows.append(change(cause.name, column, before.get(column), after.get(column), now - last))
         last = now
         return True
 
@@ -73,11 +73,11 @@ def in_turn(
         if not taken(cause, names):  # a price by another rule waits for what the rule reads
             waiting.append(cause)
             continue
-        while ready := next((one for one in waiting if taken(one, moved(one))), None):
+        while ready := next((candidate for candidate in waiting if taken(candidate, moved(candidate))), None):
             waiting.remove(ready)
-    if waiting and not taken(waiting[0], [name for one in waiting for name in moved(one)]):
+    if waiting and not taken(waiting[0], [name for candidate in waiting for name in moved(candidate)]):
         raise ArithmeticError("no finite figure")
-    return [*rows, *_rest(ends, last - start, digits)]
+    return [*rows, *_remainder(ends, last - start, digits)]
 
 
 def side_by_side(before: Values, after: Values, ends: tuple[float, float], digits: int = 2) -> list[Change]:
@@ -87,13 +87,13 @@ def side_by_side(before: Values, after: Values, ends: tuple[float, float], digit
     >>> [(row["factor"], row["effect"]) for row in rows]
     [('a', 0.5), ('b', -2.0), ('c', 1.0)]
     """
-    rows, told = list[Change](), Decimal(0)
+    rows, explained = list[Change](), Decimal(0)
     for name in dict.fromkeys([*before, *after]):
         effect = _rounded(after.get(name) or 0.0, digits) - _rounded(before.get(name) or 0.0, digits)
-        told += effect
+        explained += effect
         if effect:
             rows.append(change(name, name, before.get(name), after.get(name), effect))
-    return [*rows, *_rest(ends, told, digits)]
+    return [*rows, *_remainder(ends, explained, digits)]
 
 
 def difference(ends: tuple[float, float], digits: int = 2) -> float:
@@ -113,10 +113,10 @@ def change(factor: str, name: str, before: Any, after: Any, effect: Decimal, not
     }
 
 
-def _rest(ends: tuple[float, float], told: Decimal, digits: int) -> Sequence[Change]:
+def _remainder(ends: tuple[float, float], told: Decimal, digits: int) -> Sequence[Change]:
     left = Decimal(str(difference(ends, digits))) - told
     words = "rounding, or another version of the formulas"
-    return [change(REST, "", None, None, left, words)] if left else []
+    return [change(REMAINDER, "", None, None, left, words)] if left else []
 
 
 def _rounded(value: float, digits: int) -> Decimal:
@@ -221,7 +221,7 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
     """Return what each input of two plans does to what owning saves, and to either side."""
     from gpucost.money.comparison import outcome
 
-    found: list[tuple[float, float]] = []
+    values_usd: list[tuple[float, float]] = []
 
     def saving(values: Values) -> float:
         tables = {name: np.array(values[name]) for name in first["tables"]}
@@ -233,12 +233,12 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
             ) from None
         own_usd, rent_usd = float(worth.own_usd[0]), float(worth.rent_usd[0])
         if isfinite(rent_usd - own_usd):
-            found.append((own_usd, rent_usd))
+            values_usd.append((own_usd, rent_usd))
         return rent_usd - own_usd
 
     before, after = _plan(first), _plan(second)
     rows = in_turn(before, after, _inputs(first["inputs"], after), saving, ends)
-    for row, (was, now) in zip(rows, pairwise(found), strict=False):
+    for row, (was, now) in zip(rows, pairwise(values_usd), strict=False):
         row["own_effect_usd"], row["rent_effect_usd"] = now[0] - was[0], now[1] - was[1]
         if isinstance(row["before"], list):  # a curve has no value to show
             row["before"] = row["after"] = None
@@ -311,7 +311,7 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
     except ArithmeticError:
         raise UsageError("the figures of the two answers cannot be compared: a file was changed.") from None
     changed = _changed(before, after, results={subject.figure})
-    found: Comparison = {
+    comparison: Comparison = {
         "kind": "comparison",
         "schema_version": SCHEMA_VERSION,
         "request": {"first": first["request"], "second": second["request"]},
@@ -334,15 +334,15 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
         "warnings": _warnings(first, second),
         "sources": {**first["sources"], **second["sources"]},
     }
-    return {**found, "lead": _lead(found)}
+    return {**comparison, "lead": _lead(comparison)}
 
 
 def _option(answer: Answer, rank: int) -> Mapping[str, Any]:
     options: Sequence[Mapping[str, Any]] = answer["options"]
-    found = next((row for row in options if row["rank"] == rank), None)
-    if found is None:
+    option = next((row for row in options if row["rank"] == rank), None)
+    if option is None:
         raise UsageError(f"an answer has {len(options)} options; there is no option {rank}.")
-    return found
+    return option
 
 
 def _of_options(figure: str, names: Sequence[str]) -> dict[str, Any]:
@@ -350,8 +350,8 @@ def _of_options(figure: str, names: Sequence[str]) -> dict[str, Any]:
 
     def side(answer: Answer, rank: int) -> Side:
         option = _option(answer, rank)
-        found = {"model": answer["request"]["model"], **{name: option.get(name) for name in names}}
-        return {**found, **_layout(option["layout"])}
+        facts = {"model": answer["request"]["model"], **{name: option.get(name) for name in names}}
+        return {**facts, **_layout(option["layout"])}
 
     return {"figure": figure, "value": lambda answer, rank: float(_option(answer, rank)[figure]), "side": side}
 
@@ -390,9 +390,11 @@ def _timed(answer: Answer, rank: int) -> tuple[Mapping[str, Any], dict[str, floa
 def _speed_side(answer: Answer, rank: int) -> Side:
     timed, _ = _timed(answer, rank)
     model = answer.get("model") or answer["request"]["model"]
-    found = {"model": model, "gpu": timed["gpu"], "gpus": timed["layout"]["gpus"]}
-    rest = {name: timed[name] for name in ("system", "sequence_tokens", "software", *_SPEED_COLUMNS) if name in timed}
-    return {**found, **_layout(timed["layout"]), **rest}
+    facts = {"model": model, "gpu": timed["gpu"], "gpus": timed["layout"]["gpus"]}
+    settings = {
+        name: timed[name] for name in ("system", "sequence_tokens", "software", *_SPEED_COLUMNS) if name in timed
+    }
+    return {**facts, **_layout(timed["layout"]), **settings}
 
 
 def _gpu_seconds(answer: Answer, rank: int) -> float:
@@ -411,16 +413,16 @@ def _step_causes(first: Answer, second: Answer, ends: tuple[float, float], rank:
 
 
 def _plan_side(answer: Answer, rank: int) -> Side:
-    known = {row["name"]: row["value"] for row in answer["model"]["inputs"]}
+    inputs = {row["name"]: row["value"] for row in answer["model"]["inputs"]}
     names = ("gpus", "months", "utilisation_fraction", "server_usd", "rent_usd_per_gpu_hour")
-    found = {"gpu": answer["request"].get("gpu"), **{name: known.get(name) for name in names}}
-    return {**found, "npv_own_usd": answer["npv_usd"]["own"], "npv_rent_usd": answer["npv_usd"]["rent"]}
+    facts = {"gpu": answer["request"].get("gpu"), **{name: inputs.get(name) for name in names}}
+    return {**facts, "npv_own_usd": answer["npv_usd"]["own"], "npv_rent_usd": answer["npv_usd"]["rent"]}
 
 
 def _mix_side(answer: Answer, rank: int) -> Side:
-    asked = {name: answer["request"].get(name) for name in ("gpu", "provider", "constant")}
-    asked["months"] = len(answer["months"])
-    return {**asked, "best_pure_usd": answer["best_pure_usd"], "cost_usd": answer["cost_usd"]}
+    facts = {name: answer["request"].get(name) for name in ("gpu", "provider", "constant")}
+    facts["months"] = len(answer["months"])
+    return {**facts, "best_pure_usd": answer["best_pure_usd"], "cost_usd": answer["cost_usd"]}
 
 
 def _fit_side(answer: Answer, rank: int) -> Side:
@@ -503,10 +505,10 @@ def _subject(first: Answer, second: Answer) -> Subject:
     if kinds == {"estimate", "throughput"}:
         return _SUBJECTS["throughput"]
     if len(kinds) > 1 or not kinds & set(_SUBJECTS):
-        said = " with ".join(_UNLIKE.get(kind, kind) for kind in sorted(kinds))
+        kinds_text = " with ".join(_UNLIKE.get(kind, kind) for kind in sorted(kinds))
         raise UsageError(
-            f"there is no figure to compare {said} by. compare takes two answers of estimate, inference, tco, mix,"
-            " throughput, or fit of training on one --gpu, an estimate with a throughput, or two reports."
+            f"there is no figure to compare {kinds_text} by. compare takes two answers of estimate, inference, tco,"
+            " mix, throughput, or fit of training on one --gpu, an estimate with a throughput, or two reports."
         )
     loads = kinds == {"inference"} and _has_load(first) and _has_load(second)
     return _SUBJECTS["serving load" if loads else kinds.pop()]
@@ -530,9 +532,9 @@ def _parts(first: Answer, second: Answer, rank: int, names: tuple[str, str]) -> 
     ]
     alone = [
         f"{name} stands in the {which} alone."
-        for side, other, which in ((sides[0], sides[1], names[0]), (sides[1], sides[0], names[1]))
+        for side, counterpart, which in ((sides[0], sides[1], names[0]), (sides[1], sides[0], names[1]))
         for name in side
-        if name not in other
+        if name not in counterpart
     ]
     return {
         "kind": "scenario",
@@ -568,7 +570,7 @@ def request_changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list
 
 
 _WHOLE_USD = 1000  # from which nobody reads cents
-_SAID = {  # of a figure: what the second does; {0} is how much, {1} more or less, {2} what it is called
+_SENTENCES = {  # of a figure: what the second does; {0} is how much, {1} more or less, {2} what it is called
     "gpu_s_per_mtok": "{2} takes {0} GPU-seconds {1} for a million tokens",
     "needed_gb": "{2} needs {0} GB {1}",
     "npv_saving_usd": "Owning saves {0} {1} in {2}",
@@ -577,32 +579,32 @@ _SAID = {  # of a figure: what the second does; {0} is how much, {1} more or les
 }
 
 
-def _lead(found: Comparison) -> str:
+def _lead(comparison: Comparison) -> str:
     """Say by how much the second differs and what does most of it."""
-    if not found["changes"]:
-        return f"Nothing that moves the {found['subject']} differs."
-    more, largest = found["difference"], max(found["changes"], key=lambda row: abs(row["effect"]))
-    ends, name = (found["before_value"], found["after_value"]), found["second"]
-    unit = found["unit"]
-    words = _number(abs(more), unit), "less" if more < 0 else "more", "the second" if name == "second" else name
-    said = _SAID.get(found["figure"], "{2} costs {0} {1}").format(*words)
-    said = said.replace("the second", "The second", 1) if said.startswith("the second") else said
+    if not comparison["changes"]:
+        return f"Nothing that moves the {comparison['subject']} differs."
+    more, largest = comparison["difference"], max(comparison["changes"], key=lambda row: abs(row["effect"]))
+    ends, name = (comparison["before_value"], comparison["after_value"]), comparison["second"]
+    unit = comparison["unit"]
+    amount = _number(abs(more), unit), "less" if more < 0 else "more", "the second" if name == "second" else name
+    sentence = _SENTENCES.get(comparison["figure"], "{2} costs {0} {1}").format(*amount)
+    sentence = sentence.replace("the second", "The second", 1) if sentence.startswith("the second") else sentence
     share = f", {abs(more / ends[0]):.1%}" if ends[0] * ends[1] > 0 else ""
     effect = f"{'+' if largest['effect'] > 0 else ''}{_number(largest['effect'], unit)}"
     cause = largest["factor"]
     if cause == largest["name"] and unit_of(cause):  # an input of a plan: its unit stands with its figures
         cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ") or cause  # "tokens" is all unit
     return (
-        f"{said} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is {cause},"
-        f" {effect}{_of_links(found)}."
+        f"{sentence} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is {cause},"
+        f" {effect}{_of_links(comparison)}."
     )
 
 
-def _of_links(found: Comparison) -> str:
+def _of_links(comparison: Comparison) -> str:
     """Say what the links do, where the parts of a step of one layout are compared."""
-    if found["figure"] != "gpu_s_per_mtok" or found["before"]["layout"] != found["after"]["layout"]:
+    if comparison["figure"] != "gpu_s_per_mtok" or comparison["before"]["layout"] != comparison["after"]["layout"]:
         return ""
-    cost = sum(row["effect"] for row in found["changes"] if row["factor"] in _OVER_LINKS)
+    cost = sum(row["effect"] for row in comparison["changes"] if row["factor"] in _OVER_LINKS)
     return f"; what goes over links takes {'+' if cost > 0 else ''}{_number(cost)}"
 
 
@@ -615,10 +617,10 @@ def _number(value: float, unit: str = "") -> str:
 
 
 def _warnings(first: Answer, second: Answer) -> list[str]:
-    found = []
+    warnings = []
     if first["catalog_version"] != second["catalog_version"]:
-        found.append(f"Different catalogs: {first['catalog_version']} and {second['catalog_version']}.")
+        warnings.append(f"Different catalogs: {first['catalog_version']} and {second['catalog_version']}.")
     versions = first.get("gpucost_version"), second.get("gpucost_version")
     if versions[0] != versions[1] and all(versions):
-        found.append(f"Different versions of gpucost: {versions[0]} and {versions[1]}.")
-    return found
+        warnings.append(f"Different versions of gpucost: {versions[0]} and {versions[1]}.")
+    return warnings

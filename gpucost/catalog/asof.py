@@ -9,7 +9,7 @@ from gpucost.catalog import kept
 from gpucost.catalog.discounts import matching
 from gpucost.catalog.loader import Store, engine, file_name
 from gpucost.catalog.offer_rows import offer_id_sql
-from gpucost.money.commitments import kept_sql
+from gpucost.money.commitments import paid_fraction_sql
 from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 from gpucost.schemas import TABLES
 
@@ -120,7 +120,7 @@ _DISCOUNTED = f""", listed AS (
     WHERE book <> 'user' AND NOT coalesce(gone, false) AND ended IS NULL GROUP BY offer_id
 ), covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 1 ELSE coalesce((
-        SELECT min({kept_sql("d.fraction", "d.floor_usd_per_gpu_hour", "c.usd_per_gpu_hour")})
+        SELECT min({paid_fraction_sql("d.fraction", "d.floor_usd_per_gpu_hour", "c.usd_per_gpu_hour")})
         FROM book_discounts AS d
         WHERE {matching("c", "d")}
           AND coalesce(d.valid_from <= CAST(on_day AS DATE), true)

@@ -101,14 +101,14 @@ def check_weights(claimed_gb: float, sizes: Sizes, precision: str) -> Check:
     70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32.
     """
     true = sizes.parameters * VALUE_BYTES[precision] / GB
-    words = f"{sizes.parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
+    reason = f"{sizes.parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
     same = [
         name for name, size in VALUE_BYTES.items() if abs(sizes.parameters * size / GB / claimed_gb - 1) < _TOLERANCE
     ]
     ok = abs(claimed_gb / true - 1) <= _TOLERANCE
     if not ok and same:
-        words += f" {claimed_gb:g} GB is their size in {same[0]}."
-    return Check("weights", POSSIBLE if ok else IMPOSSIBLE, claimed_gb, true, true, true * 1.05, "GB", words)
+        reason += f" {claimed_gb:g} GB is their size in {same[0]}."
+    return Check("weights", POSSIBLE if ok else IMPOSSIBLE, claimed_gb, true, true, true * 1.05, "GB", reason)
 
 
 def state_bytes(sizes: Sizes, method: str) -> float:
@@ -122,7 +122,7 @@ def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check
     """Judge a claimed total of training memory: states alone are 16 bytes per trained parameter, before activations."""
     true = state_bytes(sizes, method) / GB
     leanest = sizes.parameters * LEANEST_BYTES / GB if method == "full" else true
-    words = (
+    reason = (
         f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter),"
         " before activations."
     )
@@ -130,10 +130,10 @@ def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check
         verdict = IMPOSSIBLE
     elif claimed_gb < true * (1 - _TOLERANCE):
         verdict = IMPLAUSIBLE
-        words += f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB."
+        reason += f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB."
     else:
         verdict = POSSIBLE
-    return Check("training memory", verdict, claimed_gb, true, true * 1.2, true * 2.0, "GB", words)
+    return Check("training memory", verdict, claimed_gb, true, true * 1.2, true * 2.0, "GB", reason)
 
 
 def check_fits_training(
@@ -147,19 +147,19 @@ def check_fits_training(
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]
     fewest = float(fitting[0]) if len(fitting) else None
-    words = (
+    reason = (
         f"{workload.method} training of {workload.architecture.name} needs {states:,.0f} GB of states and {gpus} ×"
         f" {accelerator.id} hold {have:,.0f} GB."
     )
     if bool(speeds.fits[counts == gpus][0]):
-        return Check("fits", POSSIBLE, float(gpus), fewest, fewest, None, "GPUs", f"{words} It fits.")
+        return Check("fits", POSSIBLE, float(gpus), fewest, fewest, None, "GPUs", f"{reason} It fits.")
     if states <= have:
-        words += " The states fit, activations beside them do not in any layout."
+        reason += " The states fit, activations beside them do not in any layout."
     if workload.offload == "none":
-        words += " Without offloading states to the host it does not fit."
+        reason += " Without offloading states to the host it does not fit."
     if fewest is not None:
-        words += f" The smallest of the usual counts that it fits on is {fewest:g}."
-    return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", words)
+        reason += f" The smallest of the usual counts that it fits on is {fewest:g}."
+    return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
 def check_fits_serving(sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int) -> Check:
@@ -167,11 +167,11 @@ def check_fits_serving(sizes: Sizes, precision: str, accelerator: Accelerator, g
     need = sizes.parameters * VALUE_BYTES[precision] / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fewest = float(np.ceil(need / (accelerator.memory_gib * GIB / GB * 0.9)))
-    words = f"Weights take {need:,.1f} GB in {precision} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
+    reason = f"Weights take {need:,.1f} GB in {precision} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
     verdict = POSSIBLE if need < have * 0.9 else IMPLAUSIBLE if need < have else IMPOSSIBLE
     if verdict != POSSIBLE:
-        words += f" With room for the KV cache it takes {fewest:g}."
-    return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", words)
+        reason += f" With room for the KV cache it takes {fewest:g}."
+    return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
 # --- Claims about payback: what buying saves each month against what it costs, and how busy the cluster would be.
@@ -202,49 +202,49 @@ def present_value_usd(usd_per_month: float, months: float, annual_fraction: floa
 
 def check_payback(claim: Claim) -> list[Check]:
     """Judge what a claim says of payback: its arithmetic, how busy the cluster is, and what discounting does to it."""
-    buy, rent, own = claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month or 0.0
+    buy, rent, own_usd = claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month or 0.0
     if buy is None and rent is None:
         return []
     if buy is None or rent is None:
         raise UsageError("a payback claim needs both --buy and --rent-monthly.")
-    checks = [_arithmetic(buy, rent, own, claim.payback_months)]
+    checks = [_arithmetic(buy, rent, own_usd, claim.payback_months)]
     if claim.gpus and claim.gpu_hours_per_month:
         checks.append(_utilisation(claim.gpus, claim.gpu_hours_per_month))
-    return [*checks, _discounted(buy, rent, own, claim.discount_fraction)]
+    return [*checks, _discounted(buy, rent, own_usd, claim.discount_fraction)]
 
 
-def _arithmetic(buy: float, rent: float, own: float, claimed: float | None) -> Check:
-    true = payback_months(buy, rent, own)
-    words = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own:,.0f}) USD a month is {true:,.1f} months."
-    if rent <= own:
-        words, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
+def _arithmetic(buy: float, rent: float, own_usd: float, claimed: float | None) -> Check:
+    true = payback_months(buy, rent, own_usd)
+    reason = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own_usd:,.0f}) USD a month is {true:,.1f} months."
+    if rent <= own_usd:
+        reason, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
     else:
         verdict = POSSIBLE if claimed is None or abs(claimed / true - 1) <= _TOLERANCE else IMPOSSIBLE
     finite = true if np.isfinite(true) else None
-    return Check("payback", verdict, claimed, finite, finite, finite, "months", words)
+    return Check("payback", verdict, claimed, finite, finite, finite, "months", reason)
 
 
 def _utilisation(gpus: int, hours_per_month: float) -> Check:
     """Judge how many of the owned hours the claim uses; a cluster that stands idle is the wrong size."""
     used = hours_per_month / (gpus * HOURS_PER_MONTH)
     enough = int(np.ceil(hours_per_month / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))
-    words = (
+    reason = (
         f"{hours_per_month:,.0f} of {gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about"
         f" {max(enough, 1)} GPUs at 80 % do the same."
     )
     verdict = IMPOSSIBLE if used > 1 else POSSIBLE if used >= _BUSY_FRACTION / 2 else IMPLAUSIBLE
-    return Check("utilisation", verdict, used, _BUSY_FRACTION / 2, _BUSY_FRACTION, 1.0, "fraction of one", words)
+    return Check("utilisation", verdict, used, _BUSY_FRACTION / 2, _BUSY_FRACTION, 1.0, "fraction of one", reason)
 
 
-def _discounted(buy: float, rent: float, own: float, fraction: float) -> Check:
-    renting, owning = (present_value_usd(monthly, _MONTHS, fraction) for monthly in (rent, own))
+def _discounted(buy: float, rent: float, own_usd: float, fraction: float) -> Check:
+    renting, owning = (present_value_usd(monthly, _MONTHS, fraction) for monthly in (rent, own_usd))
     owning += buy
-    words = (
+    reason = (
         f"At {fraction:.0%} a year over {_MONTHS} months, without resale, renting costs {renting:,.0f} USD and owning"
         f" {owning:,.0f} USD today: {'renting' if renting < owning else 'owning'} is cheaper."
     )
     verdict = POSSIBLE if owning <= renting else IMPLAUSIBLE
-    return Check("present value", verdict, owning, None, renting, None, "USD", words)
+    return Check("present value", verdict, owning, None, renting, None, "USD", reason)
 
 
 # --- Claims about serving speed: the bandwidth roof of decoding and the compute roof of batches.
@@ -263,16 +263,16 @@ def check_decode(
     """
     wide = VALUE_BYTES[precision]
     active_gb, dense = sizes.active_parameters * wide / GB, peak(accelerator, precision).tflops
-    roof, what = decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, batch)
-    words = (
-        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof,"
+    roof, roof_name = decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, batch)
+    reason = (
+        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({roof_name} roof,"
         f" {active_gb:,.1f} GB of weights per step)."
     )
     verdict = IMPLAUSIBLE if claimed_tokens_per_s > roof * _BEST_SHARE else POSSIBLE
     if claimed_tokens_per_s > roof:
         verdict = IMPOSSIBLE
     return Check(
-        "decode speed", verdict, claimed_tokens_per_s, 0.0, roof * _USUAL_SHARE, roof, "tokens per second", words
+        "decode speed", verdict, claimed_tokens_per_s, 0.0, roof * _USUAL_SHARE, roof, "tokens per second", reason
     )
 
 
@@ -325,8 +325,8 @@ def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -
     """Return how many of an accelerator, in doublings of its usual node, need the fewest hours of them for a run."""
     key = key_of(catalog, accelerator.id)
     counts = key.system.gpus * 2 ** np.arange(_DOUBLINGS + 1)
-    found = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
-    return int(counts[np.argmax(np.where(found.fits, found.tokens_per_s_per_gpu, 0.0))])
+    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    return int(counts[np.argmax(np.where(speeds.fits, speeds.tokens_per_s_per_gpu, 0.0))])
 
 
 def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:
@@ -339,7 +339,7 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
 
 def check_time(
-    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, given: bool
+    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, precision_stated: bool
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     tokens, gpus, days, counted, _ = run
@@ -347,38 +347,41 @@ def check_time(
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
     precision = workload.precision_on(accelerator)
     implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
-    low, typical, high = (None if found is None else found * of_day for found in true_days(tokens, gpus, speed))
+    low, typical, high = (None if end is None else end * of_day for end in true_days(tokens, gpus, speed))
     claimed = days * of_day
     if implied is None:
-        words = f"{accelerator.id} has no {precision} matrix units; name another --precision."
-        return Check("duration", IMPOSSIBLE, claimed, low, typical, high, unit, words)
+        reason = f"{accelerator.id} has no {precision} matrix units; name another --precision."
+        return Check("duration", IMPOSSIBLE, claimed, low, typical, high, unit, reason)
     work = f"{flop:.3g} FLOP in {amount(claimed, 4)} {unit} {f'on {gpus} ×' if counted else 'of'} {accelerator.id}"
-    words = f"{work} need {implied:.0%} of the dense {precision} peak."
+    reason = f"{work} need {implied:.0%} of the dense {precision} peak."
     verdict = POSSIBLE
-    fastest = _fastest_precision(accelerator, precision, given)
+    fastest = _fastest_precision(accelerator, precision, precision_stated)
     at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
     if implied > 1 and (fastest == precision or at_best > 1):
-        verdict, words = IMPOSSIBLE, words + f" {BEYOND_PEAK}"
+        verdict, reason = IMPOSSIBLE, reason + f" {BEYOND_PEAK}"
     elif implied > 1:
-        verdict, words = IMPLAUSIBLE, f"{words} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
+        verdict, reason = IMPLAUSIBLE, f"{reason} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
     elif low is not None and high is not None and not low <= claimed <= high:
         verdict = IMPLAUSIBLE
-        words += " No measured software comes near it." if claimed < low else " Usual software needs less time."
+        reason += " No measured software comes near it." if claimed < low else " Usual software needs less time."
     if typical is None and run.offload:
         verdict = worst([verdict, IMPLAUSIBLE])
-        words = (
-            f"{words} The run fits in the memory of {gpus} only with the host's beside it (--offload {run.offload})."
+        reason = (
+            f"{reason} The run fits in the memory of {gpus} only with the host's beside it (--offload {run.offload})."
         )
     elif typical is None and counted:
-        verdict, words = IMPOSSIBLE, f"{words} The run does not fit in the memory of {gpus}."
+        verdict, reason = IMPOSSIBLE, f"{reason} The run does not fit in the memory of {gpus}."
     elif typical is None:
-        verdict, words = worst([verdict, IMPLAUSIBLE]), f"{words} No usual number of them holds the run in its memory."
-    return Check("duration", verdict, claimed, low, typical, high, unit, words)
+        verdict, reason = (
+            worst([verdict, IMPLAUSIBLE]),
+            f"{reason} No usual number of them holds the run in its memory.",
+        )
+    return Check("duration", verdict, claimed, low, typical, high, unit, reason)
 
 
-def _fastest_precision(accelerator: Accelerator, precision: str, given: bool) -> str:
+def _fastest_precision(accelerator: Accelerator, precision: str, precision_stated: bool) -> str:
     """Return the precision by which a claim is judged impossible: the stated one, else the chip's fastest."""
-    if given:
+    if precision_stated:
         return precision
     return max(_TRAINING_PRECISIONS, key=lambda name: np.nan_to_num(peak(accelerator, name).tflops))
 
@@ -397,41 +400,42 @@ def prices(catalog: Catalog, accelerator: Accelerator) -> list[float]:
     return sorted(offer.usd_per_gpu_hour for offer in catalog.offers(accelerator.id) if not offer.term_months)
 
 
-def check_price(gpu_hours: float, cost_usd: float, known: list[float], accelerator: Accelerator) -> Check:
+def check_price(gpu_hours: float, cost_usd: float, known_prices: list[float], accelerator: Accelerator) -> Check:
     """Judge a claimed cost by the price per accelerator-hour that it implies."""
     implied = cost_usd / gpu_hours
-    words = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
-    if not known:
-        words += f" No price of {accelerator.id} is known."
-        return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", words)
-    low, high, middle = known[0], known[-1], float(np.median(known))
+    reason = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
+    if not known_prices:
+        reason += f" No price of {accelerator.id} is known."
+        return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
+    low, high, middle = known_prices[0], known_prices[-1], float(np.median(known_prices))
     ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
-    words += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
-    return Check("price", POSSIBLE if ok else IMPLAUSIBLE, implied, low, middle, high, "USD per GPU-hour", words)
+    reason += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
+    return Check("price", POSSIBLE if ok else IMPLAUSIBLE, implied, low, middle, high, "USD per GPU-hour", reason)
 
 
-def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: list[float]) -> Check | None:
+def check_cost(cost_usd: float, tokens: float, speed: Speeds, known_prices: list[float]) -> Check | None:
     """Judge a claimed cost by the hours that the run really takes and the prices that are known."""
     low_days, typical_days, high_days = true_days(tokens, 1, speed)
-    if not known or low_days is None or typical_days is None or high_days is None:
+    if not known_prices or low_days is None or typical_days is None or high_days is None:
         return None
-    low, high = low_days * HOURS_PER_DAY * known[0], high_days * HOURS_PER_DAY * known[-1]
+    low, high = low_days * HOURS_PER_DAY * known_prices[0], high_days * HOURS_PER_DAY * known_prices[-1]
     hours = typical_days * HOURS_PER_DAY
-    typical = hours * float(np.median(known))
+    typical = hours * float(np.median(known_prices))
     verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
-    words = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
+    reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
-        words += f" Even the cheapest known hour ({known[0]:.2f} USD) on the fastest software costs more than claimed."
+        cheapest = known_prices[0]
+        reason += f" Even the cheapest known hour ({cheapest:.2f} USD) on the fastest software costs more than claimed."
         verdict = IMPOSSIBLE if cost_usd < low / 1.5 else IMPLAUSIBLE
-    return Check("cost", verdict, cost_usd, low, typical, high, "USD", words)
+    return Check("cost", verdict, cost_usd, low, typical, high, "USD", reason)
 
 
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
 
-def make_claim(**said: Any) -> Claim:
+def make_claim(**arguments: Any) -> Claim:
     """Read a claim from human quantities; takes the arguments of the question `audit`, None stands for not said."""
-    values = by_field("audit", read("audit", said))
+    values = by_field("audit", read("audit", arguments))
     hours = values.pop("hours")
     if hours is not None:
         values["days"] = hours / HOURS_PER_DAY
@@ -449,10 +453,10 @@ def audit(claim: Claim, catalog: Catalog) -> Audit:
             " --weights-gb, --tokens-per-s; or --buy with --rent-monthly."
         )
     verdict = worst([check.verdict for check in checks])
-    said = {name: value for name, value in claim._asdict().items() if value is not None}
+    claim_values = {name: value for name, value in claim._asdict().items() if value is not None}
     return {
         "kind": "audit",
-        **frame(said, catalog.as_of, catalog.version),
+        **frame(claim_values, catalog.as_of, catalog.version),
         "lead": _sentence(verdict, checks),
         "verdict": verdict,
         "checks": [cast(CheckRow, check._asdict()) for check in checks],
@@ -465,7 +469,7 @@ def audit(claim: Claim, catalog: Catalog) -> Audit:
 def _sentence(verdict: str, checks: list[Check]) -> str:
     worst_checks = [check for check in checks if check.verdict == verdict]
     parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
-    for check in (one for one in checks if one.name in ("duration", "cost")):
+    for check in (candidate for candidate in checks if candidate.name in ("duration", "cost")):
         if check.low is not None and check.typical is not None and check.high is not None:
             unit, times = {"USD": "USD at the median price"}.get(check.unit, check.unit), 1.0
             if check.unit == "days" and check.typical < _FEWEST_DAYS:
@@ -547,9 +551,9 @@ def _run(
         run = Run(claim.tokens, gpus, days, counted, offload)
         checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
-        known = prices(catalog, chip)
+        known_prices = prices(catalog, chip)
         if days is not None:
-            checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known, chip))
-        cost = check_cost(claim.cost_usd, claim.tokens, speed, known)
+            checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
+        cost = check_cost(claim.cost_usd, claim.tokens, speed, known_prices)
         checks += [cost] if cost is not None else []
     return checks

@@ -80,18 +80,18 @@ class MemoryJob:
         )
 
 
-def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **wanted: Any) -> MemoryJob:
+def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **arguments: Any) -> MemoryJob:
     """Resolve names, and hold what was read of the arguments against the model."""
     key = key_of(catalog, gpu, system)
     architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
-    given = {name: value for name, value in wanted.items() if value is not None}
-    given["sequence_tokens"] = given.pop("sequence", None) or default_sequence(architecture)
-    given["loss_chunk_tokens"] = given.pop("loss_chunk", 0)
-    if given.get("method", "full") != "full":
-        given.setdefault("software", ADAPTER_SOFTWARE)
-    degrees = {name: given.pop(name) for name in DEGREES if name in given}
-    check_degrees(architecture, given.get("gpus"), degrees)
-    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **given)
+    settings = {name: value for name, value in arguments.items() if value is not None}
+    settings["sequence_tokens"] = settings.pop("sequence", None) or default_sequence(architecture)
+    settings["loss_chunk_tokens"] = settings.pop("loss_chunk", 0)
+    if settings.get("method", "full") != "full":
+        settings.setdefault("software", ADAPTER_SOFTWARE)
+    degrees = {name: settings.pop(name) for name in DEGREES if name in settings}
+    check_degrees(architecture, settings.get("gpus"), degrees)
+    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **settings)
 
 
 def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -> None:
@@ -176,7 +176,7 @@ def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
     experts = [e for e in powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
     long = job.sequence_tokens // CONTEXT_TOKENS
     contexts = [fixed["context"]] if "context" in fixed else powers(min(gpus, long)) if long > 1 else [1]
-    found = []
+    layouts = []
     for tensor, pipeline, expert, context in product(
         [fixed["tensor"]] if "tensor" in fixed else tensors,
         [fixed["pipeline"]] if "pipeline" in fixed else pipelines,
@@ -188,11 +188,11 @@ def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
         data = gpus // (tensor * pipeline * context)
         alone = data * context == 1
         stages = [fixed["sharding"]] if "sharding" in fixed else [0] if alone else [1] if pipeline > 1 else [1, 3]
-        found += [
+        layouts += [
             {"tensor": tensor, "pipeline": pipeline, "context": context, "expert": expert, "data": data, "sharding": s}
             for s in stages
         ]
-    return found
+    return layouts
 
 
 def candidates(job: MemoryJob, counts: Sequence[int]) -> LayoutColumns:
@@ -300,29 +300,29 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
 
 def host_gb(job: MemoryJob) -> float:
     """Return the host memory that all nodes together need for what a job moves there."""
-    kept, total = OPTIMIZERS[job.optimizer], float(total_parameters(stack([job.architecture]))[0])
-    states = kept.gradient_bytes + kept.state_bytes
-    each = {"none": 0.0, "states": states, "all": kept.weight_bytes + states}[job.offload]
-    return each * total / GB
+    optimizer, total = OPTIMIZERS[job.optimizer], float(total_parameters(stack([job.architecture]))[0])
+    states = optimizer.gradient_bytes + optimizer.state_bytes
+    bytes_per_parameter = {"none": 0.0, "states": states, "all": optimizer.weight_bytes + states}[job.offload]
+    return bytes_per_parameter * total / GB
 
 
 def offload_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield what host memory can take, with how much of it all nodes together need."""
-    for name, words in (("states", "optimizer states"), ("all", "weights and states")):
+    for name, moved_states in (("states", "optimizer states"), ("all", "weights and states")):
         if job.offload not in (name, "all"):
             moved = replace(job, offload=name)
-            yield JobChange(f"{words} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
+            yield JobChange(f"{moved_states} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
 
 
 def optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield the optimizers with smaller states."""
-    for name, words in (
+    for name, description in (
         ("adamw-8bit", "8-bit AdamW moments"),
         ("adamw-bf16", "bf16 states without a master copy"),
         ("adafactor", "Adafactor"),
     ):
         if job.optimizer != name and (job.method == "full" or name == "adamw-8bit"):
-            yield JobChange(words, 3, replace(job, optimizer=name))
+            yield JobChange(description, 3, replace(job, optimizer=name))
 
 
 def pairs(job: MemoryJob) -> Iterator[JobChange]:
@@ -338,22 +338,22 @@ def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
     """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
     lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= SHORTEST_TOKENS]
     moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
-    for tokens, chunk, (optimizer, kept) in product(lengths, (CHUNK_TOKENS, CHUNK_TOKENS // 4), moments):
+    for tokens, chunk, (optimizer, optimizer_text) in product(lengths, (CHUNK_TOKENS, CHUNK_TOKENS // 4), moments):
         if chunk < tokens and not job.loss_chunk_tokens:
-            words = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
-            made = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
-            cost = 4 if tokens < lengths[0] else 3 if kept else 0
-            row = tried(JobChange(words + kept, cost, made), plan)
+            description = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
+            changed_job = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
+            cost = 4 if tokens < lengths[0] else 3 if optimizer_text else 0
+            row = tried(JobChange(description + optimizer_text, cost, changed_job), plan)
             if row is not None and row["helps"]:
                 return [row]
     return []
 
 
-def merge(base: MemoryJob, one: MemoryJob, other: MemoryJob) -> MemoryJob | None:
+def merge(base: MemoryJob, first_job: MemoryJob, second_job: MemoryJob) -> MemoryJob | None:
     """Return the job with both changes, or None where they change the same thing."""
     fields = [name for name in MemoryJob.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
-    first = {name: getattr(one, name) for name in fields if getattr(one, name) != getattr(base, name)}
-    second = {name: getattr(other, name) for name in fields if getattr(other, name) != getattr(base, name)}
+    first = {name: getattr(first_job, name) for name in fields if getattr(first_job, name) != getattr(base, name)}
+    second = {name: getattr(second_job, name) for name in fields if getattr(second_job, name) != getattr(base, name)}
     return None if set(first) & set(second) else replace(base, **first, **second)
 
 
@@ -362,9 +362,9 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
     if job.gpus is not None:
         free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
         yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
-    sold, own = {offer.gpu for offer in catalog.offers()}, job.accelerator
-    alike = (chip for chip in catalog.accelerators() if chip.vendor == own.vendor and chip.id in sold)
-    larger = (chip for chip in alike if chip.memory_gib > own.memory_gib * 1.1 and chip.year >= 2020)
+    sold, accelerator = {offer.gpu for offer in catalog.offers()}, job.accelerator
+    alike = (chip for chip in catalog.accelerators() if chip.vendor == accelerator.vendor and chip.id in sold)
+    larger = (chip for chip in alike if chip.memory_gib > accelerator.memory_gib * 1.1 and chip.year >= 2020)
     sizes: dict[int, Accelerator] = {}  # one of each size of memory
     for chip in sorted(larger, key=lambda chip: (chip.memory_gib, chip.id)):
         if half_precision(chip) == "bf16":
@@ -402,17 +402,17 @@ def first_of(rows: list[answers.Tried], cost: str, count: int) -> list[answers.T
 def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
     rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
-    found = [row for row in rows if row is not None]
-    found = first_of(found, LARGER, LARGER_CHIPS)
-    if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in found):
+    changes = [row for row in rows if row is not None]
+    changes = first_of(changes, LARGER, LARGER_CHIPS)
+    if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in changes):
         doubled = [tried(change, plan) for change in pairs(job)]
-        found += [row for row in doubled if row is not None and row["helps"]]
-    if not any(row["helps"] and row["cost"] != LARGER for row in found):
-        found += shorter(job, plan)
-    found.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
-    for place, row in enumerate(found, 1):
-        row["rank"] = place
-    return found
+        changes += [row for row in doubled if row is not None and row["helps"]]
+    if not any(row["helps"] and row["cost"] != LARGER for row in changes):
+        changes += shorter(job, plan)
+    changes.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
+    for index, row in enumerate(changes, 1):
+        row["rank"] = index
+    return changes
 
 
 # --- The components of a footprint with their formulas, the numbers in them, and the references.
@@ -466,10 +466,10 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
         return f" ÷ {ranks} ranks" if stage >= least else ""
 
     trained = format_count(counts["trained"])
-    each = float(recipe.adapter_bytes[0]) if tuned else float(recipe.weight_bytes[0])
-    gradient = each if tuned else float(recipe.gradient_bytes[0])
+    weight_bytes = float(recipe.adapter_bytes[0]) if tuned else float(recipe.weight_bytes[0])
+    gradient = weight_bytes if tuned else float(recipe.gradient_bytes[0])
     state = float(recipe.state_bytes[0])
-    weights = f"{each:g} B × {trained}{shared(3)}"
+    weights = f"{weight_bytes:g} B × {trained}{shared(3)}"
     if tuned:
         frozen, ends = format_count(counts["frozen"]), format_count(counts["frozen_dense"])
         base = f"{float(recipe.frozen_bytes[0]):.3g} B × {frozen} frozen{shared(3)}"
@@ -490,10 +490,10 @@ def flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> d
     first = np.array([bool(plan.memory.first_stage[0])])
     flight = float(in_flight(layout, first)[0])
     rows = min(tokens, job.loss_chunk_tokens or tokens)
-    each = float(LOGIT_BYTES[recipe.style[0]])
+    logit_bytes = float(LOGIT_BYTES[recipe.style[0]])
     return {
         "activations": f"{tokens:,.0f} × {float(layer.saved[0]):,.0f} B × {layers} × {flight:g} (+ last norm)",
-        "logits": f"{rows:,.0f} × {job.architecture.vocab:,} ÷ {plan.layout.tensor} × {each:g} B",
+        "logits": f"{rows:,.0f} × {job.architecture.vocab:,} ÷ {plan.layout.tensor} × {logit_bytes:g} B",
     }
 
 
@@ -509,9 +509,9 @@ MOMENT_WORDS = {
 }
 
 
-def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **wanted: Any) -> Fit:
+def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **arguments: Any) -> Fit:
     """Return the payload: does it fit, on how many, where the memory goes, and what would help."""
-    job = read_job(catalog, model, gpu, **wanted)
+    job = read_job(catalog, model, gpu, **arguments)
     plan = best_plan(job)
     changes = ranked_changes(job, catalog, plan)
     if plan is None:
@@ -523,7 +523,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
     if job.gpus is None and not plan.fits:
         raise NothingFitsError(nowhere(job, plan, changes))
     request = {"model": model.name if isinstance(model, Architecture) else fspath(model), "gpu": gpu} | {
-        name: value for name, value in wanted.items() if value is not None
+        name: value for name, value in arguments.items() if value is not None
     }
     figures = verdict(job, plan)
     return {
@@ -550,9 +550,9 @@ def lead(figures: Verdict, changes: list[Tried]) -> str:
     if helps is None:
         return f"Does not fit: {need}, {-spare:.1f} GB too much. No change that was tried helps."
     more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
-    kept = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
-    here = f"; on {gpus:,}: {same}" if more and (same := next(kept, None)) else ""
-    hint = f"The smallest change that makes it fit: {helps['change']}{more}{here}."
+    change_texts = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
+    here_text = f"; on {gpus:,}: {same}" if more and (same := next(change_texts, None)) else ""
+    hint = f"The smallest change that makes it fit: {helps['change']}{more}{here_text}."
     return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
 
 
@@ -629,16 +629,16 @@ def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
 
 def warnings(job: MemoryJob) -> list[str]:
     """Return what a reader must know about the answer."""
-    found = [*job.architecture.warnings, *too_long(job.architecture, job.sequence_tokens)]
+    messages = [*job.architecture.warnings, *too_long(job.architecture, job.sequence_tokens)]
     if job.architecture.status == "synthesised":
-        found.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
+        messages.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
     if job.accelerator.vendor != "NVIDIA":
-        found.append(
+        messages.append(
             f"The counts were held against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
         )
     if half_precision(job.accelerator) != "bf16":
-        found.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
-    return found
+        messages.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
+    return messages
 
 
 def sources(catalog: Catalog, job: MemoryJob) -> dict[str, Source]:
@@ -653,25 +653,25 @@ LARGEST_BATCH = 64
 SHORTEST_SEQUENCE_TOKENS, LONGEST_TOKENS = 512, 1_048_576
 
 
-def everywhere(catalog: Catalog, model: Any, **wanted: Any) -> Everywhere:
+def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     """Return the payload: a row per accelerator that a training job fits, the cheapest per hour first."""
     market = market_of(catalog)
-    known: dict[tuple[Any, ...], FitRow | None] = {}
+    rows_by_chip: dict[tuple[Any, ...], FitRow | None] = {}
     rows: list[FitRow] = []
     nowhere: list[str] = []
     job = None
-    for chip in (one for one in catalog.accelerators() if half_precision(one)):
+    for chip in (chip_row for chip_row in catalog.accelerators() if half_precision(chip_row)):
         try:
-            job = read_job(catalog, model, chip.id, **wanted)
+            job = read_job(catalog, model, chip.id, **arguments)
         except GpuCostError:
             if model_is_unknown(catalog, model):
                 raise
             continue
         system = job.system
         same = (round(chip.memory_gib, 2), system.gpus, system.scaleup_gpus, system.scaleout_gb_per_s is None)
-        if same not in known:
-            known[same] = row_of(job)
-        found = known[same]
+        if same not in rows_by_chip:
+            rows_by_chip[same] = row_of(job)
+        found = rows_by_chip[same]
         if found is None:
             nowhere.append(chip.id)
         else:
@@ -679,10 +679,12 @@ def everywhere(catalog: Catalog, model: Any, **wanted: Any) -> Everywhere:
     if job is None or not rows:
         raise NothingFitsError(f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora.")
     rows.sort(key=lambda row: (row["usd_per_hour"] or float("inf"), not row["sold"], row["gpus"], row["gpu"]))
-    asked = {"model": job.architecture.name} | {name: value for name, value in wanted.items() if value is not None}
+    settings = {"model": job.architecture.name} | {
+        name: value for name, value in arguments.items() if value is not None
+    }
     return {
         "kind": "fit_everywhere",
-        **frame(asked, catalog.as_of, catalog.version),
+        **frame(settings, catalog.as_of, catalog.version),
         "lead": lead_everywhere(job, rows),
         "model": job.architecture.name,
         "parameters": float(total_parameters(stack([job.architecture]))[0]),

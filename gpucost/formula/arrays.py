@@ -21,7 +21,7 @@ _GUARD = 1e-9  # binary noise below this share of a hundredth must not turn half
 
 Array = NDArray[np.float64]
 Value = Array | float | bool | str
-Words = tuple[tuple[str, str], ...]  # inputs that are words, with their values
+Choices = tuple[tuple[str, str], ...]  # inputs that are words, with their values
 CodeLine = tuple[str, CodeType]
 
 
@@ -70,9 +70,9 @@ def _power(base: Any, exponent: Any) -> Any:
     """Raise a column over the cases to a row over the months, once for every distinct exponent."""
     if np.ndim(exponent) != 2 or np.ndim(base) != 2 or exponent.shape[0] != 1 or base.shape[1] != 1 or base.min() <= 0:
         return base**exponent
-    distinct, place = np.unique(exponent[0], return_inverse=True)
+    distinct, index = np.unique(exponent[0], return_inverse=True)
     raised = np.exp(np.log(base) * distinct)
-    return raised if np.array_equal(distinct, exponent[0]) else raised[:, place]
+    return raised if np.array_equal(distinct, exponent[0]) else raised[:, index]
 
 
 def _total(line: Array) -> Array:
@@ -124,8 +124,8 @@ def internal_rate(flows: Array) -> float:
 
 
 def _internal_rate(line: Array) -> Array:
-    found = np.array([internal_rate(row) for row in np.atleast_2d(line)])
-    return found.reshape(-1, 1) if np.ndim(line) == 2 else found[0]
+    rates = np.array([internal_rate(row) for row in np.atleast_2d(line)])
+    return rates.reshape(-1, 1) if np.ndim(line) == 2 else rates[0]
 
 
 def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -170,16 +170,16 @@ _FUNCTIONS: dict[str, Any] = {
 class _Prepare(ast.NodeTransformer):
     """Decide what hangs on words alone, and turn `and` and `or` into calls that work on arrays."""
 
-    def __init__(self, words: Words) -> None:
-        self.words = dict(words)
+    def __init__(self, choices: Choices) -> None:
+        self.words = dict(choices)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Keep one branch of where(word == 'choice', …): the other one is never computed."""
         condition = node.args[0] if node.args else None
         if isinstance(condition, ast.Compare) and isinstance(condition.left, ast.Name):
-            word, wanted = self.words.get(condition.left.id), condition.comparators[0]
-            if word is not None and isinstance(wanted, ast.Constant) and isinstance(condition.ops[0], ast.Eq):
-                branch: ast.AST = self.visit(node.args[1 if word == wanted.value else 2])
+            word, choice = self.words.get(condition.left.id), condition.comparators[0]
+            if word is not None and isinstance(choice, ast.Constant) and isinstance(condition.ops[0], ast.Eq):
+                branch: ast.AST = self.visit(node.args[1 if word == choice.value else 2])
                 return branch
         return self.generic_visit(node)
 
@@ -194,22 +194,22 @@ class _Prepare(ast.NodeTransformer):
         return _call("all_of" if isinstance(node.op, ast.And) else "any_of", node.values, node)
 
 
-def _call(name: str, values: list[ast.expr], place: ast.AST) -> ast.Call:
-    function = ast.copy_location(ast.Name(name, ast.Load()), place)
-    return ast.copy_location(ast.Call(function, values, []), place)
+def _call(name: str, values: list[ast.expr], origin: ast.AST) -> ast.Call:
+    function = ast.copy_location(ast.Name(name, ast.Load()), origin)
+    return ast.copy_location(ast.Call(function, values, []), origin)
 
 
 _ASKS_MORE = re.compile(r"\*\*|\b(and|or)\b|==")  # what the transformer looks at
 
 
 @cache
-def _prepared(text: str, words: Words = ()) -> tuple[CodeType, frozenset[str]]:
+def _prepared(text: str, choices: Choices = ()) -> tuple[CodeType, frozenset[str]]:
     """Return a formula's code and the names that it reads, its words decided; the text is one of this package's own."""
     _FUNCTIONS.update({name: kernel.compute for name, kernel in KERNELS.items()})
-    whole: Any = text.strip()
+    tree: Any = text.strip()
     if _ASKS_MORE.search(text):
-        whole = _Prepare(words).visit(ast.parse(whole, mode="eval"))
-    code = compile(whole, f"<{text}>", "eval")
+        tree = _Prepare(choices).visit(ast.parse(tree, mode="eval"))
+    code = compile(tree, f"<{text}>", "eval")
     return code, frozenset(code.co_names)
 
 
@@ -225,22 +225,22 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
 
 
 @cache
-def needed(lines: tuple[Line, ...], targets: tuple[str, ...], words: Words) -> tuple[CodeLine, ...]:
+def needed(lines: tuple[Line, ...], targets: tuple[str, ...], choices: Choices) -> tuple[CodeLine, ...]:
     """Return, in order, the code of the lines that the targets hang on once the words are decided."""
-    wanted, kept = set(targets), []
+    needed_names, code_lines = set(targets), []
     for line in reversed(lines):
-        if line.name in wanted:
-            code, read = _prepared(line.text, words)
-            wanted |= read
-            kept.append((line.name, code))
-    return tuple(reversed(kept))
+        if line.name in needed_names:
+            code, read = _prepared(line.text, choices)
+            needed_names |= read
+            code_lines.append((line.name, code))
+    return tuple(reversed(code_lines))
 
 
 def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple[str, ...] | None = None) -> None:
     """Evaluate lines in order, each seeing those before it; the results join `values`."""
-    words = tuple((name, value) for name, value in values.items() if isinstance(value, str))
+    choices = tuple((name, value) for name, value in values.items() if isinstance(value, str))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for name, code in needed(lines, targets or tuple(line.name for line in lines), words):
+        for name, code in needed(lines, targets or tuple(line.name for line in lines), choices):
             values[name] = eval(code, _FUNCTIONS, values)
 
 
@@ -274,21 +274,21 @@ class Columns(dict[str, Array]):
 @cache
 def _dropped(lines: tuple[Line, ...], targets: tuple[str, ...]) -> tuple[tuple[str, CodeType, tuple[str, ...]], ...]:
     """Return the needed lines, each with the earlier ones that nothing reads after it."""
-    kept, seen = [], set(targets)
-    own = {line.name: line.text for line in lines}
+    drops, seen = [], set(targets)
+    texts = {line.name: line.text for line in lines}
     for name, code in reversed(needed(lines, targets, ())):
-        last = tuple(read for read in _prepared(own[name])[1] if read in own and read not in seen)
+        last = tuple(read for read in _prepared(texts[name])[1] if read in texts and read not in seen)
         seen.update(last)
-        kept.append((name, code, last))
-    return tuple(reversed(kept))
+        drops.append((name, code, last))
+    return tuple(reversed(drops))
 
 
 @cache
 def inputs_of(lines: tuple[Line, ...], targets: tuple[str, ...]) -> frozenset[str]:
     """Return the names that the targets hang on and that no line works out."""
-    own = {line.name: line.text for line in lines}
-    read = {name for done, _ in needed(lines, targets, ()) for name in _prepared(own[done])[1]}
-    return frozenset(read - set(own) - set(_FUNCTIONS))
+    texts = {line.name: line.text for line in lines}
+    read = {name for done, _ in needed(lines, targets, ()) for name in _prepared(texts[done])[1]}
+    return frozenset(read - set(texts) - set(_FUNCTIONS))
 
 
 @cache
@@ -299,20 +299,20 @@ def untouched(lines: tuple[Line, ...], changing: tuple[str, ...]) -> tuple[Line,
     >>> [line.name for line in untouched(lines, ("b",))]
     ['hours']
     """
-    moved, kept = set(changing), []
+    moved, fixed_lines = set(changing), []
     for line in lines:
         if moved & _prepared(line.text)[1]:
             moved.add(line.name)
         else:
-            kept.append(line)
-    return tuple(kept)
+            fixed_lines.append(line)
+    return tuple(fixed_lines)
 
 
 def evaluate_columns(
-    lines: tuple[Line, ...], given: Columns, constants: Mapping[str, float], targets: tuple[str, ...]
+    lines: tuple[Line, ...], inputs: Columns, constants: Mapping[str, float], targets: tuple[str, ...]
 ) -> Columns:
     """Return the target columns of every case; what no target needs is not computed, what none needs later not kept."""
-    values: dict[str, Any] = {**constants, **given}
+    values: dict[str, Any] = {**constants, **inputs}
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code, last in _dropped(lines, targets):
             values[name] = eval(code, _FUNCTIONS, values)

@@ -107,9 +107,9 @@ def _check_call(node: ast.Call, text: str) -> None:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if not (name in FUNCTIONS or name in KERNELS) or node.keywords:
         raise ValueError(f"formula {text!r}: unknown function {name!r}")
-    wanted = len(KERNELS[name].parameters) if name in KERNELS else FUNCTIONS[name]
-    if len(node.args) != wanted if wanted is not None else len(node.args) < 2:
-        raise ValueError(f"formula {text!r}: {name} takes {wanted or 'two or more'} arguments")
+    arity = len(KERNELS[name].parameters) if name in KERNELS else FUNCTIONS[name]
+    if len(node.args) != arity if arity is not None else len(node.args) < 2:
+        raise ValueError(f"formula {text!r}: {name} takes {arity or 'two or more'} arguments")
 
 
 @cache
@@ -121,17 +121,17 @@ def names(text: str) -> tuple[str, ...]:
     """
     tree = parse(text)
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return tuple(dict.fromkeys(node.id for node in found))
+    name_nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions]
+    name_nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in name_nodes))
 
 
 def read_tables(module: str, *names: str) -> list[tuple[Line, ...]]:
     """Return tables of formulas by their names, out of the CSV that lies beside a module under its own name."""
-    found: dict[str, list[Line]] = {name: [] for name in names}
+    tables: dict[str, list[Line]] = {name: [] for name in names}
     for table, group, name, description, text, unit in beside(module, Path(module).stem)[1:]:
-        found.get(table, []).append(Line(name, text, description, "", group, unit))
-    return [tuple(lines) for lines in found.values()]
+        tables.get(table, []).append(Line(name, text, description, "", group, unit))
+    return [tuple(lines) for lines in tables.values()]
 
 
 def read_inputs(module: str, *names: str) -> list[tuple[Input, ...]]:
@@ -153,12 +153,12 @@ def _expanded(line: Line) -> list[Line]:
     kernel = KERNELS[name]
     *helpers, result = kernel.rows
     stem = line.name.removesuffix("_hours").removesuffix("_ratio")
-    new = {parameter: ast.unparse(given) for parameter, given in zip(kernel.parameters, tree.args, strict=True)}
+    new = {parameter: ast.unparse(argument) for parameter, argument in zip(kernel.parameters, tree.args, strict=True)}
     new |= {row.name: f"{stem}_{row.name}" for row in helpers}
-    words = re.compile(r"\b[A-Za-z_][A-Za-z_0-9]*\b")
+    identifiers = re.compile(r"\b[A-Za-z_][A-Za-z_0-9]*\b")
 
     def written(text: str) -> str:
-        return words.sub(lambda match: new.get(match[0], match[0]), text)
+        return identifiers.sub(lambda match: new.get(match[0], match[0]), text)
 
     rows = [row._replace(name=new[row.name], text=written(row.text), group=line.group) for row in helpers]
     return [*rows, line._replace(text=written(result.text))]

@@ -12,7 +12,17 @@ from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Ru
 from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
-from gpucost.money.commitments import Agreement, Usage, advised, kept, level, of_kind, quantile, regret, stacked
+from gpucost.money.commitments import (
+    Agreement,
+    Usage,
+    advised,
+    level,
+    of_kind,
+    paid_fraction,
+    quantile,
+    regret,
+    stacked,
+)
 from gpucost.schemas.validation import filled
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, SMALLEST, as_number, share_in
 
@@ -41,11 +51,11 @@ def read_agreements(path: str | None) -> list[Agreement]:
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is no column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
     filled(path, header, rows, COLUMNS[:4])
-    found = [_agreement(path, number, row) for number, row in rows]
-    names = [one.name for one in found]
+    agreements = [_agreement(path, number, row) for number, row in rows]
+    names = [agreement.name for agreement in agreements]
     if twice := repeated(names):
         raise DataError(f"names {shown(twice[0])} twice", file=path)
-    return found
+    return agreements
 
 
 def _agreement(path: str, number: int, row: Mapping[str, str]) -> Agreement:
@@ -114,7 +124,7 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
         raise DataError(needed, file=path, row=1)
     moments = [_moment(path, number, times, row.get(times, "")) for number, row in rows]
     daily = _are_days(path, times, [number for number, _ in rows], moments)
-    found: dict[datetime, float] = {}
+    gpus_by_time: dict[datetime, float] = {}
     exact: dict[datetime, datetime] = {}
     for (number, row), moment in zip(rows, moments, strict=True):
         at = moment.local if daily else moment.utc.replace(minute=0, second=0, microsecond=0)
@@ -122,26 +132,30 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
             of_hour = "mean of its GPUs" if amount == "gpus" else "sum of its GPU-hours"
             reason = f"is in an hour that has a row already: give each hour one row, the {of_hour}"
             raise DataError(reason, file=path, row=number, column=times)
-        if at in found:
+        if at in gpus_by_time:
             raise DataError("is there twice: sum the rows of one time", file=path, row=number, column=times)
-        found[at] = _amount(path, number, amount, row.get(amount, ""))
+        gpus_by_time[at] = _amount(path, number, amount, row.get(amount, ""))
     hours = HOURS_PER_DAY if daily else 1.0
-    starts = np.array(sorted(found), dtype="datetime64[s]")
-    gpus = np.array([found[at] for at in sorted(found)]) / (hours if amount == "gpu_hours" else 1.0)
+    starts = np.array(sorted(gpus_by_time), dtype="datetime64[s]")
+    gpus = np.array([gpus_by_time[at] for at in sorted(gpus_by_time)]) / (hours if amount == "gpu_hours" else 1.0)
     if gpus.max() <= 0:
         raise DataError("is zero in every row: nothing to commit for", file=path, column=amount)
     spanned = round((starts[-1] - starts[0]) / np.timedelta64(int(hours), "h")) + 1
     unit = "days" if daily else "hours"
-    said = [f"{spanned - len(found):,} of {spanned:,} {unit} are missing: left out."] if spanned > len(found) else []
-    return Usage(starts, hours, gpus), said
+    notes = (
+        [f"{spanned - len(gpus_by_time):,} of {spanned:,} {unit} are missing: left out."]
+        if spanned > len(gpus_by_time)
+        else []
+    )
+    return Usage(starts, hours, gpus), notes
 
 
 def _only(path: str, header: Sequence[str], names: Sequence[str]) -> str:
     """Return the column of a header that bears one of the names, empty where none does; two are refused."""
-    found = [name for name in names if name in header]
-    if len(found) > 1:
-        raise DataError(f"has the columns {found[0]} and {found[1]}, which may differ. Keep one.", file=path, row=1)
-    return found[0] if found else ""
+    columns = [name for name in names if name in header]
+    if len(columns) > 1:
+        raise DataError(f"has the columns {columns[0]} and {columns[1]}, which may differ. Keep one.", file=path, row=1)
+    return columns[0] if columns else ""
 
 
 class _Moment(NamedTuple):
@@ -212,14 +226,18 @@ class Wanted(NamedTuple):
     sources: dict[str, Source]
 
 
-def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreement], wanted: Wanted) -> Commitment:
+def committed(frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agreement], terms: Wanted) -> Commitment:
     """Return the advice for a history of use."""
-    today, listed = datetime.fromisoformat(frame["as_of"]), wanted.price
-    active = [one for one in of_kind(held, "reservation", "savings_plan") if one.start <= today < one.end]
-    wanted, price = _stacked_prices(today, held, wanted)
-    ratio = max(1 - wanted.committed_price / price, 0.0)
-    has = sum(one.covered_gpus for one in active)
-    alone, buy = (advised(usage.gpus, price, wanted.committed_price, wanted.step_gpus, held) for held in (0.0, has))
+    today, listed = datetime.fromisoformat(frame["as_of"]), terms.price
+    active = [
+        agreement
+        for agreement in of_kind(held, "reservation", "savings_plan")
+        if agreement.start <= today < agreement.end
+    ]
+    terms, price = _stacked_prices(today, held, terms)
+    ratio = max(1 - terms.committed_price / price, 0.0)
+    has = sum(agreement.covered_gpus for agreement in active)
+    alone, buy = (advised(usage.gpus, price, terms.committed_price, terms.step_gpus, held) for held in (0.0, has))
     best = has + buy if buy else min(alone, has)
     low, high = quantile(usage.gpus, 0.1), quantile(usage.gpus, 0.9)
     marks = {
@@ -231,16 +249,16 @@ def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreem
         "peak": float(usage.gpus.max()),
         "held": has,
     }
-    levels = [_level(name, gpus, usage, price, wanted.committed_price, low, high) for name, gpus in marks.items()]
+    levels = [_level(name, gpus, usage, price, terms.committed_price, low, high) for name, gpus in marks.items()]
     costs = {row["level"]: row for row in levels}
-    rungs = _rungs(today, buy, alone, active, wanted)
+    rungs = _rungs(today, buy, alone, active, terms)
     saving = costs["nothing"]["usd_per_month"] - costs["advised"]["usd_per_month"]
-    headline = _headline(best, buy, has, ratio, saving, wanted)
+    headline = _headline(best, buy, has, ratio, saving, terms)
     return {
         "kind": "commitment",
         **frame,
         "headline": headline,
-        "lead": f"{headline} {_reason(ratio, price, costs, wanted)}",
+        "lead": f"{headline} {_reason(ratio, price, costs, terms)}",
         "usage": {
             "hours": usage.gpus.size * usage.hours,
             "mean_gpus": float(usage.gpus.mean()),
@@ -250,9 +268,9 @@ def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreem
             "peak_gpus": marks["peak"],
         },
         "usd_per_gpu_hour": price,
-        "committed_usd_per_gpu_hour": wanted.committed_price,
+        "committed_usd_per_gpu_hour": terms.committed_price,
         "critical_fraction": ratio,
-        "term_months": wanted.term_months,
+        "term_months": terms.term_months,
         "advised_gpus": best,
         "held_gpus": has,
         "saving_usd_per_month": saving,
@@ -263,73 +281,72 @@ def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreem
             if cost or name in ("at list", "total")
         ],
         "rungs": rungs,
-        "by_month": _by_month(today, rungs, wanted.term_months),
-        "prices": wanted.prices,
-        "warnings": [*said, *_warnings(usage, today, held)],
-        "sources": wanted.sources,
+        "by_month": _by_month(today, rungs, terms.term_months),
+        "prices": terms.prices,
+        "warnings": [*notes, *_warnings(usage, today, held)],
+        "sources": terms.sources,
     }
 
 
-def _stacked_prices(today: datetime, held: Sequence[Agreement], wanted: Wanted) -> tuple[Wanted, float]:
+def _stacked_prices(today: datetime, held: Sequence[Agreement], terms: Wanted) -> tuple[Wanted, float]:
     """Return what is wanted at the prices of today's agreements, and the price without a commitment.
 
     A contract's price replaces all; else the best private percentage comes off, also of what a commitment costs.
     """
 
     def now(kind: str) -> list[Agreement]:
-        return [one for one in of_kind(held, kind) if one.start <= today < one.end]
+        return [agreement for agreement in of_kind(held, kind) if agreement.start <= today < agreement.end]
 
-    share = min((kept(one.fraction, None, wanted.price) for one in now("private")), default=1.0)
-    if share * wanted.price < SMALLEST or share * wanted.committed_price < SMALLEST:
+    share = min((paid_fraction(agreement.fraction, None, terms.price) for agreement in now("private")), default=1.0)
+    if share * terms.price < SMALLEST or share * terms.committed_price < SMALLEST:
         raise UsageError("a private discount leaves nothing to be paid: there is nothing to commit to.")
-    said = wanted.prices
+    notes = terms.prices
     if share < 1:
-        said = [*said, f"a private discount of {1 - share:.1%} comes off the price and off the committed one"]
-    contract = next((one.usd_per_gpu_hour for one in now("contract")), None)
-    found = wanted._replace(price=wanted.price * share, committed_price=wanted.committed_price * share, prices=said)
-    return found, found.price if contract is None else contract
+        notes = [*notes, f"a private discount of {1 - share:.1%} comes off the price and off the committed one"]
+    contract = next((agreement.usd_per_gpu_hour for agreement in now("contract")), None)
+    price = terms._replace(price=terms.price * share, committed_price=terms.committed_price * share, prices=notes)
+    return price, price.price if contract is None else contract
 
 
 def _level(
     name: str, gpus: float, usage: Usage, price: float, committed_price: float, low: float, high: float
 ) -> CommitLevel:
-    found = level(usage.gpus, gpus, price, committed_price)
+    cost_level = level(usage.gpus, gpus, price, committed_price)
     return {
         "level": name,
         "gpus": gpus,
-        "usd_per_month": found.usd_per_hour * HOURS_PER_MONTH,
-        "covered_fraction": found.covered_fraction,
-        "unused_fraction": found.unused_fraction,
+        "usd_per_month": cost_level.usd_per_hour * HOURS_PER_MONTH,
+        "covered_fraction": cost_level.covered_fraction,
+        "unused_fraction": cost_level.unused_fraction,
         "regret_low_usd_per_month": regret(gpus, low, price, committed_price) * HOURS_PER_MONTH,
         "regret_high_usd_per_month": regret(gpus, high, price, committed_price) * HOURS_PER_MONTH,
     }
 
 
-def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], wanted: Wanted) -> list[Rung]:
+def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], terms: Wanted) -> list[Rung]:
     """Return what is held and what to buy: what lacks now, in so many purchases over the term, and what ends anew.
 
     What ends is renewed up to what one would commit with nothing held, `alone`.
     """
-    found: list[Rung] = [
-        _rung(one.name, True, one.covered_gpus, one.start, one.end, one.usd_per_gpu_hour) for one in active
+    rungs: list[Rung] = [
+        _rung(agreement.name, True, agreement.covered_gpus, agreement.start, agreement.end, agreement.usd_per_gpu_hour)
+        for agreement in active
     ]
-    whole = round(buy / wanted.step_gpus)
-    for number in range(wanted.rungs):
-        steps = whole * (number + 1) // wanted.rungs - whole * number // wanted.rungs
-        start = months_after(today, number * wanted.term_months // wanted.rungs)
+    units = round(buy / terms.step_gpus)
+    for number in range(terms.rungs):
+        steps = units * (number + 1) // terms.rungs - units * number // terms.rungs
+        start = months_after(today, number * terms.term_months // terms.rungs)
         if steps:
-            end = months_after(start, wanted.term_months)
-            found.append(
-                _rung(f"buy {number + 1}", False, steps * wanted.step_gpus, start, end, wanted.committed_price)
-            )
-    until = months_after(today, wanted.term_months)
-    room = alone - buy - sum(one.covered_gpus for one in active if one.end >= until)
-    for one in active:
-        if one.end < until and (gpus := min(one.covered_gpus, room)) > 0:
+            end = months_after(start, terms.term_months)
+            rungs.append(_rung(f"buy {number + 1}", False, steps * terms.step_gpus, start, end, terms.committed_price))
+    until = months_after(today, terms.term_months)
+    room = alone - buy - sum(agreement.covered_gpus for agreement in active if agreement.end >= until)
+    for agreement in active:
+        if agreement.end < until and (gpus := min(agreement.covered_gpus, room)) > 0:
             room -= gpus
-            end = months_after(one.end, wanted.term_months)
-            found.append(_rung(f"renew {one.name}", False, gpus, one.end, end, wanted.committed_price))
-    return found
+            end = months_after(agreement.end, terms.term_months)
+            rungs.append(_rung(f"renew {agreement.name}", False, gpus, agreement.end, end, terms.committed_price))
+    return rungs
 
 
 def _rung(name: str, held: bool, gpus: float, start: datetime, end: datetime, price: float) -> Rung:
@@ -349,13 +366,13 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
     What is bound without an end in sight is shown for twenty years.
     """
     last = max((rung["until_day"] for rung in rungs), default=f"{months_after(today, term_months):%Y-%m-%d}")
-    found: list[CommittedMonth] = []
+    months: list[CommittedMonth] = []
     month, until = today.replace(day=1), months_after(today, MOST_MONTHS)
     while f"{month:%Y-%m-%d}" <= last and month <= until:
-        day, after = (f"{max(one, today):%Y-%m-%d}" for one in (month, months_after(month, 1)))
+        day, after = (f"{max(month_start, today):%Y-%m-%d}" for month_start in (month, months_after(month, 1)))
         running = [rung for rung in rungs if rung["from_day"] <= day < rung["until_day"]]
         ending = [rung for rung in rungs if day <= rung["until_day"] < after]
-        found.append(
+        months.append(
             {
                 "month": f"{month:%Y-%m-%d}",
                 "held_gpus": sum(rung["gpus"] for rung in running if rung["held"]),
@@ -365,27 +382,27 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
             }
         )
         month = months_after(month, 1)
-    return found
+    return months
 
 
-def _headline(best: float, buy: float, has: float, ratio: float, saving: float, wanted: Wanted) -> str:
-    term = f"{wanted.term_months} months"
+def _headline(best: float, buy: float, has: float, ratio: float, saving: float, terms: Wanted) -> str:
+    term = f"{terms.term_months} months"
     if not best:
         why = "it is no cheaper than on demand" if not ratio else "the demand is too seldom there"
         return f"Commit nothing for {term}: {why}."
-    beside = f", {_count(buy)} beside the {_count(has)} held" if has else ""
-    return f"Commit {_count(best)} GPUs for {term}{beside}: {saving:,.0f} USD a month less than on demand alone."
+    held_text = f", {_count(buy)} beside the {_count(has)} held" if has else ""
+    return f"Commit {_count(best)} GPUs for {term}{held_text}: {saving:,.0f} USD a month less than on demand alone."
 
 
 def _count(gpus: float) -> str:
     return f"{gpus:,.1f}".removesuffix(".0")
 
 
-def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], wanted: Wanted) -> str:
+def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], terms: Wanted) -> str:
     row = costs["advised"]
     pays = f"pays once it is used in {1 - ratio:.0%} of the hours" if ratio else "never pays"
     return (
-        f"At {wanted.committed_price:,.2f} against {price:,.2f} USD per GPU-hour a committed GPU {pays}."
+        f"At {terms.committed_price:,.2f} against {price:,.2f} USD per GPU-hour a committed GPU {pays}."
         f" Had the demand stayed at its 10 % (90 %) level, it would cost"
         f" {row['regret_low_usd_per_month']:,.0f} ({row['regret_high_usd_per_month']:,.0f}) USD a month more than the"
         " best amount for that. The next term is taken to be like the history."
@@ -393,16 +410,16 @@ def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], wanted: W
 
 
 def _warnings(usage: Usage, today: datetime, held: Sequence[Agreement]) -> list[str]:
-    found = []
+    warnings = []
     if usage.gpus.size * usage.hours < HOURS_PER_MONTH:
-        found.append(
+        warnings.append(
             f"The history covers {usage.gpus.size * usage.hours / 24:,.0f} days: less than a month says little."
         )
-    found += [f"{one.name} ended on {one.end:%Y-%m-%d}." for one in held if one.end <= today]
-    return found
+    warnings += [f"{agreement.name} ended on {agreement.end:%Y-%m-%d}." for agreement in held if agreement.end <= today]
+    return warnings
 
 
-def refuse(wanted: Wanted) -> None:
+def refuse(terms: Wanted) -> None:
     """Refuse more purchases than a term has room for."""
-    if wanted.rungs > min(MOST_RUNGS, wanted.term_months):
-        raise UsageError(f"--rungs {wanted.rungs}: at most one purchase a month of the term, and {MOST_RUNGS} in all.")
+    if terms.rungs > min(MOST_RUNGS, terms.term_months):
+        raise UsageError(f"--rungs {terms.rungs}: at most one purchase a month of the term, and {MOST_RUNGS} in all.")

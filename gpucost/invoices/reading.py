@@ -38,7 +38,7 @@ _FORMS = {
     ".parquet": "read_parquet({})",
     **dict.fromkeys(_JSON, "read_json({}, maximum_object_size = 16777216, "),
 }
-_WHOLE = "columns = {json: 'JSON'}, records = false)"
+_WHOLE_DOCUMENT = "columns = {json: 'JSON'}, records = false)"
 _READ = {name.lower(): name for name in WRITTEN}
 _HELP = {
     "is no time": ". Write it as 2026-11-01T00:00:00Z.",
@@ -156,7 +156,7 @@ def _source(path: str) -> str:
         raise DataError(
             f"has {size / 1e9:,.0f} GB, at most {most:,.0f}; limit_invoice_file_bytes raises that", file=path
         )
-    return form.format(file_name(path)) + (_WHOLE if name.endswith(_JSON) else "")
+    return form.format(file_name(path)) + (_WHOLE_DOCUMENT if name.endswith(_JSON) else "")
 
 
 def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str | None) -> list[Charges]:
@@ -172,21 +172,21 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
         keys = "CAST(began AS DATE), category, corrected, committed, status, currency, unit, gpus, negative, tag"
         names = ", ".join(f"n{number}" for number in range(len(NAMES)))
         query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {MOST_GROUPS + 1}"
-        found = connection.execute(query).fetchall()
+        groups = connection.execute(query).fetchall()
     except duckdb.Error as error:
         raise _misread(path) or DataError(f"cannot be read: {said_first(error)}", file=path) from None
-    if not found:
+    if not groups:
         raise DataError("holds no charges", file=path)
-    if any(row[-1] for row in found):
+    if any(row[-1] for row in groups):
         raise _fault(connection, source, types, charges, path)
-    if len(found) > MOST_GROUPS:
+    if len(groups) > MOST_GROUPS:
         raise DataError(f"names more than {MOST_GROUPS:,} different products and days: split it by month", file=path)
-    return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in found]
+    return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in groups]
 
 
 def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tuple[Types, str]:
     """Return the types of a file's columns, and the SQL that reads it: values of JSON as the texts that they are."""
-    if packed := source.endswith(_WHOLE):
+    if packed := source.endswith(_WHOLE_DOCUMENT):
         keys = [
             str(key)
             for (key,) in connection.execute(f"SELECT DISTINCT unnest(json_keys(json)) FROM {source}").fetchall()
@@ -202,7 +202,7 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
         raise _misread(path) or DataError(f"is no FOCUS file: columns missing: {', '.join(missing)}", file=path)
     if packed:
         texts = ", ".join(f"{named(name)}: 'VARCHAR'" for name, _ in columns)
-        source = f"{source.removesuffix(_WHOLE)}columns = {{{texts}}}, records = true)"
+        source = f"{source.removesuffix(_WHOLE_DOCUMENT)}columns = {{{texts}}}, records = true)"
     return {name.lower(): (name, kind) for name, kind in columns}, source
 
 
@@ -231,8 +231,8 @@ def _misread(path: str) -> DataError | None:
                         row=number,
                     )
     except UnicodeDecodeError as error:
-        what = f"holds a byte that is no UTF-8 (0x{error.object[error.start]:02x})"
-        return DataError(f"{what}. Save it as CSV in UTF-8.", file=path)
+        fault = f"holds a byte that is no UTF-8 (0x{error.object[error.start]:02x})"
+        return DataError(f"{fault}. Save it as CSV in UTF-8.", file=path)
     except csv.Error as error:
         return DataError(f"is no readable CSV: {error}", file=path, row=number + 1)
     except (OSError, EOFError, zlib.error):
@@ -269,9 +269,9 @@ def _fault(connection: "DuckDBPyConnection", source: str, types: Types, charges:
     column, _, reason = fault.partition(" ")
     cell = f"SELECT CAST({_cell(types, column)} AS VARCHAR) AS cell FROM {source} LIMIT 1 OFFSET {row - 1}"
     text = connection.execute(cell).fetchall()[0][0]
-    found = "" if text is None else f": found {shown(text)}{_HELP.get(reason, '')}"
+    content = "" if text is None else f": found {shown(text)}{_HELP.get(reason, '')}"
     line = row + path.lower().removesuffix(".gz").endswith(".csv")
-    return DataError(f"{reason}{found}", file=path, row=line, column=column)
+    return DataError(f"{reason}{content}", file=path, row=line, column=column)
 
 
 def _columns(types: Types, tag: str | None) -> str:
@@ -328,8 +328,8 @@ def _columns(types: Types, tag: str | None) -> str:
 
 
 def _cell(types: Types, name: str) -> str:
-    known = types.get(name.lower())
-    return named(known[0]) if known else "NULL"
+    column = types.get(name.lower())
+    return named(column[0]) if column else "NULL"
 
 
 def _text(types: Types, name: str) -> str:
@@ -337,9 +337,9 @@ def _text(types: Types, name: str) -> str:
     return f"nullif({cell if types.get(name.lower(), ('', ''))[1] == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}, '')"
 
 
-def _word(types: Types, name: str, *words: str) -> str:
+def _word(types: Types, name: str, *choices: str) -> str:
     """Return the SQL of a word of a closed list, whatever its case; NULL where a cell holds none of them."""
-    cases = " ".join(f"WHEN '{word.lower()}' THEN '{word}'" for word in words)
+    cases = " ".join(f"WHEN '{word.lower()}' THEN '{word}'" for word in choices)
     return f"CASE lower(trim({_text(types, name)})) {cases} END"
 
 
@@ -373,5 +373,5 @@ def _tag(types: Types, tag: str | None) -> str:
         raise UsageError(f"--showback: {tag[:40]!r} is no key of a tag.")
     cell, kind = _cell(types, "Tags"), types["tags"][1]
     held = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
-    place = quoted(f'$."{tag}"')
-    return f"coalesce(TRY(json_extract_string({held}, {place})), '')"
+    path = quoted(f'$."{tag}"')
+    return f"coalesce(TRY(json_extract_string({held}, {path})), '')"

@@ -17,7 +17,7 @@ from gpucost.money.variance import LEAST, PARTS, Amount, in_cents, shared, split
 
 # --- Which planned product a charge is for, and in which unit: by its names, words in them, or a map of one's own.
 
-_WORDS = re.compile(r"[\s:/,;()]+")
+_WORD_BREAKS = re.compile(r"[\s:/,;()]+")
 _SKU, _LINE = NAMES.index("SkuId"), NAMES.index("x_Line")
 _GENERAL = NAMES.index("ServiceName")  # too wide to name a product
 
@@ -54,7 +54,7 @@ class Book:
         for charge in sorted(planned, key=lambda charge: charge.category == "Purchase"):  # usage says the unit
             key = name_of(charge).lower()
             self.products.setdefault(key, Product(name_of(charge), unit_of(charge.unit), charge.gpus_per_unit))
-            for name in (charge.names[place].lower() for place in range(len(NAMES)) if place not in (_GENERAL, _LINE)):
+            for name in (charge.names[index].lower() for index in range(len(NAMES)) if index not in (_GENERAL, _LINE)):
                 if name and self._names.setdefault(name, key) != key:
                     several.add(name)
         for name in several:
@@ -65,8 +65,10 @@ class Book:
     def _found(self, target: str) -> str:
         key = self._names.get(target.lower(), target.lower())
         if key not in self.products:
-            known = ", ".join(product.name for product in self.products.values())
-            raise DataError(f"names {target[:60]!r}, which is not planned; planned are {known[:300]}", file="--map")
+            planned_names = ", ".join(product.name for product in self.products.values())
+            raise DataError(
+                f"names {target[:60]!r}, which is not planned; planned are {planned_names[:300]}", file="--map"
+            )
         return key
 
     def product(self, charge: Charges) -> str | None:
@@ -77,11 +79,11 @@ class Book:
 
     def _look(self, names: tuple[str, ...]) -> str | None:
         low = [name.lower() for name in names]
-        for known in (self._mapped, self._names):
-            if found := next((known[name] for name in low if name in known), None):
-                return found
-        words = [word for name in low[:_GENERAL] for word in _WORDS.split(name)]
-        return next((self._names[word] for word in words if word in self._names), None)
+        for mapping in (self._mapped, self._names):
+            if product := next((mapping[name] for name in low if name in mapping), None):
+                return product
+        tokens = [word for name in low[:_GENERAL] for word in _WORD_BREAKS.split(name)]
+        return next((self._names[word] for word in tokens if word in self._names), None)
 
     def factor(self, charge: Charges, key: str) -> float | None:
         """Return what turns a charge's quantity into the product's unit; None where nothing does."""
@@ -100,15 +102,15 @@ def read_map(path: str | None) -> dict[str, str]:
     head, rows = read_table(path)
     if head[:2] != ["invoice", "estimate"]:
         raise DataError("needs the columns invoice,estimate", file=path, row=1)
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for number, row in rows:
         if not row.keys() >= {"invoice", "estimate"}:
             raise DataError("needs two names", file=path, row=number)
         name, target = row["invoice"].lower(), row["estimate"]
-        if found.setdefault(name, target).lower() != target.lower():
-            reason = f"maps {shown(row['invoice'])} to {shown(target)}, and a row above to {shown(found[name])}"
+        if mapping.setdefault(name, target).lower() != target.lower():
+            reason = f"maps {shown(row['invoice'])} to {shown(target)}, and a row above to {shown(mapping[name])}"
             raise DataError(f"{reason}. Keep one.", file=path, row=number, column="invoice")
-    return found
+    return mapping
 
 
 # --- An invoice against a plan: charges matched, the difference split into parts that add up, what is left shown.
@@ -154,27 +156,27 @@ def planned_period(charges: Sequence[Charges]) -> Window:
 
 def overlap(plan: Window, invoice: Window) -> Window:
     """Return the time that both cover."""
-    found = max(plan[0], invoice[0]), min(plan[1], invoice[1])
-    if found[0] >= found[1]:
-        said = [f"{start:%Y-%m-%d} to {end:%Y-%m-%d}" for start, end in (plan, invoice)]
-        raise UsageError(f"the plan is for {said[0]}, the invoice for {said[1]}: they share no day. Say --start.")
-    return found
+    shared = max(plan[0], invoice[0]), min(plan[1], invoice[1])
+    if shared[0] >= shared[1]:
+        spans = [f"{start:%Y-%m-%d} to {end:%Y-%m-%d}" for start, end in (plan, invoice)]
+        raise UsageError(f"the plan is for {spans[0]}, the invoice for {spans[1]}: they share no day. Say --start.")
+    return shared
 
 
 def within(charges: Iterable[Charges], window: Window) -> list[Charges]:
     """Cut planned charges to a window, in proportion to time."""
-    found = []
+    cut_charges = []
     for charge in charges:
         start = datetime.combine(charge.day, time())
         length = max(charge.end - start, timedelta(seconds=1))
         inside = min(charge.end, window[1]) - max(start, window[0])
         share = max(inside / length, 0.0)
         if share >= 1:
-            found.append(charge)
+            cut_charges.append(charge)
         elif share > 0:
             amounts = {name: getattr(charge, name) * share for name in ("billed", "effective", "quantity", "listed")}
-            found.append(charge._replace(day=max(start, window[0]).date(), **amounts))
-    return found
+            cut_charges.append(charge._replace(day=max(start, window[0]).date(), **amounts))
+    return cut_charges
 
 
 def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[str, float]) -> Sorted:
@@ -225,14 +227,14 @@ def parts_of(
     had, has = _quantities(plan), _quantities(actual)
     compared = {name for name in has if had.get(name, 0.0) > LEAST * max(abs(has[name]), 1.0)}
     columns = [
-        _column(place, plan, actual, book, compared, exchange[place], work_ratio, total[place]) for place in (0, 1)
+        _column(basis, plan, actual, book, compared, exchange[basis], work_ratio, total[basis]) for basis in (0, 1)
     ]
     names = dict.fromkeys([*columns[0], *columns[1]])
     notes = {
         "efficiency": "" if work_ratio is not None else "part of quantity: say the work done with --done",
         "commitment use": "hours covered, purchases and what nobody used",
     }
-    found: list[DifferencePart] = [
+    parts: list[DifferencePart] = [
         {
             "part": name,
             "billed_usd": columns[0].get(name, 0.0),
@@ -242,18 +244,18 @@ def parts_of(
         for name in names
         if name in PARTS or columns[0].get(name) or columns[1].get(name)
     ]
-    return found, compared
+    return parts, compared
 
 
 def _quantities(side: Sorted) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
+    quantities: dict[str, float] = defaultdict(float)
     for part in side.parts:
-        found[part.product] += part.quantity
-    return found
+        quantities[part.product] += part.quantity
+    return quantities
 
 
 def _column(
-    place: int,
+    basis: int,
     plan: Sorted,
     actual: Sorted,
     book: Book,
@@ -263,35 +265,35 @@ def _column(
     total: float,
 ) -> dict[str, float]:
     """Return the parts of the difference on one basis, in cents."""
-    found = dict.fromkeys(PARTS, 0.0)
+    differences = dict.fromkeys(PARTS, 0.0)
     for unit in {book.products[name].unit for name in compared}:
         sides = [
-            _amounts(side.parts, place, {name for name in compared if book.products[name].unit == unit})
+            _amounts(side.parts, basis, {name for name in compared if book.products[name].unit == unit})
             for side in (plan, actual)
         ]
         for name, value in split(sides[0], sides[1], work if unit == "GPU-hour" else None).items():
-            found[name] += value
-    found["commitment use"] += actual.commitments[place] - plan.commitments[place]
-    found["exchange rate"] = exchange
+            differences[name] += value
+    differences["commitment use"] += actual.commitments[basis] - plan.commitments[basis]
+    differences["exchange rate"] = exchange
     for sign, side, missing in ((1, actual, UNPLANNED), (-1, plan, UNBILLED)):
         for part in side.parts:
             if part.product not in compared:
-                found[missing] = found.get(missing, 0.0) + sign * (part.billed, part.effective)[place]
+                differences[missing] = differences.get(missing, 0.0) + sign * (part.billed, part.effective)[basis]
         for (_, why), amounts in side.rest.items():
             name = why.partition(":")[0]
-            found[name] = found.get(name, 0.0) + sign * amounts[1 + place]
-    return dict(zip(found, in_cents(list(found.values()), total), strict=True))
+            differences[name] = differences.get(name, 0.0) + sign * amounts[1 + basis]
+    return dict(zip(differences, in_cents(list(differences.values()), total), strict=True))
 
 
-def _amounts(parts: Iterable[Part], place: int, names: set[str]) -> dict[str, dict[bool, Amount]]:
-    found: dict[str, dict[bool, Amount]] = {}
+def _amounts(parts: Iterable[Part], basis: int, names: set[str]) -> dict[str, dict[bool, Amount]]:
+    amounts: dict[str, dict[bool, Amount]] = {}
     for part in parts:
         if part.product in names:
-            row = found.setdefault(part.product, {})
+            row = amounts.setdefault(part.product, {})
             had = row.get(part.committed, Amount(0.0, 0.0))
-            cost = (part.billed, part.effective)[place]
+            cost = (part.billed, part.effective)[basis]
             row[part.committed] = Amount(had.quantity + part.quantity, had.cost + cost)
-    return found
+    return amounts
 
 
 def products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Matched]:
@@ -318,48 +320,48 @@ def products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) ->
 
 def unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Unmatched]:
     """Return every charge that is compared with nothing, the largest first; planned ones are negative."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    unmatched: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
 
-    def add(what: str, why: str, amounts: Sequence[float]) -> None:
-        found[what, why] = [old + new for old, new in zip(found[what, why], amounts, strict=True)]
+    def add(charged_for: str, why: str, amounts: Sequence[float]) -> None:
+        unmatched[charged_for, why] = [old + new for old, new in zip(unmatched[charged_for, why], amounts, strict=True)]
 
     for sign, side, missing in ((1, actual, UNPLANNED), (-1, plan, UNBILLED)):
         for part in side.parts:
             if part.product not in compared:
                 add(book.products[part.product].name, missing, (part.rows, sign * part.billed, sign * part.effective))
-        for (what, why), (rows, billed, effective) in side.rest.items():
-            add(what, why if side is actual else f"planned: {why}", (rows, sign * billed, sign * effective))
+        for (charged_for, why), (rows, billed, effective) in side.rest.items():
+            add(charged_for, why if side is actual else f"planned: {why}", (rows, sign * billed, sign * effective))
     rows_: list[Unmatched] = [
         {
-            "charged_for": what,
+            "charged_for": charged_for,
             "why": why,
             "rows": int(rows),
             "billed_usd": round(billed, 2),
             "effective_usd": round(effective, 2),
         }
-        for (what, why), (rows, billed, effective) in found.items()
+        for (charged_for, why), (rows, billed, effective) in unmatched.items()
     ]
     rows_.sort(key=lambda row: (-abs(row["effective_usd"]), -abs(row["billed_usd"]), row["charged_for"], row["why"]))
     return rows_
 
 
 def rates_of(
-    charges: Iterable[Charges], budget: Mapping[str, float], paid: Mapping[str, float], said: tuple[str, str]
+    charges: Iterable[Charges], budget: Mapping[str, float], paid: Mapping[str, float], flags: tuple[str, str]
 ) -> list[Rates]:
     """Return the budgeted and the paid rate of each currency of an invoice."""
-    found: list[Rates] = []
+    rates_by_currency: list[Rates] = []
     for code in sorted({charge.currency for charge in charges}):
-        for rates, flag in zip((budget, paid), said, strict=True):
+        for rates, flag in zip((budget, paid), flags, strict=True):
             if code != "USD" and code not in rates:
                 raise PriceMissingError(f"no exchange rate for {code}: give {flag} {code}=USD for one {code}.")
-        found.append(
+        rates_by_currency.append(
             {
                 "currency": code,
                 "budget_usd_per_unit": 1.0 if code == "USD" else budget[code],
                 "paid_usd_per_unit": 1.0 if code == "USD" else paid[code],
             }
         )
-    return found
+    return rates_by_currency
 
 
 def totals_of(
@@ -387,7 +389,7 @@ def _summed(charges: Iterable[Charges], name: str, rates: Mapping[str, float]) -
 # --- The answer: an invoice held against a plan, or only shown back by a tag; every charge ends in one line of it.
 
 UNTAGGED = "(untagged)"
-SAID = ("--budget-rate", "--rate")
+RATE_FLAGS = ("--budget-rate", "--rate")
 
 
 class Asked(NamedTuple):
@@ -412,31 +414,31 @@ def planned(
     if plan is None:
         return []
     if isinstance(plan, str):
-        if told := [flag for flag, value in (("--start", start), ("--rank", rank > 1), ("--side", side)) if value]:
-            reason = "is of a saved answer" if len(told) == 1 else "are of a saved answer"
-            raise UsageError(f"{' and '.join(told)} {reason}; {shown(plan)} is read as FOCUS, and stands as it is.")
+        if flags := [flag for flag, value in (("--start", start), ("--rank", rank > 1), ("--side", side)) if value]:
+            reason = "is of a saved answer" if len(flags) == 1 else "are of a saved answer"
+            raise UsageError(f"{' and '.join(flags)} {reason}; {shown(plan)} is read as FOCUS, and stands as it is.")
         return read_charges(plan)
     return charges_of(focus_rows(plan, start or period_of(invoice)[0], rank, side))
 
 
-def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], asked: Asked) -> Reconciliation:
+def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], question: Asked) -> Reconciliation:
     """Return the answer."""
-    if not plan and not asked.tag:
+    if not plan and not question.tag:
         raise UsageError("say what to hold the invoice against (--estimate saved.json), or --showback TAG, or both.")
-    rates = rates_of([*invoice, *plan], asked.budget, asked.paid, SAID)
+    rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
     budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
     paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}
     window = overlap(planned_period(plan), period_of(invoice)) if plan else period_of(invoice)
     cut = within(plan, window)
     totals = totals_of(cut, invoice, budget, paid)
-    book = Book(cut, asked.mapped)
+    book = Book(cut, question.mapped)
     sides = [sort(charges, book, window, budget) for charges in (cut, invoice)]
     exchange = [
         fsum(getattr(one, name) * (paid[one.currency] - budget[one.currency]) for one in invoice)
         for name in ("billed", "effective")
     ]
     total = totals["billed_difference_usd"], totals["effective_difference_usd"]
-    parts, compared = parts_of(sides[0], sides[1], book, exchange, asked.work_ratio, total) if plan else ([], set())
+    parts, compared = parts_of(sides[0], sides[1], book, exchange, question.work_ratio, total) if plan else ([], set())
     head = _headline(totals, parts, window) if plan else _shown_back(totals, window)
     return {
         "kind": "reconciliation",
@@ -451,8 +453,8 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], asked:
         "products": products_of(sides[0], sides[1], book, compared),
         "unmatched": unmatched_of(sides[0], sides[1], book, compared) if plan else [],
         "currencies": [row for row in rates if row["currency"] != "USD"],
-        "showback": showback(invoice, asked.idle_by, paid) if asked.tag else [],
-        "idle_by": asked.idle_by if asked.tag else "",
+        "showback": showback(invoice, question.idle_by, paid) if question.tag else [],
+        "idle_by": question.idle_by if question.tag else "",
         "warnings": _warnings(invoice, plan, window, sides),
         "sources": {},
     }
@@ -474,9 +476,9 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
         group = groups[charge.tag or UNTAGGED]
         group[:] = [group[0] + charge.rows, group[1] + charge.quantity, group[2] + cost]
     names = sorted(groups, key=lambda name: (name == UNTAGGED, -groups[name][2], name))
-    whole = round(fsum([idle, *(group[2] for group in groups.values())]), 2)
+    total_usd = round(fsum([idle, *(group[2] for group in groups.values())]), 2)
     direct = dict(
-        zip(names, in_cents([groups[name][2] for name in names], round(whole - round(idle, 2), 2)), strict=True)
+        zip(names, in_cents([groups[name][2] for name in names], round(total_usd - round(idle, 2), 2)), strict=True)
     )
     bearers = [name for name in names if name != UNTAGGED] or names
     weight = {"cost": 2, "quantity": 1}.get(idle_by)
@@ -489,7 +491,7 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
             "direct_usd": direct[name],
             "idle_usd": share.get(name, 0.0),
             "total_usd": round(direct[name] + share.get(name, 0.0), 2),
-            "share_fraction": (direct[name] + share.get(name, 0.0)) / whole if whole else 0.0,
+            "share_fraction": (direct[name] + share.get(name, 0.0)) / total_usd if total_usd else 0.0,
         }
         for name in names
     ]
@@ -522,31 +524,33 @@ def _shown_back(totals: Totals, window: Window) -> str:
 def _basis(totals: Totals, planned: bool) -> str:
     """Say how the two bases differ, and what discounts took off the list."""
     against = f" against {totals['planned_billed_usd']:,.2f} planned" if planned else " USD"
-    said = (
+    sentence = (
         f"Effective spreads commitments over their use; billed is what the invoice asks:"
         f" {totals['charged_billed_usd']:,.2f}{against}."
     )
     listed, contracted = totals["list_usd"], totals["contracted_usd"]
     if listed and contracted and listed != totals["charged_effective_usd"]:
-        said += (
+        sentence += (
             f" List {listed:,.2f}, contracted {contracted:,.2f}, effective {totals['charged_effective_usd']:,.2f} USD."
         )
-    return said
+    return sentence
 
 
 def _warnings(
     invoice: Sequence[Charges], plan: Sequence[Charges], window: Window, sides: Sequence[Sorted]
 ) -> list[str]:
-    found = []
+    warnings = []
     if zoneless := sum(charge.zoneless for charge in invoice):
-        found.append(f"{zoneless:,} charges name no time zone: taken as UTC.")
+        warnings.append(f"{zoneless:,} charges name no time zone: taken as UTC.")
     if plan:
-        whole = planned_period(plan)
-        if whole[1] > window[1] or whole[0] < window[0]:
-            share = (window[1] - window[0]) / (whole[1] - whole[0])
-            found.append(f"The invoice covers {share:.0%} of the plan's time: only that part of the plan is compared.")
+        plan_period = planned_period(plan)
+        if plan_period[1] > window[1] or plan_period[0] < window[0]:
+            share = (window[1] - window[0]) / (plan_period[1] - plan_period[0])
+            warnings.append(
+                f"The invoice covers {share:.0%} of the plan's time: only that part of the plan is compared."
+            )
         if any(why == OUTSIDE for _, why in sides[1].rest):
-            found.append("Charges outside the plan's period have a line of their own.")
+            warnings.append("Charges outside the plan's period have a line of their own.")
     if signs := sum(int(rows[0]) for (_, why), rows in sides[1].rest.items() if why == SIGN):
-        found.append(f"{signs:,} charges are negative and no credit, adjustment, refund or correction.")
-    return found
+        warnings.append(f"{signs:,} charges are negative and no credit, adjustment, refund or correction.")
+    return warnings

@@ -50,14 +50,14 @@ def focus_rows(
     if start.year > _LAST_YEAR:
         raise UsageError(f"--start {start:%Y-%m-%d} is after the year {_LAST_YEAR}.")
     try:
-        rows = [_whole(row, tags) for row in make(answer, start, rank, side)]
+        rows = [_whole_number(row, tags) for row in make(answer, start, rank, side)]
     except (ArithmeticError, LookupError) as error:  # a file that others changed
         reason = f"{type(error).__name__}: {error}"[:100]
         raise UsageError(f"the figures of the saved answer give no charges ({reason}). Save it anew.") from None
     return sorted(rows, key=lambda row: (row["ChargePeriodStart"], row["x_Line"]))
 
 
-def _whole(row: Row, tags: str) -> Row:
+def _whole_number(row: Row, tags: str) -> Row:
     """Fill in what follows from the rest and the columns that stay empty."""
     quantity, effective = row["PricingQuantity"], row["EffectiveCost"]
     first = row["ChargePeriodStart"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
@@ -95,13 +95,13 @@ def _whole(row: Row, tags: str) -> Row:
 
 def _used(row: Row) -> Row:
     """Return what use consumed, and of a commitment how much: hours of some, spending of others."""
-    found: Row = {}
+    quantities: Row = {}
     if row["CommitmentDiscountStatus"] != "Unused":
-        found |= {"ConsumedQuantity": row["PricingQuantity"], "ConsumedUnit": row["PricingUnit"]}
+        quantities |= {"ConsumedQuantity": row["PricingQuantity"], "ConsumedUnit": row["PricingUnit"]}
     if row["CommitmentDiscountId"]:
         spend = row["CommitmentDiscountCategory"] == "Spend"
-        found["CommitmentDiscountQuantity"] = row["EffectiveCost"] if spend else row["PricingQuantity"]
-    return found
+        quantities["CommitmentDiscountQuantity"] = row["EffectiveCost"] if spend else row["PricingQuantity"]
+    return quantities
 
 
 def _days(start: datetime, days: float) -> tuple[list[Period], list[float]]:
@@ -155,8 +155,8 @@ def _estimate(answer: Mapping[str, Any], start: datetime, rank: int, side: str |
         committed += line["cost_usd"]
         unused = line["name"] == "unused commitment"
         row |= _commitment(option, "Unused" if unused else "Used")
-        rest = _rest(periods[-1][1], start, option) if unused else (periods, shares)
-        yield from _over(*rest, row, *amount, billed=False)
+        remainder = _remaining(periods[-1][1], start, option) if unused else (periods, shares)
+        yield from _over(*remainder, row, *amount, billed=False)
     if committed:
         yield from _purchases(option, factors, base, start, committed)
 
@@ -173,11 +173,11 @@ def _inference(answer: Mapping[str, Any], start: datetime, rank: int, side: str 
 
 def _ranked(answer: Mapping[str, Any], rank: int) -> Mapping[str, Any]:
     options: Sequence[Mapping[str, Any]] = answer["options"]
-    found = next((row for row in options if row["rank"] == rank), None)
-    if found is None:
+    option = next((row for row in options if row["rank"] == rank), None)
+    if option is None:
         held = f"{len(options)} options, ranks {options[0]['rank']} to {options[-1]['rank']}"
         raise UsageError(f"--rank {rank}: the saved answer holds {held}.")
-    return found
+    return option
 
 
 def _seller(option: Mapping[str, Any]) -> Row:
@@ -241,7 +241,7 @@ def _terms(option: Mapping[str, Any]) -> int:
     return max(ceil(needed / hours - 1e-9), 1)
 
 
-def _rest(end: datetime, start: datetime, option: Mapping[str, Any]) -> tuple[list[Period], list[float]]:
+def _remaining(end: datetime, start: datetime, option: Mapping[str, Any]) -> tuple[list[Period], list[float]]:
     """Return the days between the end of a run and the end of what it is bound to."""
     until = start + timedelta(hours=_terms(option) * option["term_months"] * HOURS_PER_MONTH)
     return _days(end, max((until - end) / timedelta(days=1), 1.0))
@@ -335,12 +335,12 @@ def _charge(row: Row, period: Period, billed: float, effective: float, quantity:
 
 def _cumulative(amounts: Sequence[float]) -> list[float]:
     """Round amounts to cents so that their sums to any month are rounded sums."""
-    found, before, whole = [], 0, 0.0
+    rounded_usd, before, total = [], 0, 0.0
     for amount in amounts:
-        whole += amount
-        found.append((round(whole * 100) - before) / 100)
-        before = round(whole * 100)
-    return found
+        total += amount
+        rounded_usd.append((round(total * 100) - before) / 100)
+        before = round(total * 100)
+    return rounded_usd
 
 
 def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:

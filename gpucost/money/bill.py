@@ -41,12 +41,12 @@ def items(of: str) -> tuple[BillItem, ...]:
 
 def formulas(lines: Sequence[BillItem]) -> tuple[Line, ...]:
     """Return the quantity and the cost of each line as formulas: cost = quantity × unit price, to the cent."""
-    found = []
+    formula_lines = []
     for line in lines:
         cost = f"round_cents({line.key}_quantity * {line.unit_price})"
-        found.append(Line(f"{line.key}_quantity", line.quantity, f"{line.name}: quantity", unit=line.unit))
-        found.append(Line(f"{line.key}_usd", cost, f"{line.name}: cost, to the cent"))
-    return tuple(line._replace(group="bill") for line in found)
+        formula_lines.append(Line(f"{line.key}_quantity", line.quantity, f"{line.name}: quantity", unit=line.unit))
+        formula_lines.append(Line(f"{line.key}_usd", cost, f"{line.name}: cost, to the cent"))
+    return tuple(line._replace(group="bill") for line in formula_lines)
 
 
 def total(lines: Sequence[BillItem]) -> str:

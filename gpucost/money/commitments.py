@@ -15,19 +15,19 @@ from gpucost.money.variance import in_cents
 # SQL.
 
 
-def kept(fraction: float, floor_usd_per_gpu_hour: float | None, usd_per_gpu_hour: float) -> float:
+def paid_fraction(fraction: float, floor_usd_per_gpu_hour: float | None, usd_per_gpu_hour: float) -> float:
     """Return the share of a price that is paid: 1 - fraction, or what reaches the floor; never more than the price.
 
     Of several percentages the best speaks: the least share.
 
-    >>> kept(0.25, None, 4.0), kept(0.25, 3.5, 4.0), kept(0.25, 5.0, 4.0)
+    >>> paid_fraction(0.25, None, 4.0), paid_fraction(0.25, 3.5, 4.0), paid_fraction(0.25, 5.0, 4.0)
     (0.75, 0.875, 1.0)
     """
     return max(1 - fraction, min(1.0, (floor_usd_per_gpu_hour or 0.0) / usd_per_gpu_hour))
 
 
-def kept_sql(fraction: str, floor: str, price: str) -> str:
-    """Return `kept` as SQL over the columns of a discount and of a price."""
+def paid_fraction_sql(fraction: str, floor: str, price: str) -> str:
+    """Return `paid_fraction` as SQL over the columns of a discount and of a price."""
     return f"greatest(1 - {fraction}, least(1, coalesce({floor}, 0) / {price}))"
 
 
@@ -55,8 +55,8 @@ def quantile(demand: Array, share: float) -> float:
     20.0
     """
     ordered = np.sort(demand)
-    place = int(np.ceil(share * ordered.size - 1e-9)) - 1
-    return float(ordered[min(max(place, 0), ordered.size - 1)])
+    rank = int(np.ceil(share * ordered.size - 1e-9)) - 1
+    return float(ordered[min(max(rank, 0), ordered.size - 1)])
 
 
 def level(demand: Array, gpus: float, price: float, committed_price: float) -> Level:
@@ -66,11 +66,11 @@ def level(demand: Array, gpus: float, price: float, committed_price: float) -> L
     55.0
     """
     beyond, used = np.maximum(demand - gpus, 0.0), np.minimum(demand, gpus)
-    whole = float(demand.mean())
+    mean_gpus = float(demand.mean())
     return Level(
         gpus,
         committed_price * gpus + price * float(beyond.mean()),
-        float(used.mean()) / whole if whole else 0.0,
+        float(used.mean()) / mean_gpus if mean_gpus else 0.0,
         1 - float(used.mean()) / gpus if gpus else 0.0,
     )
 
@@ -149,7 +149,10 @@ class Usage(NamedTuple):
 
 def of_kind(agreements: Sequence[Agreement], *kinds: str) -> list[Agreement]:
     """Return the agreements of some kinds, those that end first first."""
-    return sorted((one for one in agreements if one.kind in kinds), key=lambda one: (one.end, one.name))
+    return sorted(
+        (agreement for agreement in agreements if agreement.kind in kinds),
+        key=lambda agreement: (agreement.end, agreement.name),
+    )
 
 
 def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agreement]) -> dict[str, float]:
@@ -180,17 +183,19 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
             lines[f"{name}, unused"] += held.usd_per_gpu_hour * (offered - used) * usage.hours
     share = np.ones_like(left)
     for private in of_kind(agreements, "private"):
-        off = 1 - kept(private.fraction, None, list_usd_per_gpu_hour or 1.0)
+        off = 1 - paid_fraction(private.fraction, None, list_usd_per_gpu_hour or 1.0)
         share = np.minimum(share, 1 - off * usage.during(private) * free)
     before = np.sum([*lines.values()], axis=0)
     lines["private discount"] = before * (share - 1)
     net = before + lines["private discount"]
-    credits = ((one.usd, one.usd_per_month, usage.during(one)) for one in of_kind(agreements, "credit"))
+    credits = (
+        (agreement.usd, agreement.usd_per_month, usage.during(agreement)) for agreement in of_kind(agreements, "credit")
+    )
     lines["credits"] = -credited(net * free, usage.starts.astype("datetime64[M]"), credits)
-    found = {name: fsum(values.tolist()) for name, values in lines.items()}
-    found["annual shortfall"] = fsum(_short(usage, net, one) for one in of_kind(agreements, "annual"))
-    total = round(fsum(found.values()), 2)
-    return {**dict(zip(found, in_cents(list(found.values()), total), strict=True)), "total": total}
+    totals_usd = {name: fsum(values.tolist()) for name, values in lines.items()}
+    totals_usd["annual shortfall"] = fsum(_short(usage, net, agreement) for agreement in of_kind(agreements, "annual"))
+    total = round(fsum(totals_usd.values()), 2)
+    return {**dict(zip(totals_usd, in_cents(list(totals_usd.values()), total), strict=True)), "total": total}
 
 
 def credited(owed: Array, months: NDArray[Any], credits: Iterable[tuple[float, float, Array]]) -> Array:
@@ -201,14 +206,14 @@ def credited(owed: Array, months: NDArray[Any], credits: Iterable[tuple[float, f
     """
     paid = np.zeros_like(owed)
     for usd, usd_per_month, held in credits:
-        rest = usd
+        balance_usd = usd
         for month in np.unique(months):
             open_ = (owed - paid).clip(min=0) * held * (months == month)
-            asked = float(open_.sum())
-            taken = min(asked, rest, usd_per_month)
+            due_usd = float(open_.sum())
+            taken = min(due_usd, balance_usd, usd_per_month)
             if taken > 0:
-                paid += open_ * (taken / asked)
-                rest -= taken
+                paid += open_ * (taken / due_usd)
+                balance_usd -= taken
     return paid
 
 
@@ -218,9 +223,9 @@ def _short(usage: Usage, net: Array, annual: Agreement) -> float:
     bounds = _anniversaries(annual.start, usage.starts)
     number = np.searchsorted(bounds, usage.starts, side="right") - 1
     lacking = 0.0
-    for one in np.unique(number[held]):
-        of_year = held & (number == one)
-        share = min(float(of_year.sum()) * usage.hours / float((bounds[one + 1] - bounds[one]) / _HOUR), 1.0)
+    for year in np.unique(number[held]):
+        of_year = held & (number == year)
+        share = min(float(of_year.sum()) * usage.hours / float((bounds[year + 1] - bounds[year]) / _HOUR), 1.0)
         lacking += max(annual.usd * share - float(net[of_year].sum()), 0.0)
     return lacking
 
@@ -230,7 +235,7 @@ def _anniversaries(start: datetime, times: NDArray[Any]) -> NDArray[np.datetime6
     years = int((times.max().astype("datetime64[Y]") - np.datetime64(start, "Y")).astype(int))
     months = np.datetime64(start, "M") + 12 * np.arange(max(years, 0) + 2)
     days = np.minimum(months.astype("datetime64[D]") + (start.day - 1), (months + 1).astype("datetime64[D]") - 1)
-    found: NDArray[np.datetime64] = days.astype("datetime64[s]") + (
+    anniversaries: NDArray[np.datetime64] = days.astype("datetime64[s]") + (
         np.datetime64(start, "s") - np.datetime64(start, "D")
     )
-    return found
+    return anniversaries

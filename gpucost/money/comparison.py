@@ -146,11 +146,11 @@ def rent_worth(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Array:
     """Return the present value of renting of every case, without the side that owns."""
     shaped = columns(inputs)
     cases = max(value.shape[0] for value in shaped.values() if not isinstance(value, str))
-    months, found = int(np.max(shaped["months"])), []
+    months, worths = int(np.max(shaped["months"])), []
     for start in range(0, cases, CHUNK):
         values = evaluate_months(_take(shaped, start, cases), tables, months, ("rent_total_usd", "discount_ratio"))
-        found.append(np.sum(values["rent_total_usd"] * values["discount_ratio"], axis=1))
-    return np.broadcast_to(np.concatenate(found), (cases,))
+        worths.append(np.sum(values["rent_total_usd"] * values["discount_ratio"], axis=1))
+    return np.broadcast_to(np.concatenate(worths), (cases,))
 
 
 def _take(shaped: Mapping[str, Any], start: int, cases: int) -> dict[str, Any]:
@@ -166,9 +166,9 @@ def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -
     values = evaluate_months(inputs, tables, months, _WORTH)
     discount = values["discount_ratio"]
     worth = [np.sum(values["own_value_usd"], axis=1), np.sum(values["rent_total_usd"] * discount, axis=1)]
-    kept = np.ravel(values["after_tax_ratio"])
+    after_tax = np.ravel(values["after_tax_ratio"])
     hours = [
-        values[f"{name}_gpu_hours_per_month"][:, 0] * np.sum(values[months] * discount, axis=1) * kept
+        values[f"{name}_gpu_hours_per_month"][:, 0] * np.sum(values[months] * discount, axis=1) * after_tax
         for name, months in (("allocated", "in_use"), ("owned", "in_horizon"))
     ]
     cases = max(value.shape[0] for value in inputs.values() if not isinstance(value, str))

@@ -17,31 +17,31 @@ from gpucost.errors import CheckFailedError, NothingFitsError
 # --- The solver of linear and mixed-integer programs, kept from writing beside the answer on stdout.
 
 
-def milp(*given: Any, **named: Any) -> Any:
+def milp(*arguments: Any, **named: Any) -> Any:
     """Solve a mixed-integer program as scipy.optimize.milp does."""
     from scipy import optimize
 
     with silent():
-        return optimize.milp(*given, **named)
+        return optimize.milp(*arguments, **named)
 
 
-def linprog(*given: Any, **named: Any) -> Any:
+def linprog(*arguments: Any, **named: Any) -> Any:
     """Solve a linear program as scipy.optimize.linprog does."""
     from scipy import optimize
 
     solve: Any = optimize.linprog
     with silent():
-        return solve(*given, **named)
+        return solve(*arguments, **named)
 
 
 @contextmanager
 def silent() -> Iterator[None]:
     """Lead what compiled code writes on stdout nowhere; left alone where other threads may be writing there."""
     try:
-        kept = os.dup(1) if threading.active_count() == 1 else None
+        stdout_copy = os.dup(1) if threading.active_count() == 1 else None
     except OSError:  # nobody reads it anyway
-        kept = None
-    if kept is None:
+        stdout_copy = None
+    if stdout_copy is None:
         yield
         return
     sys.stdout.flush()
@@ -52,8 +52,8 @@ def silent() -> Iterator[None]:
         yield
     finally:
         _flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout_copy, 1)
+        os.close(stdout_copy)
         os.close(nowhere)
 
 
@@ -212,8 +212,8 @@ class _Program:
         self._add([(column, 1.0) for column in self.first], -np.inf, 1.0)
         for month in range(months):
             self.cost[self.people[month]] = float(team.fte_usd[month])
-            each = supply.unit_gpus * team.fte_per_gpu
-            terms = [(self.units[supply.name][k], each) for k in signed_in(supply, month)]
+            fte_per_unit = supply.unit_gpus * team.fte_per_gpu
+            terms = [(self.units[supply.name][k], fte_per_unit) for k in signed_in(supply, month)]
             terms += [(self.first[j], -team.minimum_fte) for j in range(max(0, month - lead + 1))]
             self._add([*terms, (self.people[month], -1.0)], -np.inf, 0.0)
 
@@ -234,7 +234,7 @@ class _Program:
         row, column, value = zip(*self.entries, strict=True)
         return csr_array((value, (row, column)), shape=(len(self.low), self.count))
 
-    def search(self, cost: Array, whole: Array, **options: float) -> Any:
+    def search(self, cost: Array, integral: Array, **options: float) -> Any:
         """Return what the solver finds of a cost, some variables whole."""
         from scipy.optimize import Bounds, LinearConstraint
 
@@ -242,7 +242,7 @@ class _Program:
             cost,
             constraints=LinearConstraint(self.matrix(), self.low, self.high),
             bounds=Bounds(np.zeros(self.count), self.upper),
-            integrality=whole.astype(np.int64),
+            integrality=integral.astype(np.int64),
             options=options,
         )
 
@@ -262,11 +262,11 @@ def solve(
     """
     program = _Program(problem)
     limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
-    found = program.search(program.cost, program.whole, node_limit=nodes, mip_rel_gap=gap_fraction, **limit)
-    if found.x is not None:
-        units = {name: np.round(found.x[list(block)]) for name, block in program.units.items()}
-        return _solution(program, units, getattr(found, "mip_dual_bound", None))
-    if found.status == INFEASIBLE:
+    result = program.search(program.cost, program.whole, node_limit=nodes, mip_rel_gap=gap_fraction, **limit)
+    if result.x is not None:
+        units = {name: np.round(result.x[list(block)]) for name, block in program.units.items()}
+        return _solution(program, units, getattr(result, "mip_dual_bound", None))
+    if result.status == INFEASIBLE:
         raise NothingFitsError(explain_infeasible(problem))
     raise CheckFailedError(f"the search ended without a mix, after {nodes} nodes. Give a longer --time-limit.")
 
@@ -276,9 +276,9 @@ def cheapest(
 ) -> tuple[Solution, dict[str, float | None]]:
     """Return the cheapest mix, never dearer than the best single option, and what each option alone costs."""
     alone = {supply.name: _alone(problem, supply, gap_fraction) for supply in problem.supplies}
-    pure = {name: None if found is None else found.cost_usd for name, found in alone.items()}
-    carrying = [found for found in alone.values() if found is not None]
-    best = min(carrying, key=lambda found: found.cost_usd, default=None)
+    pure = {name: None if single is None else single.cost_usd for name, single in alone.items()}
+    carrying = [single for single in alone.values() if single is not None]
+    best = min(carrying, key=lambda single: single.cost_usd, default=None)
     try:
         solved = solve(problem, gap_fraction, time_limit_s, nodes)
     except CheckFailedError:
@@ -335,9 +335,9 @@ def team_fte(team: Team, supply: MixSupply, units: Array) -> Array:
     """Return the people of each month: the smallest team from the first arrival on, more in proportion above it."""
     if not units.any():
         return np.zeros(units.size)
-    here = np.arange(units.size) >= int(np.nonzero(units)[0][0]) + supply.lead_months
-    found: Array = np.maximum(team.minimum_fte * here, team.fte_per_gpu * capacity_of(supply, units))
-    return found
+    arrived = np.arange(units.size) >= int(np.nonzero(units)[0][0]) + supply.lead_months
+    fte: Array = np.maximum(team.minimum_fte * arrived, team.fte_per_gpu * capacity_of(supply, units))
+    return fte
 
 
 def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
@@ -379,15 +379,15 @@ def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
     """
     problem = program.problem
     value = np.array(linear.eqlin.marginals[: problem.months])
-    found: dict[str, Array | float] = {"demand": value}
+    marginals: dict[str, Array | float] = {"demand": value}
     for supply in problem.supplies:
         used = linear.x[list(program.used[supply.name])]
         kind, most = "limit", supply.limit_gpus
         if supply.committed:
             kind, most = "capacity", capacity_of(supply, linear.x[list(program.units[supply.name])])
         worth = np.maximum(value - supply.use_usd, 0.0)
-        found[f"{supply.name} {kind}"] = np.where(used >= most - TOLERANCE, worth, 0.0)
-    return found
+        marginals[f"{supply.name} {kind}"] = np.where(used >= most - TOLERANCE, worth, 0.0)
+    return marginals
 
 
 def explain_infeasible(problem: MixProblem) -> str:
@@ -403,8 +403,8 @@ def explain_infeasible(problem: MixProblem) -> str:
             freed[f"the limit of {supply.name}"] = replace(supply, limit_gpus=free)
         if supply.lead_months:
             freed[f"the lead time of {supply.name} ({supply.lead_months} months)"] = replace(supply, lead_months=0)
-        for label, other in freed.items():
-            supplies = (*problem.supplies[:index], other, *problem.supplies[index + 1 :])
+        for label, relaxed_supply in freed.items():
+            supplies = (*problem.supplies[:index], relaxed_supply, *problem.supplies[index + 1 :])
             guesses.append((label, replace(problem, supplies=supplies)))
     culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
     cause = " or ".join(culprits) or "several limits together: " + ", ".join(label for label, _ in guesses)
@@ -420,8 +420,8 @@ def _shortfall(problem: MixProblem) -> tuple[int, float]:
     program = _Program(replace(problem, supplies=(*problem.supplies, unmet), team=None))
     cost = np.zeros(program.count)
     cost[list(program.used["unmet"])] = 1.0
-    found = program.search(cost, program.whole, node_limit=MOST_NODES)
-    if found.x is None:
-        raise CheckFailedError(f"no mix meets the demand; by how much cannot be found ({str(found.message)[:200]}).")
-    missing = found.x[list(program.used["unmet"])]
+    result = program.search(cost, program.whole, node_limit=MOST_NODES)
+    if result.x is None:
+        raise CheckFailedError(f"no mix meets the demand; by how much cannot be found ({str(result.message)[:200]}).")
+    missing = result.x[list(program.used["unmet"])]
     return int(np.argmax(missing)) + 1, float(missing.max())

@@ -36,23 +36,25 @@ def through(anchor_months: Sequence[float], anchor_usd: Sequence[float], months:
     return np.asarray(np.exp(logs - np.log(anchor_usd[0])), dtype=np.float64)
 
 
-def read_curve(path: str | Path, months: int, what: str = "usd_per_gpu_hour") -> Array:
+def read_curve(path: str | Path, months: int, column: str = "usd_per_gpu_hour") -> Array:
     """Read a forward curve from CSV, as `read_months`; the last value holds for later months."""
-    values = read_months(path, what)
+    values = read_months(path, column)
     return np.concatenate((values, np.full(max(0, months - values.size), values[-1])))[:months]
 
 
-def read_months(path: str | Path, what: str, zero_allowed: bool = False) -> Array:
+def read_months(path: str | Path, column: str, zero_allowed: bool = False) -> Array:
     """Read one value per month from CSV: the columns `month` (1, 2, 3 … without a gap) and one of values.
 
     A gap, a repeated month, a cell that is no number, or a negative value is refused with its place.
     """
-    rows = table(path, {"month": number(1, MOST_MONTHS), what: number(high=MOST, above=not zero_allowed)}, other=what)
-    for place, (line, row) in enumerate(rows, 1):
-        if row["month"] != place:
-            reason = f"month {row['month']:g} stands where {place} is expected: no gap, no repeat, beginning with 1"
+    rows = table(
+        path, {"month": number(1, MOST_MONTHS), column: number(high=MOST, above=not zero_allowed)}, other=column
+    )
+    for month, (line, row) in enumerate(rows, 1):
+        if row["month"] != month:
+            reason = f"month {row['month']:g} stands where {month} is expected: no gap, no repeat, beginning with 1"
             raise DataError(reason, file=str(path), row=line, column="month")
-    return np.array([row[what] for _, row in rows])
+    return np.array([row[column] for _, row in rows])
 
 
 # --- What used hardware is worth: curves by age, from anchors or from the fall of the price of performance.

@@ -30,13 +30,13 @@ def straight_line(years: float) -> Array:
     return np.full(int(years), 1.0 / years)
 
 
-def bonus(first_fraction: float, rest: Sequence[float] | Array) -> Array:
+def bonus(first_fraction: float, later_fractions: Sequence[float] | Array) -> Array:
     """Return shares with a bonus in the first year and the rest by another schedule.
 
     >>> bonus(0.4, [0.5, 0.5]).tolist()
     [0.7, 0.3]
     """
-    shares = (1.0 - first_fraction) * np.asarray(rest, dtype=np.float64)
+    shares = (1.0 - first_fraction) * np.asarray(later_fractions, dtype=np.float64)
     shares[0] += first_fraction
     return shares
 
@@ -53,14 +53,14 @@ def depreciated_by_year(shares: Array) -> Array:
 SCALARS, _DEDUCTIONS, _LOSSES, _TAXES = read_tables(__file__, "scalars", "deductions", "losses", "taxes")
 
 
-def _losses(side: str, words: str, *deductible: str) -> tuple[Line, ...]:
+def _losses(side: str, description: str, *deductible: str) -> tuple[Line, ...]:
     """Return the losses of a side by year.
 
     What a year absorbs is what losses it could use; what is left follows as in a queue (Lindley 1952): the highest of
     the sums so far less the sum so far.
     """
-    given = side, words, " - ".join(f"within({name}, plan_year)" for name in deductible)
-    return tuple(Line(*(text.format(*given) for text in line[:3])) for line in _LOSSES)
+    placeholders = side, description, " - ".join(f"within({name}, plan_year)" for name in deductible)
+    return tuple(Line(*(text.format(*placeholders) for text in line[:3])) for line in _LOSSES)
 
 
 MONTHLY = (

@@ -38,24 +38,30 @@ def split(plan: Amounts, actual: Amounts, work_ratio: float | None = None) -> di
     >>> split(plan, {"a": {False: Amount(120, 300.0)}}, work_ratio=1.1)
     {'price': 60.0, 'mix': 0.0, 'quantity': 20.0, 'efficiency': 20.0, 'commitment use': 0.0}
     """
-    planned, used = (fsum(one.quantity for row in rows.values() for one in row.values()) for rows in (plan, actual))
-    cost = fsum(one.cost for row in plan.values() for one in row.values())
+    planned, used = (
+        fsum(amount.quantity for row in rows.values() for amount in row.values()) for rows in (plan, actual)
+    )
+    cost = fsum(amount.cost for row in plan.values() for amount in row.values())
     grown = used / planned if planned else 0.0
     work = grown if work_ratio is None else work_ratio
-    found = {"price": 0.0, "mix": 0.0, "quantity": (work - 1) * cost, "efficiency": (grown - work) * cost}
-    found = {name: round(value, 9) + 0.0 for name, value in found.items()} | {"commitment use": 0.0}
+    effects_usd = {"price": 0.0, "mix": 0.0, "quantity": (work - 1) * cost, "efficiency": (grown - work) * cost}
+    effects_usd = {name: round(value, 9) + 0.0 for name, value in effects_usd.items()} | {"commitment use": 0.0}
     for product, before in plan.items():
         after = actual.get(product, {})
-        whole, now = (fsum(one.quantity for one in row.values()) for row in (before, after))
-        mean = fsum(one.cost for one in before.values()) / whole
-        found["mix"] += (now - grown * whole) * mean
+        quantity, now = (fsum(amount.quantity for amount in row.values()) for row in (before, after))
+        mean = fsum(amount.cost for amount in before.values()) / quantity
+        effects_usd["mix"] += (now - grown * quantity) * mean
         for kind in {*before, *after}:
             had, has = before.get(kind, Amount(0.0, 0.0)), after.get(kind, Amount(0.0, 0.0))
-            known = had if had.quantity > LEAST * whole else has
-            price = known.cost / known.quantity if abs(known.quantity) > LEAST * whole else 0.0
-            found["commitment use"] += (has.quantity - now * had.quantity / whole) * price
-    spent = fsum(one.cost for row in actual.values() for one in row.values())
-    return found | {"price": round(fsum([spent, -cost, *(-value for value in found.values())]), 9) + 0.0}
+            planned_products = had if had.quantity > LEAST * quantity else has
+            price = (
+                planned_products.cost / planned_products.quantity
+                if abs(planned_products.quantity) > LEAST * quantity
+                else 0.0
+            )
+            effects_usd["commitment use"] += (has.quantity - now * had.quantity / quantity) * price
+    spent = fsum(amount.cost for row in actual.values() for amount in row.values())
+    return effects_usd | {"price": round(fsum([spent, -cost, *(-value for value in effects_usd.values())]), 9) + 0.0}
 
 
 def in_cents(values: Sequence[float], total: float) -> list[float]:
@@ -65,13 +71,13 @@ def in_cents(values: Sequence[float], total: float) -> list[float]:
     [0.34, 0.33, 0.33]
     """
     cents = [value * 100 for value in values]
-    whole = [round(value) for value in cents]
-    missing = round(total * 100) - sum(whole)
+    rounded_cents = [round(value) for value in cents]
+    missing = round(total * 100) - sum(rounded_cents)
     step = 1 if missing > 0 else -1
-    order = sorted(range(len(whole)), key=lambda place: (step * (whole[place] - cents[place]), place))
+    order = sorted(range(len(rounded_cents)), key=lambda index: (step * (rounded_cents[index] - cents[index]), index))
     for number in range(abs(missing)):
-        whole[order[number % len(order)]] += step
-    return [value / 100 for value in whole]
+        rounded_cents[order[number % len(order)]] += step
+    return [value / 100 for value in rounded_cents]
 
 
 def shared(amount: float, weights: Mapping[str, float]) -> dict[str, float]:
@@ -81,8 +87,8 @@ def shared(amount: float, weights: Mapping[str, float]) -> dict[str, float]:
     {'a': 6.67, 'b': 3.33}
     """
     positive = {name: max(weight, 0.0) for name, weight in weights.items()}
-    whole = fsum(positive.values())
-    parts = [amount * (weight / whole if whole else 1 / len(positive)) for weight in positive.values()]
+    total_weight = fsum(positive.values())
+    parts = [amount * (weight / total_weight if total_weight else 1 / len(positive)) for weight in positive.values()]
     return dict(zip(positive, in_cents(parts, amount), strict=True)) if positive else {}
 
 
@@ -92,10 +98,10 @@ def spread(total: float, shares: Iterable[float]) -> list[float]:
     >>> spread(1.0, [0.25, 0.25, 0.5])
     [0.25, 0.25, 0.5]
     """
-    found, before, at = [], 0, 0.0
+    amounts_usd, before, at = [], 0, 0.0
     for share in shares:
         at += share
         until = round(total * at * 100)
-        found.append((until - before) / 100)
+        amounts_usd.append((until - before) / 100)
         before = until
-    return found
+    return amounts_usd

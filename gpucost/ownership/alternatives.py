@@ -44,19 +44,19 @@ class Way:
 
 def ways(case: OwnershipCase) -> list[Way]:
     """Return every way to rent, as asked first."""
-    asked = Way("rent", (Leg(1.0, {}),), _base_terms(case), case.rent_offer)
+    as_asked = Way("rent", (Leg(1.0, {}),), _base_terms(case), case.rent_offer)
     read = [_planned(case, dict(entry)) for entry in case.rent_options]
     named = {way.name for way in read}
     listed = [choice for choice in case.choices if choice.name not in named]  # a plan's own goes before a list's
     offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice), choice.offer) for choice in listed]
     planned = [way for way in read if len(way.legs) == 1 or not case.bent]
-    found = [asked, *offered, *planned]
-    return [*found, *(made for way in found for made in _fallen_back(case, way))]
+    rents = [as_asked, *offered, *planned]
+    return [*rents, *(fallback for way in rents for fallback in _fallen_back(case, way))]
 
 
 def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOption]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
-    rows = [*_own(case, base), *(_rented(case, way, base) for way in ways(case))]
+    rows = [*_owned(case, base), *(_rented(case, way, base) for way in ways(case))]
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
@@ -65,12 +65,12 @@ def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOptio
 
 def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
     """Let the last whole term of a commitment end within the comparison, and rent by use for the months after it."""
-    asked = {**case.values(), **way.legs[0].changes}
-    term, months = int(asked["rent_term_months"]), case.months
+    values = {**case.values(), **way.legs[0].changes}
+    term, months = int(values["rent_term_months"]), case.months
     if (
         case.bent
         or len(way.legs) > 1
-        or asked["rent_billing"] != "take_or_pay"
+        or values["rent_billing"] != "take_or_pay"
         or not term
         or term >= months
         or not months % term
@@ -87,8 +87,8 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
         Leg(1.0, by_use),
         Leg(-1.0, {**by_use, "months": ended}),
     )
-    words = f"{_words(asked)}, then {price} from month {ended + 1:.0f}"
-    return [Way(f"{way.name}_then_rent", legs, {**way.said, "terms": words}, way.offer)]
+    terms = f"{_terms_text(values)}, then {price} from month {ended + 1:.0f}"
+    return [Way(f"{way.name}_then_rent", legs, {**way.said, "terms": terms}, way.offer)]
 
 
 def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, 
     }
 
 
-def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOption]:
+def _owned(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOption]:
     """Summarise owning as it is financed and, beside it, paid in cash."""
     paid = scalar(values, "capex_usd")
     end = f"resale after {case.months} months"
@@ -171,9 +171,9 @@ def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOption
     owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
     leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
     bound = paid - scalar(values, "loan_usd") + owed if kind == "loan" else leased
-    words = f"purchase, {kind}, {end}" if kind != "operating_lease" else "operating lease, the hardware goes back"
+    terms = f"purchase, {kind}, {end}" if kind != "operating_lease" else "operating lease, the hardware goes back"
     return [
-        _summary("own", values, "own_total_usd", bound, words),
+        _summary("own", values, "own_total_usd", bound, terms),
         _summary("own_in_cash", values, "own_in_cash_usd", paid, f"the same purchase, cash, {end}"),
     ]
 
@@ -183,7 +183,7 @@ def _base_terms(case: OwnershipCase) -> dict[str, Any]:
     return {
         "usd_per_gpu_hour": entry.value,
         "source_id": entry.source_id,
-        "terms": _words(case.values()),
+        "terms": _terms_text(case.values()),
         "note": entry.note,
     }
 
@@ -197,12 +197,12 @@ def _terms(choice: RentChoice) -> dict[str, Any]:
         "price_observed_on": choice.observed_on,
         "age_days": choice.age_days,
         "source_id": choice.source_id,
-        "terms": _words(choice.changes()),
+        "terms": _terms_text(choice.changes()),
         "note": choice.note,
     }
 
 
-def _words(values: Mapping[str, Any]) -> str:
+def _terms_text(values: Mapping[str, Any]) -> str:
     term = values["rent_term_months"]
     billing = "take-or-pay" if values["rent_billing"] == "take_or_pay" else "per use"
     upfront = f", {values['rent_upfront_fraction']:.0%} upfront" if values["rent_upfront_fraction"] else ""
@@ -211,27 +211,29 @@ def _words(values: Mapping[str, Any]) -> str:
 
 def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> OwnershipOption:
     """Summarise a way to rent; the exposure is what its first terms oblige to pay, used or not."""
-    found = [rented(case, leg.changes) for leg in way.legs]
-    flows = sum(leg.weight * monthly(values, "rent_total_usd") for leg, values in zip(way.legs, found, strict=True))
-    first = found if way.said.get("usd_per_gpu_hour") is None else found[:1]
+    legs_values = [rented(case, leg.changes) for leg in way.legs]
+    flows = sum(
+        leg.weight * monthly(values, "rent_total_usd") for leg, values in zip(way.legs, legs_values, strict=True)
+    )
+    first = legs_values if way.said.get("usd_per_gpu_hour") is None else legs_values[:1]
     exposure = sum(leg.weight * _exposure(values) for leg, values in zip(way.legs, first, strict=False))
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
     legs = [leg._asdict() for leg in way.legs]
-    row = cast(OwnershipOption, {**row, **way.said, **_layers(case, way, found), "legs": legs})
-    unused = scalar(found[0], "unexpired_months") if found[0]["rent_billing"] == "take_or_pay" else 0.0
-    if unused and len(found) == 1:
+    row = cast(OwnershipOption, {**row, **way.said, **_layers(case, way, legs_values), "legs": legs})
+    unused = scalar(legs_values[0], "unexpired_months") if legs_values[0]["rent_billing"] == "take_or_pay" else 0.0
+    if unused and len(legs_values) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
     return row
 
 
-def _layers(case: OwnershipCase, way: Way, found: Sequence[Mapping[str, Any]]) -> Layered:
+def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, Any]]) -> Layered:
     """Return the layers behind a way's price, and what credits pay of its GPU-hours; they change no ranking.
 
     Once a term has ended, the same credits pay what is left of them for the hours that follow without one.
     """
     if way.offer is None:
         return {}
-    bills = [leg.weight * _bill(values) for leg, values in zip(way.legs, found, strict=True)]
+    bills = [leg.weight * _bill(values) for leg, values in zip(way.legs, legs_values, strict=True)]
     offers, owed = [way.offer], bills[:1]
     bound = case.assumptions["rent_billing"].value == "take_or_pay"
     after = (case.fallback.offer if case.fallback else None) if bound else case.rent_offer
@@ -276,7 +278,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         return Way(name, tuple(legs), {"terms": " + ".join(f"{share:.0%}" for share in shares)})
     changes = legs[0].changes
     price = changes.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))
-    return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _words({**case.values(), **changes})})
+    return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _terms_text({**case.values(), **changes})})
 
 
 def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> OwnershipOption | None:

@@ -36,8 +36,10 @@ def outcomes(case: OwnershipCase, changes: Mapping[str, Any]) -> Outcome:
 
 def one_at_a_time(case: OwnershipCase, names: Sequence[str], values: Array) -> Outcome:
     """Evaluate one case per value: each changes only its own input."""
-    own = np.array(names)
-    return outcomes(case, {name: np.where(own == name, values, case.number(name)) for name in dict.fromkeys(names)})
+    input_of_case = np.array(names)
+    return outcomes(
+        case, {name: np.where(input_of_case == name, values, case.number(name)) for name in dict.fromkeys(names)}
+    )
 
 
 def solve(case: OwnershipCase, names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> Array:
@@ -112,7 +114,7 @@ def break_even(case: OwnershipCase) -> shape.BreakEven:
     months, reasons_months = break_even_months(case)
     gpus, reasons_gpus = break_even_gpus(case)
     utilisation = _number(used)
-    found: shape.BreakEven = {
+    break_even_points: shape.BreakEven = {
         "utilisation_fraction": utilisation,
         "hours_per_gpu_month": None if utilisation is None else utilisation * case.number("hours_per_month"),
         "usd_per_gpu_hour": _number(price),
@@ -120,7 +122,7 @@ def break_even(case: OwnershipCase) -> shape.BreakEven:
         "gpus": gpus,
     }
     why = {f"{name}_reason": text for name, text in {**reasons, **reasons_months, **reasons_gpus}.items()}
-    return cast(shape.BreakEven, {**found, **why})
+    return cast(shape.BreakEven, {**break_even_points, **why})
 
 
 def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
@@ -260,14 +262,14 @@ def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
         "rent_{}_usd": result.rent_usd,
         "levelised_{}_usd_per_gpu_hour": result.own_usd_per_gpu_hour,
     }
-    found = {
+    spreads = {
         key.format(share): value
         for key, values in spread.items()
         for share, value in montecarlo.percentiles(values).items()
     }
     wins = float(np.mean(saving > 0))
     counts = {"draws": draws, "seed": seed, "inputs": len(drawn)}
-    return cast(shape.MonteCarlo, {**counts, **found, "probability_buy_wins_fraction": wins})
+    return cast(shape.MonteCarlo, {**counts, **spreads, "probability_buy_wins_fraction": wins})
 
 
 class Investment(TypedDict):
@@ -298,7 +300,7 @@ def investment(saving: Array, monthly_rate: float) -> Investment:
 # Present values are straight lines in the price of an option and in the utilisation, so that the break-even of a pair
 # is one division: the price at which the two cost the same, and the share of hours at which they do.
 
-_OWN = ("own", "own_in_cash")  # one purchase, however it is paid
+_OWNING = ("own", "own_in_cash")  # one purchase, however it is paid
 
 
 def judged(
@@ -318,71 +320,75 @@ def _against(
     moving: Mapping[str, Any],
     drawn: Mapping[str, Array],
 ) -> shape.OwnershipOption:
-    other = closest(row, rows)
-    if other is None:
+    rival = closest(row, rows)
+    if rival is None:
         return row
-    saving = other["npv_usd"] - row["npv_usd"]
-    names = (row["name"], other["name"])
-    found: shape.Rival = {
-        "name": other["name"],
+    saving = rival["npv_usd"] - row["npv_usd"]
+    names = (row["name"], rival["name"])
+    rivalry: shape.Rival = {
+        "name": rival["name"],
         "saving_usd": saving,
-        "breakeven_usd_per_gpu_hour": None if case.bent else _price(case, row, other, moving),
-        "breakeven_utilisation_fraction": None if case.bent else _share(case, row, other, moving),
+        "breakeven_usd_per_gpu_hour": None if case.bent else _price(case, row, rival, moving),
+        "breakeven_utilisation_fraction": None if case.bent else _share(case, row, rival, moving),
     }
     if names[0] in drawn and names[1] in drawn:
         won = drawn[names[1]] - drawn[names[0]]
         spread = montecarlo.percentiles(won)
-        found["saving_p5_usd"], found["saving_p50_usd"], found["saving_p95_usd"] = spread.values()
-        found["probability_wins_fraction"] = float(np.mean(won > 0))
-    return {**row, "rival": found}
+        rivalry["saving_p5_usd"], rivalry["saving_p50_usd"], rivalry["saving_p95_usd"] = spread.values()
+        rivalry["probability_wins_fraction"] = float(np.mean(won > 0))
+    return {**row, "rival": rivalry}
 
 
 def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -> shape.OwnershipOption | None:
     """Return the cheapest other option whose capacity is promised."""
-    others = [one for one in rows if one["name"] != row["name"] and not (one["name"] in _OWN and row["name"] in _OWN)]
-    return next(iter(shape.promised(others)), None)
+    rivals = [
+        candidate
+        for candidate in rows
+        if candidate["name"] != row["name"] and not (candidate["name"] in _OWNING and row["name"] in _OWNING)
+    ]
+    return next(iter(shape.promised(rivals)), None)
 
 
 def _price(
-    case: OwnershipCase, row: shape.OwnershipOption, other: shape.OwnershipOption, moving: Mapping[str, Any]
+    case: OwnershipCase, row: shape.OwnershipOption, rival: shape.OwnershipOption, moving: Mapping[str, Any]
 ) -> float | None:
     """Return the price of the option, or of its rival where it has none, at which the two cost the same."""
-    priced, against = (row, other) if row.get("usd_per_gpu_hour") is not None else (other, row)
+    priced, against = (row, rival) if row.get("usd_per_gpu_hour") is not None else (rival, row)
     price, legs = priced.get("usd_per_gpu_hour"), priced.get("legs")
     if price is None or not legs:
         return None
     slope = legs[0]["weight"] * present(rented(case, legs[0]["changes"]), "rent_moves_usd")
-    if priced["name"] == "rent" and against["name"] in _OWN:
+    if priced["name"] == "rent" and against["name"] in _OWNING:
         slope -= present(moving, "own_moves_with_price_usd")
-    found = price * (1 - (priced["npv_usd"] - against["npv_usd"]) / slope) if slope else -1.0
-    return found if found > 0 else None
+    even_usd = price * (1 - (priced["npv_usd"] - against["npv_usd"]) / slope) if slope else -1.0
+    return even_usd if even_usd > 0 else None
 
 
 def _share(
-    case: OwnershipCase, row: shape.OwnershipOption, other: shape.OwnershipOption, moving: Mapping[str, Any]
+    case: OwnershipCase, row: shape.OwnershipOption, rival: shape.OwnershipOption, moving: Mapping[str, Any]
 ) -> float | None:
     """Return the utilisation at which the two cost the same; None where one of them wins at any."""
-    slopes = [_moves_with_use(case, one, moving) for one in (row, other)]
-    owned = any(one["name"] in _OWN for one in (row, other))
+    slopes = [_moves_with_use(case, option, moving) for option in (row, rival)]
+    owned = any(option["name"] in _OWNING for option in (row, rival))
     if slopes[0] == slopes[1] or (owned and 0.0 in slopes):  # against take-or-pay only the energy of owning moves
         return None
     used = case.number("utilisation_fraction")
-    found = used * (1 - (row["npv_usd"] - other["npv_usd"]) / (slopes[0] - slopes[1]))
-    return found if 0 < found <= 1 else None
+    even_fraction = used * (1 - (row["npv_usd"] - rival["npv_usd"]) / (slopes[0] - slopes[1]))
+    return even_fraction if 0 < even_fraction <= 1 else None
 
 
 def _moves_with_use(case: OwnershipCase, row: shape.OwnershipOption, moving: Mapping[str, Any]) -> float:
     """Return the part of an option's present value that is proportional to the utilisation."""
-    if row["name"] in _OWN:
+    if row["name"] in _OWNING:
         return present(moving, "own_moves_with_use_usd")
     if "legs" not in row:
         return row["npv_usd"]  # a hosted API is paid by the token
-    found = 0.0
+    moving_usd = 0.0
     for leg in row["legs"]:
         values = rented(case, leg["changes"])
         if values["rent_billing"] != "take_or_pay":
-            found += leg["weight"] * present(values, "rent_moves_usd")
-    return found
+            moving_usd += leg["weight"] * present(values, "rent_moves_usd")
+    return moving_usd
 
 
 def _drawn(case: OwnershipCase, rows: Sequence[shape.OwnershipOption], draws: int, seed: int) -> dict[str, Array]:
@@ -390,13 +396,13 @@ def _drawn(case: OwnershipCase, rows: Sequence[shape.OwnershipOption], draws: in
     if not draws:
         return {}
     sample = draw_inputs(case, draws, seed)
-    found = {"own": np.broadcast_to(outcomes(case, sample).own_usd, (draws,))}
+    present_values = {"own": np.broadcast_to(outcomes(case, sample).own_usd, (draws,))}
     done: dict[str, Array] = {}
     for row in rows:
         if "legs" in row:
             parts = [_leg(case, Leg(**leg), sample, done) for leg in row["legs"]]
-            found[row["name"]] = np.broadcast_to(np.sum(np.broadcast_arrays(*parts), axis=0), (draws,))
-    return found
+            present_values[row["name"]] = np.broadcast_to(np.sum(np.broadcast_arrays(*parts), axis=0), (draws,))
+    return present_values
 
 
 def _leg(case: OwnershipCase, leg: Leg, sample: Mapping[str, Any], done: dict[str, Array]) -> Array:
@@ -447,7 +453,8 @@ def scope(case: OwnershipCase, values: Mapping[str, Any]) -> list[shape.ScopeRow
         ("software licences", paid("own_licence_usd") > 0, paid("rent_licence_usd") > 0, ""),
     ]
     listed: list[shape.ScopeRow] = [
-        {"item": item, "own": own, "rent": rent, "unequal": own != rent, "note": note} for item, own, rent, note in rows
+        {"item": item, "own": owner_pays, "rent": rent, "unequal": owner_pays != rent, "note": note}
+        for item, owner_pays, rent, note in rows
     ]
     good, rented = scalar(values, "goodput_fraction"), scalar(values, "rent_goodput_used_fraction")
     same = "both sides give the same productive hours"
@@ -503,14 +510,14 @@ def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
     located, market = carbon.operational_kgco2e(np.array(energy), np.array(grid), np.array(free))
     nodes = np.array(case.number("gpus") / case.number("gpus_per_node"))
     years, life = np.array(scalar(values, "service_years")), np.array(case.number("embodied_life_years"))
-    made = carbon.embodied_kgco2e(nodes, np.array(case.number("embodied_kgco2e_per_node")), years, life)
+    embodied = carbon.embodied_kgco2e(nodes, np.array(case.number("embodied_kgco2e_per_node")), years, life)
     idle = (1 - case.number("utilisation_fraction") * monthly(values, "use_ratio")) * case.number("power_fraction_idle")
     return {
         "energy_kwh": energy,
         "operational_location_kgco2e": located.item(),
         "operational_market_kgco2e": market.item(),
-        "embodied_kgco2e": made.item(),
-        "total_location_kgco2e": located.item() + made.item(),
+        "embodied_kgco2e": embodied.item(),
+        "total_location_kgco2e": located.item() + embodied.item(),
         "rented_energy_kwh": float(np.sum(by_month * (1 - idle / np.maximum(monthly(values, "power_fraction"), 1e-9)))),
     }
 

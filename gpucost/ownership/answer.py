@@ -50,17 +50,17 @@ def conventions(case: OwnershipCase) -> str:
 
 def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
     """Say the decision: the cheapest option, by how much against the next, and from where on buying wins."""
-    best, other = shape.promised(options)[:2]
+    best, runner_up = shape.promised(options)[:2]
     size = f"{counted(case.number('gpus'), 'GPU')}, {percent(case.number('utilisation_fraction'))} allocated"
-    by, span = other["npv_usd"] - best["npv_usd"], spanned(case.months)
+    by, span = runner_up["npv_usd"] - best["npv_usd"], spanned(case.months)
     against = f"${by:,.0f} less over {span} than" if round(by) else f"as much over {span} as"
     named = _called(best)
     text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {against} "
-    text += f"{_called(other)} (present value, {size})."
+    text += f"{_called(runner_up)} (present value, {size})."
     use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
     above = [f"above {use:.0%} utilisation"] if use is not None else []
     above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
-    sides = {best["name"], other["name"]} <= SIDES.keys()
+    sides = {best["name"], runner_up["name"]} <= SIDES.keys()
     wins = "Buying wins" if sides else "Against renting, buying wins"
     text += f" {wins} {', or '.join(above)}." if above else ""
     least = min(options, key=lambda row: row["npv_usd"])
@@ -78,8 +78,8 @@ def _called(row: shape.OwnershipOption) -> str:
     """
     name = SIDES.get(row["name"], row["name"].replace("_", " "))
     seller, price = row.get("provider"), row.get("usd_per_gpu_hour")
-    said = f"{name} from {seller}" if seller else name
-    return said if price is None else f"{said} at ${price:.2f} per GPU-hour"
+    seller_text = f"{name} from {seller}" if seller else name
+    return seller_text if price is None else f"{seller_text} at ${price:.2f} per GPU-hour"
 
 
 def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
@@ -130,20 +130,22 @@ def warnings(
     paid: shape.Financing | None,
 ) -> list[str]:
     """Collect what a reader must know."""
-    found = [*case.warnings, *not_sold(case), *waiting(case, saving_usd)]
+    messages = [*case.warnings, *not_sold(case), *waiting(case, saving_usd)]
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
-        found.append(f"vendor support and spares ({spares.replace('_', ' ')}) both count: repairs may be paid twice")
-    found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
+        messages.append(f"vendor support and spares ({spares.replace('_', ' ')}) both count: repairs may be paid twice")
+    messages += [
+        f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
+    ]
     if judged["irr_fraction"] is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
-        found.append("the saving changes its sign more than once and has no one IRR: judge by NPV")
-    found += _financing_said(paid)
+        messages.append("the saving changes its sign more than once and has no one IRR: judge by NPV")
+    messages += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
     if decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"taken to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
-        found.append(f"the rental price is {moved}{why}; see the scenarios for a decline and for the observed V")
-    return found
+        messages.append(f"the rental price is {moved}{why}; see the scenarios for a decline and for the observed V")
+    return messages
 
 
 # --- The whole answer to "rent or buy?" as a payload, with everything that a workbook or an explanation needs.
@@ -212,8 +214,8 @@ def _refuse_endless(values: Mapping[str, Any]) -> None:
 
 def settings(case: OwnershipCase) -> dict[str, Any]:
     """Return what the plan and the command said beside the inputs, JSON-able; with them a plan can be written again."""
-    given = {name: str(value) if isinstance(value, date) else value for name, value in case.special.items()}
-    return {**given, "scenarios": case.scenarios, "rent_options": case.rent_options}
+    stated = {name: str(value) if isinstance(value, date) else value for name, value in case.special.items()}
+    return {**stated, "scenarios": case.scenarios, "rent_options": case.rent_options}
 
 
 def _npv(rows: list[shape.OwnershipOption], saving: float) -> shape.Worth:
@@ -238,8 +240,8 @@ def _draws(case: OwnershipCase) -> tuple[int, int]:
 
 
 def _peak_cash(listed: list[shape.OwnershipOption], out_usd: float) -> shape.PeakCash:
-    own, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
-    return {"own": own, "rent": rent, "funding_until_payback": float(max(0.0, out_usd))}
+    own_usd, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
+    return {"own": own_usd, "rent": rent, "funding_until_payback": float(max(0.0, out_usd))}
 
 
 _PER = ("gpu_hour", "gpu_hour_owned", "gpu_hour_productive", "mtok")
@@ -250,16 +252,16 @@ def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
     hours = discounted_hours(values)
     owned = scalar(values, "owned_gpu_hours_per_month") * present(values, "in_horizon")
     used, good = hours / (owned * scalar(values, "after_tax_ratio")), scalar(values, "goodput_fraction")
-    own, rent = own_worth(values), present(values, "rent_total_usd")
+    own_usd, rent = own_worth(values), present(values, "rent_total_usd")
     speed = case.assumptions["tokens_per_s_per_gpu"].value
     mtok_per_hour = float(speed) * SECONDS_PER_HOUR / 1e6 if speed is not None else None
-    found: dict[str, Any] = {}
-    for key, worth in (("levelised", own), ("levelised_rent", rent)):
-        each = worth / hours if hours else np.nan
-        per_mtok = each / good / mtok_per_hour if mtok_per_hour else np.nan
-        prices = zip(_PER, (each, each * used, each / good, per_mtok), strict=True)
-        found |= {f"{key}_usd_per_{unit}": finite(price) for unit, price in prices}
-    return cast(shape.Levels, found)
+    prices_by_unit: dict[str, Any] = {}
+    for key, worth in (("levelised", own_usd), ("levelised_rent", rent)):
+        per_hour = worth / hours if hours else np.nan
+        per_mtok = per_hour / good / mtok_per_hour if mtok_per_hour else np.nan
+        prices = zip(_PER, (per_hour, per_hour * used, per_hour / good, per_mtok), strict=True)
+        prices_by_unit |= {f"{key}_usd_per_{unit}": finite(price) for unit, price in prices}
+    return cast(shape.Levels, prices_by_unit)
 
 
 _ROUNDING = 1e-12  # of the largest month of any line: less is what equal figures leave of each other
@@ -295,13 +297,13 @@ def lines(values: Mapping[str, Any]) -> list[shape.CostLine]:
     return rows
 
 
-def _shown(values: Mapping[str, Any]) -> dict[str, Array]:
-    kept = _paid(values)
-    own = {name: flows for name, flows in kept.items() if name.startswith("own_")}
-    rent = {name: flows for name, flows in kept.items() if name.startswith("rent_")}
+def _reported_flows(values: Mapping[str, Any]) -> dict[str, Array]:
+    paid_flows = _paid(values)
+    own_flows = {name: flows for name, flows in paid_flows.items() if name.startswith("own_")}
+    rent = {name: flows for name, flows in paid_flows.items() if name.startswith("rent_")}
     totals = {name: monthly(values, name) for name in ("own_total_usd", "rent_total_usd", "saving_usd")}
     return {
-        **own,
+        **own_flows,
         "own_total_usd": totals["own_total_usd"],
         **rent,
         "rent_total_usd": totals["rent_total_usd"],
@@ -312,7 +314,7 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Array]:
 
 def cash_flows(values: Mapping[str, Any], start: date) -> list[shape.CashMonth]:
     """Return one dated row per month, with a column for each line of each side; month 0 is the start."""
-    columns = {name: flows.tolist() for name, flows in _shown(values).items()}
+    columns = {name: flows.tolist() for name, flows in _reported_flows(values).items()}
     months = values["m"].shape[1]
     dated = [{"month": month, "on": str(months_after(start, month))} for month in range(months)]
     return [cast(shape.CashMonth, {**row, **_at(columns, month)}) for month, row in enumerate(dated)]
@@ -339,18 +341,18 @@ def months_after(start: date, months: int) -> date:
 
 def parse_start(case: OwnershipCase, today: date) -> date:
     """Return the day of month 0: start_on of the plan, else the catalog's day."""
-    said = case.special.get("start_on")
+    stated = case.special.get("start_on")
     try:
-        return said if isinstance(said, date) else date.fromisoformat(str(said)) if said else today
+        return stated if isinstance(stated, date) else date.fromisoformat(str(stated)) if stated else today
     except ValueError:
-        raise UsageError(f"start_on = {said!r} is not a day. Write it as YYYY-MM-DD.") from None
+        raise UsageError(f"start_on = {stated!r} is not a day. Write it as YYYY-MM-DD.") from None
 
 
 def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     """Return cash by year; year 0 is the start, year 1 the months 1 to 12."""
-    shown = {name: flows for name, flows in _shown(values).items() if name != "saving_cumulative_usd"}
+    flows_by_name = {name: flows for name, flows in _reported_flows(values).items() if name != "saving_cumulative_usd"}
     year = np.ceil(values["m"][0] / 12).astype(int)
-    sums = {name: np.bincount(year, weights=flows).tolist() for name, flows in shown.items()}
+    sums = {name: np.bincount(year, weights=flows).tolist() for name, flows in flows_by_name.items()}
     return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 

@@ -111,14 +111,14 @@ class OwnershipCase:
 
     def ranges(self) -> dict[str, tuple[float, float, float]]:
         """Return low, value and high of every input that counts and is uncertain."""
-        found = {}
+        ranges = {}
         for name, entry in self.assumptions.items():
             value, low, high = entry.value, entry.low, entry.high
             if entry.counts and isinstance(value, (int, float)) and low is not None and high is not None:
                 low, high = min(low, value), max(high, value)
                 if high > low:
-                    found[name] = (low, float(value), high)
-        return found
+                    ranges[name] = (low, float(value), high)
+        return ranges
 
 
 def registry_of(catalog: Catalog) -> Registry:
@@ -129,9 +129,9 @@ def registry_of(catalog: Catalog) -> Registry:
 def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
     """Join defaults, facts, the plan and the flags (which win) into one case; every input is checked on the way."""
     registry = registry_of(catalog)
-    asked = {name: value for name, value in special.items() if value is not None}
-    special = {**plan.special, **asked}
-    given, warnings = resolve_choices(registry, _given(registry, plan, flags, asked))
+    flagged = {name: value for name, value in special.items() if value is not None}
+    special = {**plan.special, **flagged}
+    inputs, warnings = resolve_choices(registry, _stated_inputs(registry, plan, flags, flagged))
     warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = {name: registry.default(name) for name in registry.names}
@@ -140,45 +140,47 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     warnings += regimes.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
         _hardware(catalog, registry, defaults, accelerator)
-        offers.newer_chip(catalog, registry, defaults, accelerator, special.get("refresh_gpu"), given)
-    gpus = registry.read("gpus", given["gpus"]).value if "gpus" in given else defaults["gpus"].value
+        offers.newer_chip(catalog, registry, defaults, accelerator, special.get("refresh_gpu"), inputs)
+    gpus = registry.read("gpus", inputs["gpus"]).value if "gpus" in inputs else defaults["gpus"].value
     profile = profiles.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
     assumptions = {
-        name: _given_or(registry.read(name, given[name]), entry) if name in given else entry
+        name: _given_or(registry.read(name, inputs[name]), entry) if name in inputs else entry
         for name, entry in defaults.items()
     }
     case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
     case.scenarios = plan.scenarios
-    if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in given:
+    if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
         case.special["depreciation_by_year"] = deducted
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {})]
     _exchange_rate(catalog, case)
-    _derive(case, given)
-    _observed_decline(catalog, case, given)
+    _derive(case, inputs)
+    _observed_decline(catalog, case, inputs)
     case.tables = _tables(case)
-    _rent(catalog, case, given)
-    _residual_range(case, given)
+    _rent(catalog, case, inputs)
+    _residual_range(case, inputs)
     mark_counting(registry, case.assumptions)
     _check(case)
     return case
 
 
-def _given(registry: Registry, plan: PlanFile, flags: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Given]:
+def _stated_inputs(
+    registry: Registry, plan: PlanFile, flags: Mapping[str, Any], flagged: Mapping[str, Any]
+) -> dict[str, Given]:
     """Return the inputs as given, by a plan or over it; what a flag overrules is checked, too."""
     for name, value in plan.given.items():
         registry.read(name, value, plan.where)
-    given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked)}
-    given.update({name: as_given(value) for name, value in flags.items() if value is not None})
-    for name in given:
+    inputs = {**special_inputs(plan.special), **plan.given, **special_inputs(flagged)}
+    inputs.update({name: as_given(value) for name, value in flags.items() if value is not None})
+    for name in inputs:
         if name not in registry.inputs:
             raise unknown_input(name, registry.names, "the request")
-    return given
+    return inputs
 
 
-def _given_or(given: Assumption, default: Assumption) -> Assumption:
+def _given_or(stated: Assumption, default: Assumption) -> Assumption:
     """Keep the source of a value that a plan merely repeats."""
-    same = (given.value, given.low, given.high) == (default.value, default.low, default.high)
-    return default if same and not given.note and default.status != "given" and default.source_id else given
+    same = (stated.value, stated.low, stated.high) == (default.value, default.low, default.high)
+    return default if same and not stated.note and default.status != "given" and default.source_id else stated
 
 
 def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
@@ -196,11 +198,11 @@ def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumpti
     if not baseboard:
         defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
     nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
-    made = defaults["embodied_kgco2e_per_node"]
-    if nodes_of_8 != 1 and isinstance(made.value, (int, float)):
-        ends = {key: getattr(made, key) for key in ("value", "low", "high")}
+    embodied = defaults["embodied_kgco2e_per_node"]
+    if nodes_of_8 != 1 and isinstance(embodied.value, (int, float)):
+        ends = {key: getattr(embodied, key) for key in ("value", "low", "high")}
         scaled = {key: end * nodes_of_8 for key, end in ends.items() if end is not None}
-        defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
+        defaults["embodied_kgco2e_per_node"] = replace(embodied, status="derived", **scaled)
 
 
 def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
@@ -216,7 +218,7 @@ def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
             )
 
 
-def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
+def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Fill what follows from other inputs unless it was given."""
     months = case.number("months")
     if months != int(months):
@@ -236,7 +238,7 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
         )
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
-        if name not in given:
+        if name not in inputs:
             case.put(name, value=value, status="derived", low=None, high=None)
 
 
@@ -268,10 +270,10 @@ def _depreciated(case: OwnershipCase) -> Array:
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
 
 
-def _observed_decline(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> None:
+def _observed_decline(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Let the rental price move as list prices of the chip's generation did, with the range that rents have shown."""
     pathed = case.special.get("rent_path") == "decline" or case.assumptions["rent_path_basis"].value != "flat"
-    if case.accelerator is None or pathed or "rent_decline_fraction" in given:
+    if case.accelerator is None or pathed or "rent_decline_fraction" in inputs:
         return
     chip = next(row for row in catalog.rows("accelerators") if row["id"] == case.accelerator.id)
     rows = {row["generation"]: row for row in catalog.rows("list_declines")}
@@ -324,7 +326,7 @@ def _observed_v(registry: Registry) -> Array:
     return price_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
 
 
-def _rent(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> None:
+def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Choose the rental price: as given, of the provider named, else the market's median."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
@@ -333,7 +335,7 @@ def _rent(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> 
             f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
             "market's median on demand."
         )
-    priced = "rent_usd_per_gpu_hour" in given or case.assumptions["rent_usd_per_gpu_hour"].value is not None
+    priced = "rent_usd_per_gpu_hour" in inputs or case.assumptions["rent_usd_per_gpu_hour"].value is not None
     if gpu is None and not priced:
         raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
     if gpu is None:
@@ -361,15 +363,15 @@ def _rent(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> 
         observed=choice.observed_on,
     )
     for name, value in choice.changes().items():
-        if name != "rent_usd_per_gpu_hour" and name not in given:
+        if name != "rent_usd_per_gpu_hour" and name not in inputs:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
     if choice.stale:
         case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
 
 
-def _residual_range(case: OwnershipCase, given: Mapping[str, Given]) -> None:
+def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Scale the shipped range of resale values at the end into a range of the scale."""
-    if "residual_scale_ratio" in given or case.special.get("residual_by_year") or case.special.get("residual_curve"):
+    if "residual_scale_ratio" in inputs or case.special.get("residual_by_year") or case.special.get("residual_curve"):
         return
     years = (case.months - case.number("lead_time_months")) / 12
     rows = [case.registry.fact(f"residual_value.year_{year}") for year in range(1, 7)]
@@ -455,90 +457,99 @@ ServingSpeed = Callable[["Catalog", Mapping[str, Any]], tuple[Given, float]]
 
 
 def inputs_of(
-    catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any], serving_speed: ServingSpeed
+    catalog: Catalog, workload: Mapping[str, Any], inputs: Mapping[str, Any], serving_speed: ServingSpeed
 ) -> dict[str, Given]:
     """Turn a workload into inputs: runs of training (model, tokens, runs_per_year), or tokens to serve per month."""
-    goodput = _value(catalog, given, "goodput_fraction")
+    goodput = _value(catalog, inputs, "goodput_fraction")
     if goodput is None:
         goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
-    if _value(catalog, given, "utilisation_fraction") == 0:
+    if _value(catalog, inputs, "utilisation_fraction") == 0:
         raise UsageError("utilisation is 0: a workload needs hours to run in. Give the share that it may use at most.")
-    if asked.get("tokens_per_month") is not None:
-        return _served(catalog, asked, given, goodput, serving_speed)
-    if not asked.get("tokens"):
+    if workload.get("tokens_per_month") is not None:
+        return _served(catalog, workload, inputs, goodput, serving_speed)
+    if not workload.get("tokens"):
         raise UsageError("a training workload needs --tokens and --runs-per-year beside --model.")
-    return _trained(catalog, asked, given, goodput)
+    return _trained(catalog, workload, inputs, goodput)
 
 
-def _value(catalog: Catalog, given: Mapping[str, Any], name: str) -> float | None:
+def _value(catalog: Catalog, inputs: Mapping[str, Any], name: str) -> float | None:
     """Return an input that was given, read as the comparison reads it; None where it was not."""
-    value = as_given(given.get(name)).value
+    value = as_given(inputs.get(name)).value
     return None if value is None else float(registry_of(catalog).number(name, value, "workload"))
 
 
 def _served(
     catalog: Catalog,
-    asked: Mapping[str, Any],
-    given: Mapping[str, Any],
+    workload: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     goodput: float,
     serving_speed: ServingSpeed,
 ) -> dict[str, Given]:
     """Serve so many tokens a month: at a stated speed per GPU, else at the one that `serving_speed` finds."""
-    tokens = parse_count(asked["tokens_per_month"], "tokens_per_month")
-    found: dict[str, Given] = {}
-    step, speed = 1.0, _value(catalog, given, "tokens_per_s_per_gpu")
+    tokens = parse_count(workload["tokens_per_month"], "tokens_per_month")
+    inputs_of_load: dict[str, Given] = {}
+    step, speed = 1.0, _value(catalog, inputs, "tokens_per_s_per_gpu")
     if speed is None:
-        found["tokens_per_s_per_gpu"], step = serving_speed(catalog, asked)
-        speed = float(found["tokens_per_s_per_gpu"].value)
-    elif idle := next((name for name in ("prompt_tokens", "output_tokens") if asked.get(name) is not None), None):
+        inputs_of_load["tokens_per_s_per_gpu"], step = serving_speed(catalog, workload)
+        speed = float(inputs_of_load["tokens_per_s_per_gpu"].value)
+    elif idle := next((name for name in ("prompt_tokens", "output_tokens") if workload.get(name) is not None), None):
         raise UsageError(
             f"{flag_of(idle)}: tokens_per_s_per_gpu is given, the speed for prompt and reply. Leave one out."
         )
     busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
-    gpus, wanted = _value(catalog, given, "gpus"), _value(catalog, given, "utilisation_fraction")
+    gpus, busy_fraction = _value(catalog, inputs, "gpus"), _value(catalog, inputs, "utilisation_fraction")
     if gpus is None:
-        most = wanted or USUAL_UTILISATION
+        most = busy_fraction or USUAL_UTILISATION
         gpus = float(np.ceil(busy / most / step) * step)
-        found["gpus"] = Given(gpus, source=f"whole servers of {step:g} GPUs, at most {most:.0%} used", status="derived")
-    if busy / gpus > (most := wanted or 1.0):
+        inputs_of_load["gpus"] = Given(
+            gpus, source=f"whole servers of {step:g} GPUs, at most {most:.0%} used", status="derived"
+        )
+    if busy / gpus > (most := busy_fraction or 1.0):
         raise UsageError(
             f"the load needs {busy / gpus:.0%} of {gpus:g} GPUs (asked: at most {most:.0%}): give at least"
             f" {np.ceil(busy / most / step) * step:g}, or a higher --utilisation."
         )
     how = "tokens per month ÷ (tokens per second × goodput)"
-    return {**found, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
+    return {**inputs_of_load, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
 
 
-def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float) -> dict[str, Given]:
+def _trained(
+    catalog: Catalog, workload: Mapping[str, Any], inputs: Mapping[str, Any], goodput: float
+) -> dict[str, Given]:
     """Train so often a year: GPU-hours from the physics of the best layout, an open stack, end to end."""
-    if not asked.get("gpu"):
+    if not workload.get("gpu"):
         raise UsageError("a workload needs the accelerator: --gpu h100-sxm.")
-    often = asked.get("runs_per_year")
+    often = workload.get("runs_per_year")
     runs = 1.0 if often is None else float(often)
     if runs <= 0:
         raise UsageError(f"runs_per_year = {runs:g} must be positive. Leave it out for one run.")
-    system = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
-    fixed = _value(catalog, given, "gpus")
-    own = own_speed(asked.get("mfu"), _value(catalog, given, "tokens_per_s_per_gpu"), asked.get("step_time"))
-    needs_gpus(own, fixed)
-    tokens, wanted = parse_count(asked["tokens"], "--tokens"), _value(catalog, given, "utilisation_fraction") or 1.0
+    system = catalog.default_system(catalog.accelerator(str(workload["gpu"])).id)
+    fixed = _value(catalog, inputs, "gpus")
+    measured_speed = own_speed(
+        workload.get("mfu"), _value(catalog, inputs, "tokens_per_s_per_gpu"), workload.get("step_time")
+    )
+    needs_gpus(measured_speed, fixed)
+    tokens, busy_fraction = (
+        parse_count(workload["tokens"], "--tokens"),
+        _value(catalog, inputs, "utilisation_fraction") or 1.0,
+    )
     hours = runs * tokens / SECONDS_PER_HOUR / goodput / HOURS_PER_YEAR  # times a speed per GPU
 
     def tried(counts: Any) -> tuple[Any, tuple[Any, Any, Any], Any]:
-        speeds = _speeds(catalog, asked, counts.astype(np.int64), own)
+        speeds = _speeds(catalog, workload, counts.astype(np.int64), measured_speed)
         share = hours / (counts * speeds[0])
-        return share, speeds, np.nonzero(np.isfinite(share) & (share <= wanted))[0]
+        return share, speeds, np.nonzero(np.isfinite(share) & (share <= busy_fraction))[0]
 
     servers = system.gpus * np.arange(1.0, MOST_NODES + 1)
     counts = np.array([fixed]) if fixed else servers
     share, (typical, low, high), fitting = tried(counts)
     if not fitting.size:
-        enough = servers[tried(servers)[2]] if fixed and own is None else servers[:0]
-        raise _too_small(share, counts, wanted, enough)
+        enough = servers[tried(servers)[2]] if fixed and measured_speed is None else servers[:0]
+        raise _too_small(share, counts, busy_fraction, enough)
     i = int(fitting[0])
     ends = sorted(min(float(share[i] * typical[i] / speed[i]), 1.0) for speed in (low, high))
-    text = f"{runs:g} runs a year of {asked['model']} on {format_count(tokens)} tokens"
-    text += "" if own is None else f", at your own speed ({own.flag})"
+    text = f"{runs:g} runs a year of {workload['model']} on {format_count(tokens)} tokens"
+    text += "" if measured_speed is None else f", at your own speed ({measured_speed.flag})"
     return {
         "gpus": Given(float(counts[i]), source="given" if fixed else f"smallest cluster for {text}", status="derived"),
         "utilisation_fraction": Given(float(share[i]), ends[0], ends[1], text, "derived"),
@@ -546,17 +557,24 @@ def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any
     }
 
 
-def _speeds(catalog: Catalog, asked: Mapping[str, Any], counts: Any, own: OwnSpeed | None) -> tuple[Any, Any, Any]:
-    key = key_of(catalog, str(asked["gpu"]))
-    architecture, tokens = catalog.architecture(str(asked["model"])), parse_count(asked["tokens"], "--tokens")
-    workload = make_workload(architecture, tokens=tokens, own_speed=own, latest_year=latest_year(catalog.as_of))
-    if own is not None:
-        check(own, [key.accelerator], float(counts[0]), step_work(workload))
+def _speeds(
+    catalog: Catalog, workload_row: Mapping[str, Any], counts: Any, measured_speed: OwnSpeed | None
+) -> tuple[Any, Any, Any]:
+    key = key_of(catalog, str(workload_row["gpu"]))
+    architecture, tokens = (
+        catalog.architecture(str(workload_row["model"])),
+        parse_count(workload_row["tokens"], "--tokens"),
+    )
+    workload = make_workload(
+        architecture, tokens=tokens, own_speed=measured_speed, latest_year=latest_year(catalog.as_of)
+    )
+    if measured_speed is not None:
+        check(measured_speed, [key.accelerator], float(counts[0]), step_work(workload))
     speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 
 
-def _too_small(share: Any, counts: Any, wanted: float, enough: Any) -> Exception:
+def _too_small(share: Any, counts: Any, busy_fraction: float, enough: Any) -> Exception:
     """Say that the runs need more than they may use of every size tried; `enough` lists sizes that would do."""
     finite = np.nonzero(np.isfinite(share))[0]
     if not finite.size:
@@ -566,4 +584,4 @@ def _too_small(share: Any, counts: Any, wanted: float, enough: Any) -> Exception
     subject = f"the runs need {least:.0%} of the hours of {at:g} GPUs"
     if counts.size > 1:
         subject = f"even {at:g} GPUs would be {least:.0%} used"
-    return UsageError(f"{subject} (asked: at most {wanted:.0%}): {more}, fewer runs or a higher --utilisation.")
+    return UsageError(f"{subject} (asked: at most {busy_fraction:.0%}): {more}, fewer runs or a higher --utilisation.")

@@ -92,14 +92,14 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
     """Return the rental price of the case as on demand, and the catalog's other terms."""
     node = case.number("gpus_per_node")
     base, price = case.assumptions["rent_usd_per_gpu_hour"], case.number("rent_usd_per_gpu_hour")
-    known: dict[str, Any] = {"note": base.note, "source_id": base.source_id, "offer": case.rent_offer}
-    rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, **known)]
+    provenance: dict[str, Any] = {"note": base.note, "source_id": base.source_id, "offer": case.rent_offer}
+    rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, **provenance)]
     for choice in case.choices:
         spot = OPTIONS[choice.option].interruptible
         rent = Rent(choice.name, choice.option, choice.usd_per_gpu_hour, choice.term_months)
-        kept = {name: getattr(choice, name) for name in _AS_CHOSEN}
+        chosen_terms = {name: getattr(choice, name) for name in _AS_CHOSEN}
         share, unit = (spot_share, 1.0) if spot else (1.0, node)
-        rents.append(replace(rent, max_share_fraction=share, unit_gpus=unit, **kept))
+        rents.append(replace(rent, max_share_fraction=share, unit_gpus=unit, **chosen_terms))
     return rents
 
 
@@ -159,13 +159,13 @@ _BARE = {
 def server_cash(case: OwnershipCase, gpus: Array, lead_months: int, life_months: int) -> Array:
     """Return the cash of GPUs by the month of their order, at the start and at the end of each month: idle servers."""
     months = gpus.size
-    found = np.zeros(months + 1)
+    cash_by_month = np.zeros(months + 1)
     for k in np.nonzero(gpus)[0].tolist():
         served = min(life_months, max(1, months - k - lead_months))
-        asked = {**case.values(), **_BARE, "gpus": float(gpus.sum()), "months": float(served)}
-        cash = monthly(evaluate_months(asked, case.tables, served), "own_total_usd")[: served + 1]
-        found[k + lead_months : k + lead_months + served + 1] += cash * gpus[k] / gpus.sum()
-    return found
+        values = {**case.values(), **_BARE, "gpus": float(gpus.sum()), "months": float(served)}
+        cash = monthly(evaluate_months(values, case.tables, served), "own_total_usd")[: served + 1]
+        cash_by_month[k + lead_months : k + lead_months + served + 1] += cash * gpus[k] / gpus.sum()
+    return cash_by_month
 
 
 def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[MixSupply, Team]:
@@ -178,15 +178,15 @@ def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max
     worth = outcomes(case, {**bare, "months": served}).own_usd / size * node
     years = [min(life_months, max(1, months - k - lead)) for k in range(months)]
     unit = np.array([worth[min(y, worth.size) - 1] * (1 + rate) ** -(k + lead) for k, y in enumerate(years)])
-    one = evaluate_months({**case.values(), **bare, "utilisation_fraction": 1.0, "months": 1.0}, case.tables, 1)
+    busy_month = evaluate_months({**case.values(), **bare, "utilisation_fraction": 1.0, "months": 1.0}, case.tables, 1)
     idle = evaluate_months({**case.values(), **bare, "months": 1.0}, case.tables, 1)
-    drawn = float(monthly(one, "energy_kwh")[1] - monthly(idle, "energy_kwh")[1])
-    energy = drawn / size * scalar(one, "metered_ratio")
+    drawn = float(monthly(busy_month, "energy_kwh")[1] - monthly(idle, "energy_kwh")[1])
+    energy = drawn / size * scalar(busy_month, "metered_ratio")
     month = np.arange(months)
     discount = (1 + rate) ** -(month + 1.0)
     rises = (1 + case.number("electricity_escalation_fraction")) ** (month // 12)
     use = energy * case.number("electricity_usd_per_kwh") * rises * discount
-    capital = np.full(months, scalar(one, "capex_usd") / size * node)
+    capital = np.full(months, scalar(busy_month, "capex_usd") / size * node)
     fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
     supply = MixSupply(OWN, True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
     raised = (1 + case.number("staff_escalation_fraction")) ** (month // 12)
@@ -278,8 +278,8 @@ def _searched(
     problem: program.MixProblem, limits: Mapping[str, Any]
 ) -> tuple[program.Solution, dict[str, float | None]]:
     """Search to the gap asked for; a mix that may be much too dear is refused."""
-    asked = limits.get("gap")
-    gap = PROVEN_GAP_FRACTION if asked is None else parse_fraction(asked, "gap")
+    gap_text = limits.get("gap")
+    gap = PROVEN_GAP_FRACTION if gap_text is None else parse_fraction(gap_text, "gap")
     limit_s = limits.get("time_limit_s")
     if limit_s is not None and not 0 < float(limit_s) < np.inf:
         raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out to search without a clock.")
@@ -287,7 +287,7 @@ def _searched(
     solved, pure = program.cheapest(problem, gap, seconds)
     if gap < PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
         usual, _ = program.cheapest(problem, PROVEN_GAP_FRACTION, seconds)
-        solved = min(solved, usual, key=lambda one: one.gap_fraction)
+        solved = min(solved, usual, key=lambda solution: solution.gap_fraction)
     if solved.gap_fraction > max(REFUSED_GAP_FRACTION, gap):
         raise CheckFailedError(
             f"the search ended{'' if seconds else f' after {program.MOST_NODES} branches'}, and a mix"
@@ -313,24 +313,24 @@ def rate_of(case: OwnershipCase) -> float:
 def problem_of(case: OwnershipCase, demand: Array, limits: Mapping[str, Any]) -> tuple[program.MixProblem, list[Rent]]:
     """Turn a case and a demand into the program."""
     rate = rate_of(case)
-    given = case.special.get("supply")
+    entries = case.special.get("supply")
     asked_share = limits.get("spot_share")
     share = parse_fraction(SPOT_SHARE if asked_share is None else asked_share, "spot share")
     most = limits.get("max_on_demand")
     most_gpus = np.inf if most is None else float(most)
-    read = read_entries(given or ())
+    read = read_entries(entries or ())
     rents = read or from_market(case, share, most_gpus)
-    found = [rented(case, rent, demand, rate) for rent in rents]
+    supplies = [rented(case, rent, demand, rate) for rent in rents]
     team = None
     if limits.get("own", case.special.get("own", True)):
         most_owned = limits.get("max_owned_gpus", case.special.get("max_owned_gpus"))
         life = int(limits.get("life_months") or 60)
         supply, team = owned(case, demand, rate, life, np.inf if most_owned is None else float(most_owned))
-        found.insert(0, supply)
+        supplies.insert(0, supply)
     budget = limits.get("budget_usd", case.special.get("budget_usd"))
     if budget is not None and float(budget) < 0:
         raise UsageError(f"budget_usd = {budget!r} must not be negative.")
-    return program.MixProblem(demand, tuple(found), None if budget is None else float(budget), team), rents
+    return program.MixProblem(demand, tuple(supplies), None if budget is None else float(budget), team), rents
 
 
 def pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
@@ -458,14 +458,15 @@ def _cannot(problem: program.MixProblem, name: str) -> str:
 
 def _paid(case: OwnershipCase, solved: program.Solution, rents: list[Rent]) -> list[shape.Supply]:
     """Return the ways to rent with the layers of their prices, and what the same credits pay of each in this mix."""
-    found = [rent for rent in rents if rent.offer]
-    gpus = [solved.capacity_gpus.get(rent.name, solved.used_gpus[rent.name]) for rent in found]
+    priced_rents = [rent for rent in rents if rent.offer]
+    gpus = [solved.capacity_gpus.get(rent.name, solved.used_gpus[rent.name]) for rent in priced_rents]
     bills = [
-        held * monthly_usd(case, rent, held.size) * rent.stretch_ratio for rent, held in zip(found, gpus, strict=True)
+        held * monthly_usd(case, rent, held.size) * rent.stretch_ratio
+        for rent, held in zip(priced_rents, gpus, strict=True)
     ]
-    offers = [rent.offer for rent in found if rent.offer]
-    paid = credited_by_month(case.credits, offers, np.array(bills), case.as_of) if case.credits and found else ()
-    drawn = dict(zip((rent.name for rent in found), zip_longest(bills, paid, fillvalue=0.0), strict=True))
+    offers = [rent.offer for rent in priced_rents if rent.offer]
+    paid = credited_by_month(case.credits, offers, np.array(bills), case.as_of) if case.credits and priced_rents else ()
+    drawn = dict(zip((rent.name for rent in priced_rents), zip_longest(bills, paid, fillvalue=0.0), strict=True))
     return [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
 
 

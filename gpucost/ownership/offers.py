@@ -93,11 +93,13 @@ def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measure
     upfront = 0.0
     if offer.upfront_usd and offer.term_months:
         upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
-    place = f" in {offer.region}" if offer.region else ""
-    note = f"{offer.provider} {offer.instance_type}{place}, {OPTIONS[offer.option].label}, seen {offer.observed_on}"
+    region_text = f" in {offer.region}" if offer.region else ""
+    note = (
+        f"{offer.provider} {offer.instance_type}{region_text}, {OPTIONS[offer.option].label}, seen {offer.observed_on}"
+    )
     if OPTIONS[offer.option].interruptible:
-        known = "as measured" if measured else "a prior"
-        note += f"; hours × {stretch_ratio:.3g} for preemptions ({known}), and it may not be there when needed"
+        rate_basis = "as measured" if measured else "a prior"
+        note += f"; hours × {stretch_ratio:.3g} for preemptions ({rate_basis}), and it may not be there when needed"
     return RentChoice(
         name or f"{offer.option}_{offer.provider}",
         offer.usd_per_gpu_hour,
@@ -121,13 +123,13 @@ def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> 
     if offer is None:
         return {}
     price = offer.usd_per_gpu_hour
-    found = listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd)
-    made = Layered(price_book=offer.book, price_kind=offer.price_kind)
-    made.update(cast(Layered, found))
-    made["effective_usd_per_gpu_hour"] = price * (1 - credits_usd / usd) if usd > 0 else price
+    listed_price = listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd)
+    layers = Layered(price_book=offer.book, price_kind=offer.price_kind)
+    layers.update(cast(Layered, listed_price))
+    layers["effective_usd_per_gpu_hour"] = price * (1 - credits_usd / usd) if usd > 0 else price
     if offer.price_kind == "contracted":
-        made["contracted_usd_per_gpu_hour"] = price
-    return made
+        layers["contracted_usd_per_gpu_hour"] = price
+    return layers
 
 
 def is_old(offer: Offer, sellers: Providers) -> bool:
@@ -139,8 +141,8 @@ def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Off
     """Keep the offers of whole nodes where more than a node is needed; all of them where none is sold so."""
     if gpus < node_gpus:
         return list(offers)
-    whole = [offer for offer in offers if offer.gpus >= min(8, node_gpus)]
-    return whole or list(offers)
+    whole_nodes = [offer for offer in offers if offer.gpus >= min(8, node_gpus)]
+    return whole_nodes or list(offers)
 
 
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
@@ -215,15 +217,15 @@ def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
     """Return the cheapest offer for one year, for three years and as spot, of one provider or of all."""
     listed = renter.catalog.offers(gpu=renter.gpu.id, provider=provider)
     offers = large_enough(listed, renter.gpus, renter.node)
-    found = []
-    for name, wanted in (
+    choices = []
+    for name, accepts in (
         ("reserved_1y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 12),
         ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
         ("spot", lambda o: OPTIONS[o.option].interruptible),
     ):
-        if (first := next(filter(wanted, offers), None)) is not None:
-            found.append(renter.choice(first, name))
-    return [choice for choice in found if np.isfinite(choice.stretch_ratio)]
+        if (first := next(filter(accepts, offers), None)) is not None:
+            choices.append(renter.choice(first, name))
+    return [choice for choice in choices if np.isfinite(choice.stretch_ratio)]
 
 
 def check_upfront(values: Mapping[str, Any], where: str) -> None:
@@ -252,20 +254,22 @@ HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes 
 Entry = dict[str, Any]
 
 
-def read_quotes(given: Any) -> list[Entry]:
+def read_quotes(quotes: Any) -> list[Entry]:
     """Return quotes by name, and those of files, as rent options of a plan."""
-    found: list[Entry] = []
-    for called, terms in QUOTES.read(given, "quote").items():
+    entries: list[Entry] = []
+    for called, terms in QUOTES.read(quotes, "quote").items():
         if not called.strip():
             raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
         file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
-        found += read_file(Path(called)) if file else [read_quote(called, str(terms))]
-    if len(found) > MOST:
-        raise UsageError(f"{len(found):,} quotes are more than the {MOST:,} that are compared at once. Keep the best.")
-    names = [entry["name"] for entry in found]
+        entries += read_file(Path(called)) if file else [read_quote(called, str(terms))]
+    if len(entries) > MOST:
+        raise UsageError(
+            f"{len(entries):,} quotes are more than the {MOST:,} that are compared at once. Keep the best."
+        )
+    names = [entry["name"] for entry in entries]
     if twice := repeated(names):
         raise UsageError(f"quote {twice[0]!r} is given twice. Name each once.")
-    return found
+    return entries
 
 
 def read_quote(name: str, text: str) -> Entry:
@@ -329,15 +333,15 @@ def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]
 
 @cache
 def _quote() -> "type[BaseModel]":
-    def price(value: Any, what: str) -> float:
-        return parse_usd(_hourly(str(value)), what)
+    def price(value: Any, label: str) -> float:
+        return parse_usd(_hourly(str(value)), label)
 
     model: type[BaseModel] = record(
         "Quote",
-        name=(read_as(lambda value, what: name_kind().read(str(value).strip(), what)), ...),
+        name=(read_as(lambda value, label: name_kind().read(str(value).strip(), label)), ...),
         usd_per_gpu_hour=(read_as(price), ...),
         term_months=read_as(whole(0, 1200).read),
-        billing=read_as(lambda value, what: one_of(*BILLINGS).read(str(value).strip().lower(), what)),
+        billing=read_as(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),
         upfront_fraction=read_as(share().read),
     )
     return model
@@ -374,7 +378,7 @@ def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator
     row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
     gpus = int(quote["gpus"] if quote else system.gpus)
     power_kw, power_status, power_source = _power(catalog, registry, accelerator, gpus)
-    known: dict[str, dict[str, Any]] = {
+    inputs: dict[str, dict[str, Any]] = {
         "gpus_per_node": {
             "value": float(gpus),
             "source_id": system.source_id,
@@ -388,16 +392,16 @@ def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
         note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
         named = quote["price_source"]
-        said = {
+        seller = {
             "status": "derived" if named else "assumed",
             "source_id": quote["second_source_id"] or "",
             "observed": str(quote["price_observed"] or ""),
         }
-        known["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | said
+        inputs["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | seller
     if price := _chip_price(row):
-        known["gpu_usd"] = price
+        inputs["gpu_usd"] = price
     blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": "", "observed": ""}
-    return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in known.items()}
+    return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in inputs.items()}
 
 
 def newer_chip(
@@ -405,19 +409,19 @@ def newer_chip(
     registry: Registry,
     defaults: dict[str, Assumption],
     accelerator: Accelerator,
-    asked: str | None,
-    given: Mapping[str, Any],
+    refresh_gpu: str | None,
+    inputs: Mapping[str, Any],
 ) -> None:
     """Let a replacement be a newer chip: its price, speed and power against those of the first servers.
 
     Its speed is taken between the ratio of memory bandwidth and that of dense 16-bit peaks, which bound decoding and
     training; the middle of the two, in proportion, where nothing better is given.
     """
-    if asked is None:
+    if refresh_gpu is None:
         return
-    if not given.get("refresh_month"):
-        raise UsageError(f"refresh_gpu = {asked!r}: say when, such as --set refresh_month=24.")
-    newer = catalog.accelerator(asked)
+    if not inputs.get("refresh_month"):
+        raise UsageError(f"refresh_gpu = {refresh_gpu!r}: say when, such as --set refresh_month=24.")
+    newer = catalog.accelerator(refresh_gpu)
     first, then = defaults, {**defaults, **server_inputs(catalog, registry, newer)}
     nodes = _number(then, "gpus_per_node") / _number(first, "gpus_per_node")
     rows = {row["id"]: row for row in catalog.rows("accelerators")}
@@ -427,15 +431,17 @@ def newer_chip(
         if rows[newer.id][key] and rows[accelerator.id][key]
     )
     if not ends:
-        raise UsageError(f"refresh_gpu = {asked!r}: its speed is not on record; give refresh_speed_ratio instead.")
-    said = f"a server of {newer.id} ÷ one of {accelerator.id}"
-    found = {
+        raise UsageError(
+            f"refresh_gpu = {refresh_gpu!r}: its speed is not on record; give refresh_speed_ratio instead."
+        )
+    source = f"a server of {newer.id} ÷ one of {accelerator.id}"
+    ratios = {
         "refresh_speed_ratio": ((ends[0] * ends[-1]) ** 0.5, ends[0], ends[-1]),
         "refresh_price_ratio": (_server_usd(then) / _server_usd(first), None, None),
         "refresh_power_ratio": (_number(then, "server_max_kw") / _number(first, "server_max_kw"), None, None),
     }
-    for name, (value, low, high) in found.items():
-        defaults[name] = replace(defaults[name], value=value, low=low, high=high, status="derived", note=said)
+    for name, (value, low, high) in ratios.items():
+        defaults[name] = replace(defaults[name], value=value, low=low, high=high, status="derived", note=source)
 
 
 def _number(entries: Mapping[str, Assumption], name: str) -> float:
@@ -459,12 +465,12 @@ def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     named = str(row["street_source" if street else "launch_source"] or "")
     estimated = not named or named.startswith("estimate")
-    words = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
-    said = {
+    note = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
+    source = {
         "status": "assumed" if estimated else "derived",
         "observed": str(row["street_observed"] or "") if street else "",
     }
-    return _between(low, high or low, "", words) | said
+    return _between(low, high or low, "", note) | source
 
 
 def _between(low: float, high: float, source_id: str, note: str) -> dict[str, Any]:
@@ -491,8 +497,8 @@ def _power(
         and system.kind in ("node", "rack", "baseboard")
     ]
     chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
-    whole = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
-    if whole:
-        power, source = max(whole)
+    whole_servers = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
+    if whole_servers:
+        power, source = max(whole_servers)
         return power, "sourced", source
     return (chips_kw * ratio, "derived", accelerator.source_id) if chips_kw else (None, "assumed", "")

@@ -70,9 +70,12 @@ def _supply() -> "type[BaseModel]":
 @cache
 def _plan() -> "type[BaseModel]":
     """Return the model of what stands beside the inputs, each as the argument of the same name, else as its kind."""
-    arguments = [one for question in ("tco", "mix") for one in QUESTIONS[question].arguments]
+    arguments = [argument for question in ("tco", "mix") for argument in QUESTIONS[question].arguments]
     found = {
-        called: read_as(one.kind.read) for one in arguments for called in (*one.old, one.name, one.field) if called
+        called: read_as(argument.kind.read)
+        for argument in arguments
+        for called in (*argument.old, argument.name, argument.field)
+        if called
     }
     by_year = several(read_as(share().read), LONGEST_LIST, 1)
     tables = several(dict[str, Any], LONGEST_LIST)
@@ -234,9 +237,9 @@ def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
 
 def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: str = "plan") -> PlanFile:
     """Sort the entries of a plan into inputs, special names, scenarios and rent options."""
-    known = set(names)
+    input_names = set(names)
     plan = PlanFile(where=where)
-    _sort(content, known, plan, where)
+    _sort(content, input_names, plan, where)
     once(plan.given, plan.special, where)
     return plan
 
@@ -248,45 +251,47 @@ def once(inputs: Mapping[str, Any], special: Mapping[str, Any], where: str) -> N
             _once(inputs, special_inputs({name: value}), where, name)
 
 
-def _once(have: Mapping[str, Any], new: Iterable[str], where: str, said: str = "") -> None:
+def _once(have: Mapping[str, Any], new: Iterable[str], where: str, synonym: str = "") -> None:
     """Refuse what is said again, under its own name or under one that means the same."""
     for name in new:
         if name in have:
-            raise UsageError(f"{where}: {name} is given twice{f', also by {said}' if said else ''}. Keep one.")
+            raise UsageError(f"{where}: {name} is given twice{f', also by {synonym}' if synonym else ''}. Keep one.")
 
 
-def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: str) -> None:
+def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, where: str) -> None:
     for key, value in content.items():
         name = str(key)
         if name == "scenarios":
-            found = special_value(name, value, where)
-            _once(plan.scenarios, found, where)
-            plan.scenarios.update(found)
+            values = special_value(name, value, where)
+            _once(plan.scenarios, values, where)
+            plan.scenarios.update(values)
         elif name == "rent_options":
             plan.rent_options.extend(special_value(name, value, where))
         elif name in SPECIAL:
             _once(plan.special, [name], where)
             plan.special[name] = special_value(name, value, where)
-        elif name in known:
+        elif name in input_names:
             _once(plan.given, [name], where)
             plan.given[name] = as_given(value, f"{where}:{name}")
         elif isinstance(value, Mapping):
-            _sort(value, known, plan, where)
+            _sort(value, input_names, plan, where)
         else:
-            raise unknown_input(name, known, where)
+            raise unknown_input(name, input_names, where)
 
 
 def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
     special = {name: special_value(name, entries[name], where) for name in CONVENIENT if name in entries}
-    found = {name: value for name, value in entries.items() if name not in special}
-    once(found, special, where)
-    return found | {name: given.value for name, given in special_inputs(special).items()}
+    changes = {name: value for name, value in entries.items() if name not in special}
+    once(changes, special, where)
+    return changes | {name: given.value for name, given in special_inputs(special).items()}
 
 
-def unknown_input(name: str, known: Iterable[str], where: str, beside: Iterable[str] = SPECIAL) -> UnknownNameError:
+def unknown_input(
+    name: str, input_names: Iterable[str], where: str, special_names: Iterable[str] = SPECIAL
+) -> UnknownNameError:
     """Return the error for a name that is no input."""
-    listed = [*known, *beside]
+    listed = [*input_names, *special_names]
     near = [entry for entry in listed if name and name in entry] or get_close_matches(name, listed, n=3, cutoff=0.6)
     return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
 
@@ -413,48 +418,48 @@ def _from_text(text: str) -> float:
     return parse_count(text) if text[-1:].isalpha() and text[:1].isdigit() else share_in(text)
 
 
-def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[str, Given], list[str]]:
+def resolve_choices(registry: Registry, entries: dict[str, Given]) -> tuple[dict[str, Given], list[str]]:
     """Let a given input choose its own alternative; two of one group, or one that cannot count, are told apart.
 
     Of the alternatives in an exclusive group one counts: giving `network_fraction` alone selects it, giving it together
     with `network_1tier_usd_per_gpu` is an error unless `network_basis` says which one.
     """
-    chosen, warnings = dict(given), []
-    wanted: dict[str, dict[str, list[str]]] = {}
-    for name in given:
+    chosen, warnings = dict(entries), []
+    choices: dict[str, dict[str, list[str]]] = {}
+    for name in entries:
         choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
         if choice:
-            wanted.setdefault(choice, {}).setdefault(word, []).append(name)
-    for choice, words in wanted.items():
-        if choice in given:
-            active = str(given[choice].value)
-            ignored = [name for word, members in words.items() if active not in word.split("|") for name in members]
+            choices.setdefault(choice, {}).setdefault(word, []).append(name)
+    for choice, options in choices.items():
+        if choice in entries:
+            active = str(entries[choice].value)
+            ignored = [name for word, members in options.items() if active not in word.split("|") for name in members]
             if ignored:
                 warnings.append(f"{', '.join(ignored)}: given, but {choice} = {active}, so it does not count")
-        elif len(words) > 1:
-            listed = " and ".join(members[0] for members in words.values())
-            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {' | '.join(words)}.")
+        elif len(options) > 1:
+            listed = " and ".join(members[0] for members in options.values())
+            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {' | '.join(options)}.")
         else:
-            chosen[choice] = Given(next(iter(words)).partition("|")[0])
+            chosen[choice] = Given(next(iter(options)).partition("|")[0])
     return chosen, warnings
 
 
 def special_inputs(special: Mapping[str, Any]) -> dict[str, Given]:
     """Turn the convenient names into inputs: years, utilisation, lead_time_weeks, rent_path, network_usd_per_gpu."""
-    found: dict[str, Given] = {}
+    inputs: dict[str, Given] = {}
     if "years" in special:
-        found["months"] = Given(special["years"] * MONTHS_PER_YEAR)
+        inputs["months"] = Given(special["years"] * MONTHS_PER_YEAR)
     if "utilisation" in special:
-        found["utilisation_fraction"] = Given(special["utilisation"])
+        inputs["utilisation_fraction"] = Given(special["utilisation"])
     if "lead_time_weeks" in special:
-        found["lead_time_months"] = Given(special["lead_time_weeks"] / WEEKS_PER_MONTH)
+        inputs["lead_time_months"] = Given(special["lead_time_weeks"] / WEEKS_PER_MONTH)
     if "refresh_year" in special:
-        found["refresh_month"] = Given(special["refresh_year"] * MONTHS_PER_YEAR)
+        inputs["refresh_month"] = Given(special["refresh_year"] * MONTHS_PER_YEAR)
     if path := special.get("rent_path") or ("curve" if special.get("rent_curve") else None):
-        found["rent_path_basis"] = Given("flat" if path == "decline" else path)
+        inputs["rent_path_basis"] = Given("flat" if path == "decline" else path)
     if "network_usd_per_gpu" in special:
-        found.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
-    return found
+        inputs.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
+    return inputs
 
 
 def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> None:
@@ -467,7 +472,7 @@ def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> Non
 
 # --- The effective inputs of a comparison as a plan file: reading it back gives the same answer.
 
-_KEPT = (
+_SETTINGS = (
     "gpu",
     "provider",
     "region",
@@ -501,7 +506,9 @@ def write_plan(
         '#   pue_ratio = {value = 1.25, low = 1.2, high = 1.4, source = "our contract"}',
         "",
     ]
-    lines += [f"{name} = {_value(_placed(name, settings[name]))}" for name in _KEPT if settings.get(name) is not None]
+    lines += [
+        f"{name} = {_value(_placed(name, settings[name]))}" for name in _SETTINGS if settings.get(name) is not None
+    ]
     resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
     while resale and resale[-1] == 0:
         resale.pop()
@@ -586,13 +593,13 @@ def usual_profile(accelerator: Accelerator, gpus: float) -> str:
     return "colocation" if gpus < OWN_GPUS else "own"
 
 
-def apply(defaults: dict[str, Assumption], asked: str | None, accelerator: Accelerator | None, gpus: float) -> str:
+def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Accelerator | None, gpus: float) -> str:
     """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
-    if asked is not None and asked not in PROFILES:
-        raise UsageError(f"profile = {asked!r} is none of {', '.join(PROFILES)}.")
-    if asked is None and accelerator is None:
+    if profile is not None and profile not in PROFILES:
+        raise UsageError(f"profile = {profile!r} is none of {', '.join(PROFILES)}.")
+    if profile is None and accelerator is None:
         return "none, as no accelerator is named"
-    name = asked or usual_profile(accelerator, gpus) if accelerator else str(asked)
+    name = profile or usual_profile(accelerator, gpus) if accelerator else str(profile)
     values = dict(PROFILES[name])
     if name in ("colocation", "own") and gpus <= float(defaults["gpus_per_node"].value or 0):
         values |= _ONE_SERVER
@@ -603,7 +610,7 @@ def apply(defaults: dict[str, Assumption], asked: str | None, accelerator: Accel
     listed = ", ".join(f"{key} = {value}" for key, value in values.items())
     how = (
         "as asked"
-        if asked
+        if profile
         else f"by {counted(gpus, 'GPU')} of this form; another with --profile {' | '.join(PROFILES)}"
     )
     return f"{name} ({listed}), {how}"
@@ -619,17 +626,17 @@ SITE = {
 }
 
 
-def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], asked: str | None) -> list[float] | None:
+def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], regime: str | None) -> list[float] | None:
     """Put a country's tax law in place of the defaults; return its depreciation by year."""
-    if asked is None:
+    if regime is None:
         return None
     rows = catalog.rows("tax_regimes")
-    known = sorted({row["regime"] for row in rows})
-    if asked.lower() not in known:
-        raise UnknownNameError("tax regime", asked, known, f"There are {', '.join(known)}.")
+    regimes = sorted({row["regime"] for row in rows})
+    if regime.lower() not in regimes:
+        raise UnknownNameError("tax regime", regime, regimes, f"There are {', '.join(regimes)}.")
     shares = None
     for row in rows:
-        if row["regime"] != asked.lower():
+        if row["regime"] != regime.lower():
             continue
         if row["name"] == "depreciation_by_year":
             shares = [float(share) for share in row["value"].split()]
@@ -637,8 +644,8 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], asked: str
         usd = _usd(catalog, row["unit"].partition(" ")[0]) if row["name"] == "loss_allowance" else 1.0
         name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
         defaults[name] = _stated(defaults[name], row, float(row["value"]) * usd)
-    said: dict[str, Any] = {"status": "given", "note": f"tax regime {asked.lower()}"}
-    defaults["tax_basis"] = replace(defaults["tax_basis"], value="after", **said)
+    source: dict[str, Any] = {"status": "given", "note": f"tax regime {regime.lower()}"}
+    defaults["tax_basis"] = replace(defaults["tax_basis"], value="after", **source)
     return shares
 
 
@@ -669,24 +676,24 @@ def _usd(catalog: "Catalog", currency: str) -> float:
     return float(row["usd_per_unit"])
 
 
-def apply_site(registry: Registry, defaults: dict[str, Assumption], asked: str | None) -> list[str]:
+def apply_site(registry: Registry, defaults: dict[str, Assumption], site: str | None) -> list[str]:
     """Put what a site charges in place of the defaults; return in words what is not known of it."""
-    if asked is None:
+    if site is None:
         return []
-    found = {name: f"{item}.{asked}" for name, item in SITE.items() if f"{item}.{asked}" in registry.facts}
-    if not found:
-        raise UnknownNameError("site", asked, sites(registry.facts), f"There are {', '.join(sites(registry.facts))}.")
-    for name, item in found.items():
+    items = {name: f"{item}.{site}" for name, item in SITE.items() if f"{item}.{site}" in registry.facts}
+    if not items:
+        raise UnknownNameError("site", site, sites(registry.facts), f"There are {', '.join(sites(registry.facts))}.")
+    for name, item in items.items():
         defaults[name] = registry.sourced(name, item)
-    missing = [SITE[name].replace("_", " ") for name in SITE if name not in found]
-    return [f"site {asked}: no {' and no '.join(missing)} on record, so the usual one counts"] if missing else []
+    missing = [SITE[name].replace("_", " ") for name in SITE if name not in items]
+    return [f"site {site}: no {' and no '.join(missing)} on record, so the usual one counts"] if missing else []
 
 
 def sites(items: Iterable[str]) -> list[str]:
     """Return the sites of which colocation or taxes are on record."""
     usual = ("global_average", "hyperscale_ai_lease", "retail_cabinet", "us_wholesale_250_500kw")
     parted = (item.partition(".") for item in items)
-    return sorted({place for item, _, place in parted if item in SITE.values() and place and place not in usual})
+    return sorted({site for item, _, site in parted if item in SITE.values() and site and site not in usual})
 
 
 # --- What servers are worth by their age: the shipped curve or one's own, as far as a value is stated for an age.
@@ -702,10 +709,10 @@ def resale_by_year(
     shipped = [registry.fact(f"residual_value.year_{year}")["typical"] for year in range(1, 7)]
     anchors = special.get("residual_by_year") or special.get("residual_curve") or shipped
     at, basis = assumptions["residual_at_years"], assumptions["residual_basis"]
-    others = [changes_of(entries, f"scenario {name}") for name, entries in scenarios.items()]
-    if "given" not in (basis.value, *(changes.get(basis.name) for changes in others)):
+    scenario_changes = [changes_of(entries, f"scenario {name}") for name, entries in scenarios.items()]
+    if "given" not in (basis.value, *(changes.get(basis.name) for changes in scenario_changes)):
         return price_paths.curve(anchors[: price_paths.TABLE_YEARS])
-    stated = [at.value, at.low, at.high, *(changes.get(at.name) for changes in others)]
+    stated = [at.value, at.low, at.high, *(changes.get(at.name) for changes in scenario_changes)]
     ages = [registry.number(at.name, age, "scenarios") for age in stated if age is not None]
     if basis.value == "given":
         anchors = [*anchors, *[anchors[-1]] * (ceil(max(ages)) - len(anchors))]

@@ -30,9 +30,9 @@ _NOTHING_USD = 1e-6  # what is left of a debt that is repaid is rounding
 
 def statements(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> shape.Statements:
     """Return the statements; `days` are those of the months, and each month belongs to the period of its day."""
-    found = dict(values)
-    evaluate_all(MONTHLY, found)
-    lines = {name: monthly(found, name) for row in ROWS for _, name, _ in row.terms}
+    lines_values = dict(values)
+    evaluate_all(MONTHLY, lines_values)
+    lines = {name: monthly(lines_values, name) for row in ROWS for _, name, _ in row.terms}
     last_month = int(case.special.get("fiscal_year_end_month") or 12)
     labels = [fiscal(day, last_month) for day in days]
     by = [_rows(lines, [label[length] for label in labels]) for length in range(3)]
@@ -103,7 +103,7 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         forward = price_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
         rates[1:] = forward
         rates[0] = float(rate) if rate is not None else forward[0]
-    own, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))
+    own_usd, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))
     curved = bool(case.special.get("currency_curve"))
     return {
         "currency": code,
@@ -111,9 +111,9 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         "usd_per_unit_on": str(case.special.get("usd_per_unit_on") or "not stated"),
         "forward": "the given curve" if curved else "the spot rate held",
         **_worth(case, values, rates, code),
-        "cash_own": own.tolist(),
+        "cash_own": own_usd.tolist(),
         "cash_rent": rent.tolist(),
-        "by_year": _by_year(own, rent),
+        "by_year": _by_year(own_usd, rent),
         "rates": rates.tolist(),
     }
 
@@ -127,23 +127,25 @@ class _Worth(TypedDict):
 
 def _worth(case: OwnershipCase, values: Mapping[str, Any], rates: Array, code: str) -> _Worth:
     """Return present values at the cost of capital of the currency; financing keeps its own rate."""
-    said, wacc = case.special.get("currency_wacc_fraction"), case.number("wacc_fraction")
-    if said is None:
+    stated_wacc, wacc = case.special.get("currency_wacc_fraction"), case.number("wacc_fraction")
+    if stated_wacc is None:
         moved = float(rates[0] / rates[-1]) ** (12 / case.months)
-        words = f"what {wacc:.2%} in USD comes to in {code} at these exchange rates"
+        basis = f"what {wacc:.2%} in USD comes to in {code} at these exchange rates"
         rate, ratio = (1 + wacc) * moved - 1, monthly(values, "discount_ratio") * rates / rates[0]
     else:
-        rate, words = float(said), f"given for {code}"
+        rate, basis = float(stated_wacc), f"given for {code}"
         nominal = case.assumptions["wacc_convention"].value == "nominal"
         ratio = discount(monthly_rate(np.array([rate]), nominal), case.months)[0]
     financing = own_worth(values) - present(values, "own_in_cash_usd")
-    own, rent = (float(np.sum(monthly(values, name) / rates * ratio)) for name in ("own_in_cash_usd", "rent_total_usd"))
-    return {"npv_own": own + financing / rates[0], "npv_rent": rent, "wacc_fraction": rate, "discounting": words}
+    own_value, rent = (
+        float(np.sum(monthly(values, name) / rates * ratio)) for name in ("own_in_cash_usd", "rent_total_usd")
+    )
+    return {"npv_own": own_value + financing / rates[0], "npv_rent": rent, "wacc_fraction": rate, "discounting": basis}
 
 
-def _by_year(own: Array, rent: Array) -> list[MoneyYear]:
-    year = np.ceil(np.arange(own.size) / 12).astype(int)
-    sums = [np.bincount(year, weights=flows).tolist() for flows in (own, rent)]
+def _by_year(own_flows: Array, rent: Array) -> list[MoneyYear]:
+    year = np.ceil(np.arange(own_flows.size) / 12).astype(int)
+    sums = [np.bincount(year, weights=flows).tolist() for flows in (own_flows, rent)]
     return [{"year": i, "own": a, "rent": b, "saving": b - a} for i, (a, b) in enumerate(zip(*sums, strict=True))]
 
 

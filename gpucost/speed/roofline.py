@@ -63,7 +63,7 @@ class Named(NamedTuple):
     work: roofline.Operation
 
 
-def sizes(text: str, names: Sequence[str], what: str) -> list[float]:
+def sizes(text: str, names: Sequence[str], label: str) -> list[float]:
     """Read sizes such as 8192x8192x8192.
 
     >>> sizes("8kx4096x1M", ("m", "n", "k"), "--matmul")
@@ -72,24 +72,24 @@ def sizes(text: str, names: Sequence[str], what: str) -> list[float]:
     parts = text.lower().replace("×", "x").split("x")
     if len(parts) != len(names):
         raise UsageError(
-            f"{what}: {text!r} has {len(parts)} sizes. Write {'x'.join(names)}, "
+            f"{label}: {text!r} has {len(parts)} sizes. Write {'x'.join(names)}, "
             f"such as {'x'.join(['8192'] * len(names))}."
         )
-    return [parse_count(part, what) for part in parts]
+    return [parse_count(part, label) for part in parts]
 
 
-def operation(wanted: Mapping[str, object], gpus: float, value_bytes: float) -> Named:
+def operation(arguments: Mapping[str, object], gpus: float, value_bytes: float) -> Named:
     """Return the operation asked for: its name and its work."""
-    kind = next((name for name in NAMES if wanted.get(name)), None)
+    kind = next((name for name in NAMES if arguments.get(name)), None)
     if kind is None:
         raise UsageError("name an operation (--matmul, --attention, --norm …) or a whole step (--model).")
-    text, flag = str(wanted[kind]), f"--{kind.replace('_', '-')}"
+    text, flag = str(arguments[kind]), f"--{kind.replace('_', '-')}"
     if kind == "matmul":
         m, n, k = (np.full(1, size) for size in sizes(text, ("m", "n", "k"), flag))
         return Named(f"product {text}", kind, roofline.product(m, n, k, np.full(1, value_bytes)))
     if kind == "attention":
         tokens, heads, dim = sizes(text, ("tokens", "heads", "dimension"), flag)
-        fused = wanted.get("flash") is not False
+        fused = arguments.get("flash") is not False
         label = f"causal attention {text}, {'fused' if fused else 'naive'}"
         return Named(label, kind, attention(tokens, heads, dim, value_bytes, fused=fused))
     if kind in ("norm", "gelu"):
@@ -138,34 +138,34 @@ Timed = Callable[[Named, str], float]  # seconds of an operation at a precision
 
 def lower_precisions(chip: Accelerator, precision: str) -> list[str]:
     """Return the precisions of fewer bits for which a chip has faster units."""
-    own = peak(chip, precision).tflops
-    return [name for name in LOWER.get(precision, ()) if peak(chip, name).tflops > own]
+    own_tflops = peak(chip, precision).tflops
+    return [name for name in LOWER.get(precision, ()) if peak(chip, name).tflops > own_tflops]
 
 
 def of_operation(
-    wanted: Mapping[str, Any], chip: Accelerator, precision: str, gpus: float, bound: str, timed: Timed
+    arguments: Mapping[str, Any], chip: Accelerator, precision: str, gpus: float, bound: str, timed: Timed
 ) -> list[Advice]:
     """Return the changes that make an operation faster, the greatest gain first."""
-    now = operation(wanted, gpus, VALUE_BYTES[precision])
+    now = operation(arguments, gpus, VALUE_BYTES[precision])
     now_s = timed(now, precision)
-    found = [*_larger(wanted, now, precision, bound, timed), *_fused(wanted, now, precision, gpus, timed)]
+    changes = [*_larger(arguments, now, precision, bound, timed), *_fused(arguments, now, precision, gpus, timed)]
     for name in lower_precisions(chip, precision):
         if now.kind in ("matmul", "attention"):
-            other = operation(wanted, gpus, VALUE_BYTES[name])
-            found.append(advice(f"precision {name}", now_s, timed(other, name)))
+            alternative = operation(arguments, gpus, VALUE_BYTES[name])
+            changes.append(advice(f"precision {name}", now_s, timed(alternative, name)))
     if now.kind == "all_reduce":
         half = work(0.0, float(now.work.memory_bytes[0]) / 2, float(now.work.link_bytes[0]) / 2)
-        found.append(
+        changes.append(
             advice("half the bytes: send 16 bits for 32, or 8 for 16", now_s, timed(now._replace(work=half), precision))
         )
-    return ranked(found)
+    return ranked(changes)
 
 
-def _larger(wanted: Mapping[str, Any], now: Named, precision: str, bound: str, timed: Timed) -> Iterator[Advice]:
+def _larger(arguments: Mapping[str, Any], now: Named, precision: str, bound: str, timed: Timed) -> Iterator[Advice]:
     """Raise the rows of a product that reads its weights for too few of them, up to the ridge."""
     if now.kind != "matmul" or bound == "compute":
         return
-    m, n, k = sizes(str(wanted["matmul"]), ("m", "n", "k"), "--matmul")
+    m, n, k = sizes(str(arguments["matmul"]), ("m", "n", "k"), "--matmul")
     now_s, rows, per_row = timed(now, precision), m, timed(now, precision) / m
     while rows < LARGEST_ROWS:
         more = operation({"matmul": f"{2 * rows:.0f}x{n:.0f}x{k:.0f}"}, 1, VALUE_BYTES[precision])
@@ -175,17 +175,17 @@ def _larger(wanted: Mapping[str, Any], now: Named, precision: str, bound: str, t
     yield advice(f"batch of {rows:,.0f} rows, not {m:,.0f}", now_s / m, per_row, "time to a row")
 
 
-def _fused(wanted: Mapping[str, Any], now: Named, precision: str, gpus: float, timed: Timed) -> Iterator[Advice]:
+def _fused(arguments: Mapping[str, Any], now: Named, precision: str, gpus: float, timed: Timed) -> Iterator[Advice]:
     """Leave out what a kernel of its own reads and writes."""
-    if now.kind == "attention" and wanted.get("flash") is False:
-        fused = operation({**wanted, "flash": True}, gpus, VALUE_BYTES[precision])
+    if now.kind == "attention" and arguments.get("flash") is False:
+        fused = operation({**arguments, "flash": True}, gpus, VALUE_BYTES[precision])
         yield advice("a fused kernel (flash attention)", timed(now, precision), timed(fused, precision))
     if now.kind in ("norm", "gelu", "copy"):
         flop, moved = float(now.work.flop[0]), float(now.work.memory_bytes[0])
         pair = now._replace(work=work(2 * flop, 2 * moved))
         both = now._replace(work=work(2 * flop, moved))
-        words = "fuse it with the pass before it: one read and one write for two"
-        yield advice(words, timed(pair, precision), timed(both, precision), "both passes")
+        description = "fuse it with the pass before it: one read and one write for two"
+        yield advice(description, timed(pair, precision), timed(both, precision), "both passes")
 
 
 def of_step(catalog: Catalog, exact: throughput.Wanted, chip: Accelerator, step_s: float) -> list[Advice]:
@@ -242,7 +242,7 @@ def worded(answer: UnderRoofs) -> str:
 # --- The roofline of one operation or of a whole step: the engine behind `gpucost roofline`.
 
 LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
-_SAID = 0.005  # shares that are said
+_SMALLEST_SHARE = 0.005  # shares that are said
 CURVE = np.logspace(0, 4.5, 55)
 
 
@@ -426,5 +426,5 @@ def step_lead(rows: Sequence[Point]) -> str:
     for row in rows:
         shares[row["bound"]] = shares.get(row["bound"], 0.0) + row["share_fraction"]
     ranked = sorted(shares.items(), key=lambda item: -item[1])
-    parts = [f"{share:.0%} is bound by {BOUND_WORDS[name]}" for name, share in ranked if share >= _SAID]
+    parts = [f"{share:.0%} is bound by {BOUND_WORDS[name]}" for name, share in ranked if share >= _SMALLEST_SHARE]
     return f"Of the step's time, {', '.join(parts)}."

@@ -149,9 +149,9 @@ class Timings:
     high_tokens_per_s_per_gpu: Floats
 
 
-def columns_answer(catalog: Catalog, wanted: Wanted) -> tuple[Layouts, Timings]:
+def columns_answer(catalog: Catalog, question: Wanted) -> tuple[Layouts, Timings]:
     """Answer a column of questions: arrays, with a reason code where a layout cannot exist."""
-    layouts = explicit_layouts(catalog, wanted)
+    layouts = explicit_layouts(catalog, question)
     return layouts, time_layouts(layouts, training_calibration(catalog))
 
 
@@ -173,10 +173,10 @@ def time_chunk(
     """Time one chunk of layouts."""
     layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
     chip = hardware.take(layouts.key[rows])
-    own = shape if len(shape) == 1 else shape.take(layouts.model[rows])
-    reason = legality.reason_codes(own, chip, layout, sequence)
+    shape_of_rows = shape if len(shape) == 1 else shape.take(layouts.model[rows])
+    reason = legality.reason_codes(shape_of_rows, chip, layout, sequence)
     with np.errstate(all="ignore"):
-        case = make_case(layouts, calibration, own, chip, layout, sequence)
+        case = make_case(layouts, calibration, shape_of_rows, chip, layout, sequence)
         step = step_of(layouts, calibration, case)
         low, high = interval_of(layouts, calibration, case, step)
     legal = reason == legality.OK
@@ -234,12 +234,12 @@ def make_case(
 def array_of(value: Any, name: str) -> NDArray[np.float64]:
     """Return numbers as an array, or say which argument is none."""
     try:
-        found = np.atleast_1d(numbers(value))
+        column = np.atleast_1d(numbers(value))
     except (TypeError, ValueError):
         raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
-    if found.ndim > 1:
-        raise UsageError(f"{name}: {shown(value)} is no column of numbers: it has {found.ndim} dimensions.")
-    return found
+    if column.ndim > 1:
+        raise UsageError(f"{name}: {shown(value)} is no column of numbers: it has {column.ndim} dimensions.")
+    return column
 
 
 def texts(value: Names, count: int) -> list[str]:
@@ -255,9 +255,15 @@ def texts(value: Names, count: int) -> list[str]:
 def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     """Turn a question into layouts: names resolved once each, numbers broadcast to one length."""
     numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
-    given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
-    words = [wanted.model, wanted.gpu, *("" if one is None else one for one in (wanted.recompute, wanted.precision))]
-    lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str | PathLike)}
+    numbers_given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
+    name_columns = [
+        wanted.model,
+        wanted.gpu,
+        *("" if one is None else one for one in (wanted.recompute, wanted.precision)),
+    ]
+    lengths = {len(value) for value in numbers_given.values()} | {
+        len(w) for w in name_columns if not isinstance(w, str | PathLike)
+    }
     count = max(lengths, default=1)
     if 0 in lengths:
         raise UsageError("a column is empty. Give at least one case.")
@@ -272,7 +278,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
         keys = {name: over_pcie(key) for name, key in keys.items()}
     key = positions(gpus, keys)
     first = next(iter(names.values()))
-    sequence = given.get("sequence", np.array([float(default_sequence(first))]))
+    sequence = numbers_given.get("sequence", np.array([float(default_sequence(first))]))
     if not (np.isfinite(sequence) & (sequence >= 1)).all():
         raise UsageError("sequence: a column holds what is no number of tokens. Give whole numbers of 1 and more.")
     own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
@@ -282,7 +288,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     latest = search.latest_year(catalog.as_of)
     if wanted.software_year is None and latest < FUSED_YEAR:
         wanted = replace(wanted, flash=False)
-    layout = complete_layout(wanted, given, count, first, float(sequence[0]), precision)
+    layout = complete_layout(wanted, numbers_given, count, first, float(sequence[0]), precision)
     return Layouts(
         list(names.values()),
         list(keys.values()),
@@ -295,15 +301,15 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     )
 
 
-def positions(words: Sequence[str], index: Mapping[str, Any]) -> Integers:
+def positions(names: Sequence[str], index: Mapping[str, Any]) -> Integers:
     """Return each word's position among the distinct ones."""
-    place = {name: number for number, name in enumerate(index)}
-    return np.fromiter((place[word] for word in words), dtype=np.int64, count=len(words))
+    number_of = {name: number for number, name in enumerate(index)}
+    return np.fromiter((number_of[word] for word in names), dtype=np.int64, count=len(names))
 
 
 def complete_layout(
     wanted: Wanted,
-    given: Mapping[str, Floats],
+    numbers: Mapping[str, Floats],
     count: int,
     architecture: Architecture,
     sequence_tokens: float,
@@ -312,12 +318,12 @@ def complete_layout(
     """Fill in what a layout leaves open: degrees of one, data parallelism by division, the usual batch rounded up."""
 
     def column(name: str, default: ArrayLike = 1.0) -> Floats:
-        return np.broadcast_to(given.get(name, np.asarray(default, dtype=np.float64)), (count,))
+        return np.broadcast_to(numbers.get(name, np.asarray(default, dtype=np.float64)), (count,))
 
     tensor, pipeline, context = column("tensor"), column("pipeline"), column("context")
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.floor(column("gpus") / (tensor * pipeline * context))
-    data, micro = column("data", rest), column("micro_batch")
+        replicas = np.floor(column("gpus") / (tensor * pipeline * context))
+    data, micro = column("data", replicas), column("micro_batch")
     usual = default_batch(architecture, sequence_tokens, wanted.method)
     with np.errstate(invalid="ignore"):
         batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
@@ -341,22 +347,22 @@ def complete_layout(
     )
 
 
-def codes(words: Sequence[str], names: Sequence[str], what: str) -> Integers:
+def codes(names_of_rows: Sequence[str], names: Sequence[str], label: str) -> Integers:
     """Return the codes of words of a closed list."""
-    table = {word: code_of(word, names, what) for word in dict.fromkeys(words)}
-    return np.fromiter((table[word] for word in words), dtype=np.int64, count=len(words))
+    table = {word: code_of(word, names, label) for word in dict.fromkeys(names_of_rows)}
+    return np.fromiter((table[word] for word in names_of_rows), dtype=np.int64, count=len(names_of_rows))
 
 
 # --- Answers about one layout or the fastest one, as payloads: what `gpucost throughput` shows.
 
-SHOWN = 20  # layouts behind the best in an answer
+MOST_ALTERNATIVES = 20  # layouts behind the best in an answer
 
 
 def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
     timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
-    if (own := wanted.own_speed) is not None:
-        timed = with_own(timed, own, catalog.accelerator(timed["gpu"]), wanted.method != "full")
+    if (own_speed := wanted.own_speed) is not None:
+        timed = with_own(timed, own_speed, catalog.accelerator(timed["gpu"]), wanted.method != "full")
     return (
         timed
         if wanted.data_flow == DataFlow()
@@ -369,8 +375,8 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
     loading = make_loading(wanted.data_flow, int(timed["sequence_tokens"]), token_bytes(architecture))
     assert loading is not None
     gpus = timed["layout"]["gpus"]
-    found = loading.feeding(timed["tokens_per_s"], gpus)
-    if stall := found["stall_fraction"]:
+    feeding = loading.feeding(timed["tokens_per_s"], gpus)
+    if stall := feeding["stall_fraction"]:
         share, most = 1 - stall, float(loading.tokens_per_s(gpus)) / gpus
         step_s = timed["step_s"] / share
         steps = [
@@ -391,19 +397,19 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
         }
         timed.pop("alternatives", None)  # their speeds are those without waiting
         timed["lead"] = lead(timed, "as fast as its data come")
-    return {**timed, "lead": f"{timed['lead']} {found['said']}", "loading": found}
+    return {**timed, "lead": f"{timed['lead']} {feeding['said']}", "loading": feeding}
 
 
-def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool) -> shape.Timed:
+def with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator, frozen: bool) -> shape.Timed:
     """Return a timed layout at a measured speed; the parts of the step keep their shares."""
     layout, sequence = timed["layout"], timed["sequence_tokens"]
     flop = timed["model_flop_per_token_flop"]
     work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop, frozen)
-    check(own, [chip], layout["gpus"], work)
-    speed = own.tokens_per_s(chip, layout["gpus"], work)
+    check(own_speed, [chip], layout["gpus"], work)
+    speed = own_speed.tokens_per_s(chip, layout["gpus"], work)
     low, high = (float(end) for end in ends(np.array(speed), most_tokens_per_s(chip, work)))
     ratio = speed / timed["tokens_per_s_per_gpu"]
-    found: shape.Timed = {
+    answer: shape.Timed = {
         **timed,
         "tokens_per_s_per_gpu": speed,
         "tokens_per_s_per_gpu_low": low,
@@ -415,10 +421,10 @@ def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool)
         "model_tflops": timed["model_tflops"] * ratio,
         "parts": [{**part, "time_s": part["time_s"] / ratio} for part in timed["parts"]],
     }
-    found.pop("alternatives", None)  # speeds of other layouts would be predictions still
+    answer.pop("alternatives", None)  # speeds of other layouts would be predictions still
     expected = f"{timed['tokens_per_s_per_gpu_low']:,.0f} to {timed['tokens_per_s_per_gpu_high']:,.0f}"
-    found["lead"] = lead(found, f"your own speed ({own.flag}); {ratio:.2f} of the predicted one ({expected})")
-    return found
+    answer["lead"] = lead(answer, f"your own speed ({own_speed.flag}); {ratio:.2f} of the predicted one ({expected})")
+    return answer
 
 
 def case_of(layouts: Layouts, calibration: Calibration) -> TrainingCase:
@@ -457,23 +463,29 @@ def workload_of(layouts: Layouts) -> Workload:
 
 def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer with the fastest layout in common use, and the candidates behind it."""
-    asked, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
-    workload = workload_of(asked)
+    layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
+    workload = workload_of(layouts)
     job = job_of(workload, calibration)
-    found, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
-    if len(found.key) == 0:
-        raise NothingFitsError(no_layout(int(search.reduce_best(found, job, keys).reason[0]), asked, job.global_batch))
-    shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])
-    chips = keys.hardware.take(keys.pair[shown.key])
-    steps, memory = search.steps_of(shown, keys), memory_gb(job, shown.layout)
+    candidates, keys = timed_layouts(workload, job, layouts.keys, layouts.layout.gpus)
+    if len(candidates.key) == 0:
+        raise NothingFitsError(
+            no_layout(int(search.reduce_best(candidates, job, keys).reason[0]), layouts, job.global_batch)
+        )
+    shown_layouts = candidates.take(np.argsort(-candidates.tokens_per_s_per_gpu, kind="stable")[:MOST_ALTERNATIVES])
+    chips = keys.hardware.take(keys.pair[shown_layouts.key])
+    steps, memory = search.steps_of(shown_layouts, keys), memory_gb(job, shown_layouts.layout)
     steps = corrected(
-        steps, calibration.runs_of(wanted.software), Alike(job.shape, chips, shown.layout, job.recipe, job.software)
+        steps,
+        calibration.runs_of(wanted.software),
+        Alike(job.shape, chips, shown_layouts.layout, job.recipe, job.software),
     )
-    chosen = replace(asked, layout=shown.layout.take(slice(0, 1)))
+    chosen = replace(layouts, layout=shown_layouts.layout.take(slice(0, 1)))
     answer = described(chosen, case_of(chosen, calibration), calibration)
-    answer["layouts_timed"] = len(found.key)
-    answer["lead"] = lead(answer, f"the fastest of {len(found.key):,} layouts that fit")
-    answer["alternatives"] = [candidate(shown.layout, steps, memory, row) for row in range(len(shown.key))]
+    answer["layouts_timed"] = len(candidates.key)
+    answer["lead"] = lead(answer, f"the fastest of {len(candidates.key):,} layouts that fit")
+    answer["alternatives"] = [
+        candidate(shown_layouts.layout, steps, memory, row) for row in range(len(shown_layouts.key))
+    ]
     return answer
 
 

@@ -42,10 +42,10 @@ def over(executor: Executor, waiting: int = 64) -> Mapper:
     """Return the mapper over any executor of `concurrent.futures`; a bounded number of chunks waits in it."""
 
     def mapped(work: Work, tasks: Numbered) -> Iterator[tuple[int, bytes]]:
-        rest = iter(tasks)
+        numbered_tasks = iter(tasks)
         open_: dict[Future[bytes], int] = {}
         try:
-            for number, task in rest:
+            for number, task in numbered_tasks:
                 open_[executor.submit(work, task)] = number
                 if len(open_) >= waiting:
                     yield from _ended(open_)
@@ -71,18 +71,18 @@ def processes(count: int) -> Mapper:
     def mapped(work: Work, tasks: Numbered) -> Iterator[tuple[int, bytes]]:
         from multiprocessing import get_context
 
-        rest, open_ = iter(tasks), dict[int, Any]()
+        numbered_tasks, open_ = iter(tasks), dict[int, Any]()
 
-        def given() -> Iterator[tuple[int, Any]]:
+        def waiting_tasks() -> Iterator[tuple[int, Any]]:
             yield from list(open_.items())  # what a broken pool left
-            for number, task in rest:
+            for number, task in numbered_tasks:
                 open_[number] = task
                 yield number, task
 
         for _ in range(1 + _RETRIES):
             with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
                 try:
-                    for number, data in over(pool, count * _WAITING_PER_WORKER)(work, given()):
+                    for number, data in over(pool, count * _WAITING_PER_WORKER)(work, waiting_tasks()):
                         del open_[number]
                         yield number, data
                     return
@@ -102,9 +102,9 @@ def cluster(address: str) -> Iterator[Mapper]:
         raise UsageError(
             "--scheduler needs the extra cluster: pip install 'gpucost[cluster]', here and on the workers."
         ) from None
-    made: Any = distributed.Client
+    connect: Any = distributed.Client
     try:
-        client = made(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        client = connect(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise UsageError(
             f"--scheduler: nothing answers at {address!r} ({type(error).__name__}). Start one with `dask scheduler`,"
@@ -158,15 +158,15 @@ class Plan(NamedTuple):
         start, stop = number * self.cases, min((number + 1) * self.cases, self.grid.count)
         if self.grid.listed is None:
             return Task(self.grid, start, stop, self.versions)
-        own = replace(self.grid, count=stop - start, listed=self.grid.part(start, stop))
-        return Task(own, 0, stop - start, self.versions)
+        grid_of_chunk = replace(self.grid, count=stop - start, listed=self.grid.part(start, stop))
+        return Task(grid_of_chunk, 0, stop - start, self.versions)
 
     def file(self, task: Task) -> Path:
         """Return the file of a chunk."""
         return self.folder / f"{task.key[:_LENGTH]}.parquet"
 
 
-def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path]:
+def answer(plan: Plan, mapper: Mapper, report_progress: Callable[[int], None]) -> list[Path]:
     """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases."""
     ours = not plan.folder.exists()
     try:
@@ -180,14 +180,14 @@ def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path
             task = plan.task(number)
             files.append(plan.file(task))
             if files[-1].exists():
-                told(task.stop - task.start)
+                report_progress(task.stop - task.start)
             else:
                 yield number, task
 
     try:
         for number, data in mapper(work, missing()):
             write_bytes(files[number], data)
-            told(min(plan.cases, plan.grid.count - number * plan.cases))
+            report_progress(min(plan.cases, plan.grid.count - number * plan.cases))
     finally:
         with suppress(OSError):  # chunks stay for the next try; a folder made for them does not without any
             if ours:
@@ -208,8 +208,8 @@ def join(files: list[Path], target: str, ending: str) -> None:
     with replacing(target) as temporary, duckdb.connect() as connection:
         connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
         table = table_of(files)
-        shown = _shown(connection, table) if ending == ".csv" else "*"
-        connection.execute(f"copy (select {shown} from {table}) to {quoted(str(temporary))} ({how})")
+        shown_columns = _shown(connection, table) if ending == ".csv" else "*"
+        connection.execute(f"copy (select {shown_columns} from {table}) to {quoted(str(temporary))} ({how})")
 
 
 def _shown(connection: "DuckDBPyConnection", table: str) -> str:

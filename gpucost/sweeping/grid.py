@@ -34,7 +34,7 @@ _RANGE = re.compile(
 _SLACK = 1e-9
 
 
-def values_of(argument: Argument, given: Any) -> list[Any]:
+def values_of(argument: Argument, stated: Any) -> list[Any]:
     """Return the values of one axis, each checked; a value that is a list itself is joined with |.
 
     >>> from gpucost.arguments import QUESTIONS
@@ -46,13 +46,13 @@ def values_of(argument: Argument, given: Any) -> list[Any]:
     >>> values_of(find["tokens"], "1e9:3e9:1e9")
     [1000000000.0, 2000000000.0, 3000000000.0]
     """
-    found: list[Any] = []
-    for value in _listed(argument, given):
+    values: list[Any] = []
+    for value in _listed(argument, stated):
         spread = _spread(value, flag_of(argument.name)) if isinstance(value, str) else None
-        found.extend([value] if spread is None else spread)
-    if not found:
+        values.extend([value] if spread is None else spread)
+    if not values:
         raise UsageError(f"{flag_of(argument.name)}: the list is empty. Give at least one value.")
-    return list(dict.fromkeys(checked(argument, found)))
+    return list(dict.fromkeys(checked(argument, values)))
 
 
 def checked(argument: Argument, values: Sequence[Any]) -> list[Any]:
@@ -64,17 +64,17 @@ def checked(argument: Argument, values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _listed(argument: Argument, given: Any) -> Sequence[Any]:
-    if argument.kind is FLAG and isinstance(given, bool):
-        return [given]
-    if isinstance(given, str):
-        return [word.strip().replace("|", ",") for word in given.split(",") if word.strip()]
-    if hasattr(given, "tolist"):
-        given = given.tolist()
-    return list(given) if isinstance(given, (list, tuple, range, set)) else [given]
+def _listed(argument: Argument, stated: Any) -> Sequence[Any]:
+    if argument.kind is FLAG and isinstance(stated, bool):
+        return [stated]
+    if isinstance(stated, str):
+        return [word.strip().replace("|", ",") for word in stated.split(",") if word.strip()]
+    if hasattr(stated, "tolist"):
+        stated = stated.tolist()
+    return list(stated) if isinstance(stated, (list, tuple, range, set)) else [stated]
 
 
-def _spread(text: str, what: str) -> list[Any] | None:
+def _spread(text: str, label: str) -> list[Any] | None:
     """Return the values of a range START:STOP:STEP or START:STOP:xFACTOR; None where the text is none."""
     match = _RANGE.fullmatch(text)
     if not match:
@@ -82,37 +82,37 @@ def _spread(text: str, what: str) -> list[Any] | None:
     start, first, stop, last, times, step, ending = match.groups()
     if first == last == "%" or (first == last and first.lower() in ("h", "d", "w", "mo", "y", "ms", "s", "%")):
         unit = first
-        low, high, by = _number(start, text, what), _number(stop, text, what), _number(step, text, what)
+        low, high, by = _number(start, text, label), _number(stop, text, label), _number(step, text, label)
         if ending not in ("" if times else unit, unit):
             raise UsageError(
-                f"{what}: the step of {text!r} has another unit. Write it as {start}{unit}:…:{step}{unit}."
+                f"{label}: the step of {text!r} has another unit. Write it as {start}{unit}:…:{step}{unit}."
             )
     else:
         unit = ""
-        low, high = parse_count(start + first, what), parse_count(stop + last, what)
-        by = _number(step, text, what) if times else parse_count(step + ending, what)
-    numbers = _steps(low, high, by, bool(times), text, what)
+        low, high = parse_count(start + first, label), parse_count(stop + last, label)
+        by = _number(step, text, label) if times else parse_count(step + ending, label)
+    numbers = _steps(low, high, by, bool(times), text, label)
     return [f"{number:.12g}{unit}" for number in numbers] if unit else [_plain(number) for number in numbers]
 
 
-def _steps(low: float, high: float, by: float, times: bool, text: str, what: str) -> list[float]:
+def _steps(low: float, high: float, by: float, times: bool, text: str, label: str) -> list[float]:
     if high < low or by <= (1.0 if times else 0.0) or (times and low <= 0):
-        raise UsageError(f"{what}: {text!r} is no range that ends. Write START:STOP:STEP, or START:STOP:x2 to double.")
+        raise UsageError(f"{label}: {text!r} is no range that ends. Write START:STOP:STEP, or START:STOP:x2 to double.")
     most = limit("limit_sweep_values")
-    found = [low]
-    while len(found) <= most:
-        following = low * by ** len(found) if times else low + by * len(found)
+    steps = [low]
+    while len(steps) <= most:
+        following = low * by ** len(steps) if times else low + by * len(steps)
         if following > high * (1 + _SLACK):
-            return found
-        found.append(following)
-    raise UsageError(f"{what}: {text!r} has more than {most:,.0f} values. Take a larger step.")
+            return steps
+        steps.append(following)
+    raise UsageError(f"{label}: {text!r} has more than {most:,.0f} values. Take a larger step.")
 
 
-def _number(text: str, whole: str, what: str) -> float:
+def _number(text: str, range_text: str, label: str) -> float:
     try:
         return as_number(text)
     except ValueError:
-        raise UsageError(f"{what}: cannot read {text!r} in {whole!r} as a number.") from None
+        raise UsageError(f"{label}: cannot read {text!r} in {range_text!r} as a number.") from None
 
 
 def _plain(number: float) -> int | float:
@@ -139,18 +139,18 @@ class Cases(NamedTuple):
     first: int = 1  # what the first case's row is called: 2 below the header of a CSV file
 
 
-def cases_of(given: Any) -> Cases:
+def cases_of(source: Any) -> Cases:
     """Read a table of cases: a data frame, or the name of a Parquet or CSV file."""
     import duckdb
 
     with duckdb.connect() as connection:
         connection.execute("set enable_progress_bar = false; set threads = 2")
-        if hasattr(given, "columns"):
-            if not len(given.columns):
+        if hasattr(source, "columns"):
+            if not len(source.columns):
                 raise UsageError("the table of cases has no columns. It needs one for each argument.")
-            connection.register("given", given)
+            connection.register("given", source)
             return Cases(_coded(connection, "given", "the table of cases"))
-        path = Path(FILE.read(given, "--cases"))
+        path = Path(FILE.read(source, "--cases"))
         reader = READERS.get(path.suffix.lower())
         if reader is None:
             raise UsageError(f"--cases: {path.name} is neither .parquet nor .csv. Write the cases as one of them.")
@@ -182,14 +182,20 @@ def _header(path: Path) -> str:
 
 def _trimmed(columns: Coded) -> Coded:
     """Leave out what a spreadsheet adds: columns without a name or a value, and at the end rows without a value."""
-    kept = {name: found for name, found in columns.items() if found[1] not in ([], [None]) or not _BARE.fullmatch(name)}
-    empty = {name: len(values) - 1 if None in values else -1 for name, (_, values) in kept.items()}
-    count = rows = len(next(iter(kept.values()))[0]) if kept else 0
-    while len(kept) > 1 and count and all(codes[count - 1] == empty[name] for name, (codes, _) in kept.items()):
+    named_columns = {
+        name: column for name, column in columns.items() if column[1] not in ([], [None]) or not _BARE.fullmatch(name)
+    }
+    empty = {name: len(values) - 1 if None in values else -1 for name, (_, values) in named_columns.items()}
+    count = rows = len(next(iter(named_columns.values()))[0]) if named_columns else 0
+    while (
+        len(named_columns) > 1
+        and count
+        and all(codes[count - 1] == empty[name] for name, (codes, _) in named_columns.items())
+    ):
         count -= 1
     if count == rows:
-        return kept
-    cut = {name: (codes[:count], values) for name, (codes, values) in kept.items()}
+        return named_columns
+    cut = {name: (codes[:count], values) for name, (codes, values) in named_columns.items()}
     return {
         name: (codes, values if (codes == empty[name]).any() else values[: empty[name]])
         for name, (codes, values) in cut.items()
@@ -231,44 +237,46 @@ def _refuse_header(path: Path, names: Iterable[str]) -> None:
         raise DataError("does not name the argument of each column, as model,gpu,tokens do", file=str(path), row=1)
 
 
-def _coded(connection: "duckdb.DuckDBPyConnection", table: str, said: str) -> Coded:
+def _coded(connection: "duckdb.DuckDBPyConnection", table: str, source: str) -> Coded:
     kinds = {row[0]: row[1] for row in connection.execute(f"describe select * from {table}").fetchall()}
     if not kinds:
-        raise UsageError(f"{said} has no columns. It needs one for each argument.")
+        raise UsageError(f"{source} has no columns. It needs one for each argument.")
     if len(kinds) > _MOST_COLUMNS:
-        raise UsageError(f"{said} has {len(kinds):,} columns; no question has {_MOST_COLUMNS:,} arguments.")
-    found: Coded = {}
+        raise UsageError(f"{source} has {len(kinds):,} columns; no question has {_MOST_COLUMNS:,} arguments.")
+    coded_columns: Coded = {}
     for name, kind in kinds.items():
-        words = kind.startswith(("VARCHAR", "ENUM", "DATE", "TIME", "INTERVAL", "BLOB", "UUID"))
-        cell = f"{named(name)}{'::date' * (kind in _MOMENTS)}{'::varchar' * words}"
+        is_text = kind.startswith(("VARCHAR", "ENUM", "DATE", "TIME", "INTERVAL", "BLOB", "UUID"))
+        cell = f"{named(name)}{'::date' * (kind in _MOMENTS)}{'::varchar' * is_text}"
         cell = f"nullif(trim({cell}), '')" if kind == "VARCHAR" else cell
-        found[name] = _distinct(connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"], words)
-    return found
+        coded_columns[name] = _distinct(
+            connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"], is_text
+        )
+    return coded_columns
 
 
-def _distinct(column: Any, words: bool) -> tuple[NDArray[Any], list[Any]]:
+def _distinct(column: Any, is_text: bool) -> tuple[NDArray[Any], list[Any]]:
     """Return a column as codes and what they mean; cells without a value mean None."""
     import pandas
 
     data, missing = np.ma.getdata(column), np.ma.getmaskarray(column)
     if data.dtype.kind == "f":
         missing = missing | np.isnan(data)
-    known = data[~missing]
-    values, places = pandas.factorize(known)[::-1] if words else np.unique(known, return_inverse=True)
+    present = data[~missing]
+    values, places = pandas.factorize(present)[::-1] if is_text else np.unique(present, return_inverse=True)
     codes = np.full(len(data), len(values), np.int32)
     codes[~missing] = places
-    found = [value.strip() if isinstance(value, str) else value for value in values.tolist()]
-    return codes, [*found, *([None] if missing.any() else [])]
+    meanings = [value.strip() if isinstance(value, str) else value for value in values.tolist()]
+    return codes, [*meanings, *([None] if missing.any() else [])]
 
 
 def grid_of(path: str) -> dict[str, Any]:
     """Read a grid file: a TOML table of arguments, each a value, a list or a range."""
     from gpucost.gate import read_toml
 
-    found: Mapping[str, Any] = read_toml(path)
-    if nested := [name for name, value in found.items() if isinstance(value, Mapping)]:
+    arguments: Mapping[str, Any] = read_toml(path)
+    if nested := [name for name, value in arguments.items() if isinstance(value, Mapping)]:
         raise DataError(f'{nested[0]} is a table; a grid file holds arguments, such as gpus = "8:64:x2"', file=path)
-    return dict(found)
+    return dict(arguments)
 
 
 # --- Grids: every combination of the values of some arguments, or the rows of a table of cases, as columns of
@@ -306,18 +314,18 @@ class Grid:
         """
         if self.listed is not None:
             return {name: codes[start:stop] for name, codes in self.listed.items()}
-        rest = np.arange(start, stop, dtype=np.int64)
+        remaining = np.arange(start, stop, dtype=np.int64)
         found: Codes = {}
         for name in reversed(list(self.values)):
             size = len(self.values[name])
-            found[name] = (rest % size).astype(np.int32)
-            rest //= size
+            found[name] = (remaining % size).astype(np.int32)
+            remaining //= size
         return {name: found[name] for name in self.values}
 
 
-def combinations(question: str, given: Mapping[str, Any]) -> Grid:
+def combinations(question: str, arguments: Mapping[str, Any]) -> Grid:
     """Return every combination of what the arguments take."""
-    values = _read(question, given)
+    values = _read(question, arguments)
     count = 1
     for listed in values.values():
         count *= len(listed)
@@ -325,38 +333,38 @@ def combinations(question: str, given: Mapping[str, Any]) -> Grid:
     return Grid(question, values, count)
 
 
-def listed(question: str, cases: Cases, given: Mapping[str, Any]) -> Grid:
+def listed(question: str, cases: Cases, constant_arguments: Mapping[str, Any]) -> Grid:
     """Return the rows of a table; arguments beside it hold for every row."""
     arguments, columns = _known(question), cases.columns
-    if twice := sorted(set(columns) & set(given)):
+    if twice := sorted(set(columns) & set(constant_arguments)):
         raise UsageError(f"{flag_of(twice[0])} is given beside a table that has a column {twice[0]}. Keep one of them.")
-    beside = _named(question, given)
-    said = {name: values_of(arguments[name], value) for name, value in beside.items()}
-    if several := [name for name, values in said.items() if len(values) > 1]:
+    constants = _named(question, constant_arguments)
+    values_by_argument = {name: values_of(arguments[name], value) for name, value in constants.items()}
+    if several := [name for name, values in values_by_argument.items() if len(values) > 1]:
         raise UsageError(f"{flag_of(several[0])}: beside a table of cases an argument takes one value for all of them.")
     try:
         tabled = _named(question, columns)
     except UsageError as error:
         raise DataError(str(error), file=cases.said) from None
-    said |= {name: _checked(arguments[name], column, cases) for name, column in tabled.items()}
-    _complete(arguments, said)
-    _refuse_unswept(said)
+    values_by_argument |= {name: _checked(arguments[name], column, cases) for name, column in tabled.items()}
+    _complete(arguments, values_by_argument)
+    _refuse_unswept(values_by_argument)
     count = len(next(iter(tabled.values()))[0]) if tabled else 0
     if not count:
         raise UsageError("the table of cases is empty. It needs a column for each argument and a row for each case.")
     _bounded(count, f"{count:,} rows")
-    ordered = [name for name in _order(arguments) if name in said]
+    ordered = [name for name in _order(arguments) if name in values_by_argument]
     same = np.zeros(count, np.int32)
     codes = {name: tabled[name][0].astype(np.int32) if name in tabled else same for name in ordered}
-    return Grid(question, {name: said[name] for name in ordered}, count, codes)
+    return Grid(question, {name: values_by_argument[name] for name in ordered}, count, codes)
 
 
 def _checked(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: Cases) -> list[Any]:
     """Return the values of a column once each was read; the first row that holds a faulty one is named."""
     codes, values = column
     if argument.required and None in values:
-        place = cases.first + codes.tolist().index(values.index(None))
-        raise DataError("is empty; every case needs it", file=cases.said, row=place, column=argument.name)
+        row_number = cases.first + codes.tolist().index(values.index(None))
+        raise DataError("is empty; every case needs it", file=cases.said, row=row_number, column=argument.name)
     try:
         return checked(argument, values)
     except UsageError:
@@ -365,8 +373,8 @@ def _checked(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: 
                 checked(argument, [values[code]])
             except UsageError as error:
                 reason = str(error).removeprefix(f"{flag_of(argument.name)}: ")
-                place = cases.first + row
-                raise DataError(reason, file=cases.said, row=place, column=argument.name) from None
+                row_number = cases.first + row
+                raise DataError(reason, file=cases.said, row=row_number, column=argument.name) from None
         raise
 
 
@@ -380,26 +388,26 @@ def _order(arguments: Mapping[str, Argument]) -> list[str]:
     return [name for name in arguments if name not in _LAST] + [name for name in _LAST if name in arguments]
 
 
-def _read(question: str, given: Mapping[str, Any]) -> dict[str, list[Any]]:
-    arguments, named = _known(question), _named(question, given)
+def _read(question: str, stated: Mapping[str, Any]) -> dict[str, list[Any]]:
+    arguments, named = _known(question), _named(question, stated)
     _complete(arguments, named)
-    found = {name: values_of(arguments[name], named[name]) for name in _order(arguments) if name in named}
-    _refuse_unswept(found)
-    return found
+    values_by_argument = {name: values_of(arguments[name], named[name]) for name in _order(arguments) if name in named}
+    _refuse_unswept(values_by_argument)
+    return values_by_argument
 
 
-def _refuse_unswept(found: Mapping[str, Sequence[Any]]) -> None:
+def _refuse_unswept(values_by_argument: Mapping[str, Sequence[Any]]) -> None:
     """Refuse what one sweep cannot hold: a list of options per case, cases of several days."""
-    if "pareto" in found.get("optimize", ()):
+    if "pareto" in values_by_argument.get("optimize", ()):
         raise UsageError("--optimize pareto is a list of options; a sweep keeps one per case. Rank by cost or time.")
     for name in DATES:
-        if len(found.get(name, ())) > 1:
+        if len(values_by_argument.get(name, ())) > 1:
             raise UsageError(f"{flag_of(name)}: a sweep looks at one day. Run one sweep for each.")
 
 
-def _named(question: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _named(question: str, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments under the names of today; those that no sweep takes are refused with the reason."""
-    named, _ = renamed(question, given)
+    named, _ = renamed(question, stated)
     for name in named:
         if name in NOT_SWEPT:
             raise UsageError(f"{flag_of(name)}: {NOT_SWEPT[name]}. Leave it out.")
@@ -411,10 +419,10 @@ def _complete(arguments: Mapping[str, Argument], named: Mapping[str, Any]) -> No
         raise UsageError(f"{flag_of(missing[0])} is missing. {arguments[missing[0]].help}")
 
 
-def _bounded(count: int, said: str) -> None:
+def _bounded(count: int, described: str) -> None:
     most = limit("limit_sweep_cases")
     if count > most:
         raise UsageError(
-            f"this sweep has {count:,} cases ({said}), more than {most:,.0f}. Take fewer values; the setting"
+            f"this sweep has {count:,} cases ({described}), more than {most:,.0f}. Take fewer values; the setting"
             " limit_sweep_cases raises the bound."
         )

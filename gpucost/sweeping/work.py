@@ -39,8 +39,8 @@ class Task(NamedTuple):
 
         grid = self.grid
         span = [self.start, self.stop] if grid.listed is None else None  # rows are known by what they hold
-        told = json.dumps([grid.question, grid.values, span, dict(self.versions)], sort_keys=True, default=str)
-        digest = sha256(told.encode())
+        content = json.dumps([grid.question, grid.values, span, dict(self.versions)], sort_keys=True, default=str)
+        digest = sha256(content.encode())
         for name, codes in (grid.listed or {}).items():
             digest.update(name.encode() + b"\0" + np.ascontiguousarray(codes, "<i4").tobytes())
         return digest.hexdigest()
@@ -76,22 +76,23 @@ def answered(asker: Any, task: Task) -> Columns:
     values = {name: values for name, values in task.grid.values.items() if name not in DATES}
     part = task.grid.part(task.start, task.stop)
     codes = {name: part[name].astype(np.int64) for name in values}
-    found: Columns = asker.rows(values, codes)
-    asked = {name: _asked(values[name], codes[name]) for name in values}
-    return {**{f"asked_{name}" if name in found else name: column for name, column in asked.items()}, **found}
+    results: Columns = asker.rows(values, codes)
+    arguments = {name: _argument_column(values[name], codes[name]) for name in values}
+    return {**{f"asked_{name}" if name in results else name: column for name, column in arguments.items()}, **results}
 
 
 @lru_cache(maxsize=16)
-def _asker(question: str, as_of: Any, known_as_of: Any, wanted: tuple[tuple[str, str], ...], thread: int) -> Any:
+def _asker(question: str, as_of: Any, known_as_of: Any, versions: tuple[tuple[str, str], ...], thread: int) -> Any:
     """Return what answers a question's chunks in this thread, kept for its next chunk."""
     from gpucost.catalog import open_catalog
 
-    catalog = open_catalog(as_of or dict(wanted)["as_of"], known_as_of)
-    own = versions_of(catalog)
-    for name, value in wanted:
-        if own[name] != value:
+    catalog = open_catalog(as_of or dict(versions)["as_of"], known_as_of)
+    own_versions = versions_of(catalog)
+    for name, value in versions:
+        if own_versions[name] != value:
             raise UsageError(
-                f"this worker has another {name}, {own[name]}, than the machine that asks, {value}. Install the same"
+                f"this worker has another {name}, {own_versions[name]}, than the machine that asks, {value}."
+                " Install the same"
                 " version of gpucost and use the same price books on both."
             )
     return asker_of(question, catalog)
@@ -107,28 +108,30 @@ def asker_of(question: str, catalog: "Catalog") -> Any:
     return Singles(question, catalog)
 
 
-def _asked(values: Sequence[Any], codes: Any) -> Any:
+def _argument_column(values: Sequence[Any], codes: Any) -> Any:
     """Return what was asked as a column: numbers where all values are, else words; None is missing."""
-    said = [value for value in values if value is not None]
-    if said and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in said):
+    values_present = [value for value in values if value is not None]
+    if values_present and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values_present
+    ):
         return np.array([np.nan if value is None else value for value in values])[codes]
-    words = sorted({str(value) for value in values if value is not None})
-    place = np.array([-1 if value is None else words.index(str(value)) for value in values], np.int64)
-    return place[codes], words
+    categories = sorted({str(value) for value in values if value is not None})
+    codes_of_values = np.array([-1 if value is None else categories.index(str(value)) for value in values], np.int64)
+    return codes_of_values[codes], categories
 
 
 def frame_of(columns: Columns) -> "pandas.DataFrame":
     """Return columns as a data frame; words become categories."""
     import pandas
 
-    made = {}
+    columns_of_frame = {}
     for name, column in columns.items():
         if not isinstance(column, tuple):
-            made[name] = column
+            columns_of_frame[name] = column
             continue
-        codes, words = column
-        made[name] = pandas.Categorical.from_codes(codes, categories=words)
-    return pandas.DataFrame(made)
+        codes, categories = column
+        columns_of_frame[name] = pandas.Categorical.from_codes(codes, categories=categories)
+    return pandas.DataFrame(columns_of_frame)
 
 
 def parquet_of(columns: Columns) -> bytes:
@@ -177,15 +180,15 @@ class Singles:
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
         count = len(next(iter(codes.values()), (0,)))  # without arguments one question, which says what it lacks
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for row in range(count):
-            asked = {name: values[name][codes[name][row]] for name in values}
-            found.append(self._one({name: value for name, value in asked.items() if value is not None}))
+            arguments = {name: values[name][codes[name][row]] for name in values}
+            rows.append(self._one({name: value for name, value in arguments.items() if value is not None}))
         columns: dict[str, Any] = {}
         for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
-            column = [one.get(name) for one in found]
-            columns[name] = _words(column) if kind == "word" else _numbers(column)
-        return {**columns, "reason": _words([one.get("reason") for one in found])}
+            column = [one.get(name) for one in rows]
+            columns[name] = _categorical(column) if kind == "word" else _numbers(column)
+        return {**columns, "reason": _categorical([one.get("reason") for one in rows])}
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -200,8 +203,8 @@ def _numbers(column: Sequence[Any]) -> Any:
     return np.array([np.nan if value is None else value for value in column], np.float64)
 
 
-def _words(column: Sequence[Any]) -> tuple[Any, list[str]]:
+def _categorical(column: Sequence[Any]) -> tuple[Any, list[str]]:
     """Return words as codes and what they mean; None is no word."""
-    known = sorted({str(word) for word in column if word is not None})
-    place = {word: code for code, word in enumerate(known)}
-    return np.array([-1 if word is None else place[str(word)] for word in column], np.int64), known
+    categories = sorted({str(word) for word in column if word is not None})
+    codes_by_text = {word: code for code, word in enumerate(categories)}
+    return np.array([-1 if word is None else codes_by_text[str(word)] for word in column], np.int64), categories

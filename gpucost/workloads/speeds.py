@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 MEASURED_FAMILIES = ("ampere", "hopper")
 SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
-OWN = "own"  # confidence of a speed that was measured, not predicted
+MEASURED = "own"  # confidence of a speed that was measured, not predicted
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
 
 
@@ -88,15 +88,18 @@ def speeds_of(
     code = (of_request[request] * len(keys) + key) * _COUNT_BITS + gpus
     distinct, inverse = np.unique(code, return_inverse=True)
     pair, count = distinct // _COUNT_BITS, distinct % _COUNT_BITS
-    own = pair // max(len(keys), 1)
+    workload_number = pair // max(len(keys), 1)
     if not len(distinct):  # the columns of any case, none of its rows
         return search_layouts(workloads[0], keys[:1], np.ones(1, np.int64), calibration).take(inverse)
     parts = [
         search_layouts(
-            workload, [keys[index] for index in pair[own == number] % len(keys)], count[own == number], calibration
+            workload,
+            [keys[index] for index in pair[workload_number == number] % len(keys)],
+            count[workload_number == number],
+            calibration,
         )
         for workload, number in numbers.items()
-        if number in own
+        if number in workload_number
     ]
     return Speeds.concatenate(parts).take(inverse)  # `distinct` is sorted by workload first, as the parts are
 
@@ -105,14 +108,14 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     """Return the best layout's speed per distinct case of one workload, on each chip in the precision it has there."""
     accelerators = [key.accelerator for key in keys]
     job = job_of(workload, calibration)
-    found, pairs = timed_layouts(workload, job, keys, gpus)
-    best = reduce_best(found, job, pairs)
+    layouts, pairs = timed_layouts(workload, job, keys, gpus)
+    best = reduce_best(layouts, job, pairs)
     chips = pairs.hardware.take(pairs.pair)
     alike = Alike(job.shape, chips, best.layout, job.recipe, job.software)
-    own = calibration.runs_of(workload.software)
-    step = corrected(best.step, own, alike)
+    own_runs = calibration.runs_of(workload.software)
+    step = corrected(best.step, own_runs, alike)
     doubts = traits(alike, step, stated_layout=True)  # the plan chooses its layout
-    closer = narrowing(own, alike)
+    closer = narrowing(own_runs, alike)
     low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
     timed = Speeds(
         fits=best.fits,
@@ -132,32 +135,32 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     return timed if workload.loading is None else fed(timed, workload.loading, gpus)
 
 
-def fed(found: Speeds, loading: Loading, gpus: Indices) -> Speeds:
+def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
     """Return cases that never train faster than their data come; the parts of a step are those without waiting."""
     most = loading.tokens_per_s(gpus) / gpus
     names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
-    return found._replace(
-        **{name: np.minimum(getattr(found, name), most) for name in names},
-        mfu_fraction=found.mfu_fraction * np.minimum(1.0, most / found.tokens_per_s_per_gpu),
+    return speeds._replace(
+        **{name: np.minimum(getattr(speeds, name), most) for name in names},
+        mfu_fraction=speeds.mfu_fraction * np.minimum(1.0, most / speeds.tokens_per_s_per_gpu),
     )
 
 
 def with_own(
-    found: Speeds, workload: Workload, own: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Indices
+    speeds: Speeds, workload: Workload, own_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Indices
 ) -> Speeds:
     """Return cases at a measured speed; layout and memory stay, and the parts of the step keep their shares."""
     work = step_work(workload)
     pairs = zip(accelerators, gpus, strict=True)
-    speed = np.where(found.fits, [own.tokens_per_s(chip, float(count), work) for chip, count in pairs], np.nan)
+    speed = np.where(speeds.fits, [own_speed.tokens_per_s(chip, float(count), work) for chip, count in pairs], np.nan)
     low, high = ends(speed, np.array([most_tokens_per_s(chip, work) for chip in accelerators]))
-    ratio = speed / found.tokens_per_s_per_gpu
-    return found._replace(
+    ratio = speed / speeds.tokens_per_s_per_gpu
+    return speeds._replace(
         tokens_per_s_per_gpu=speed,
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
-        mfu_fraction=found.mfu_fraction * ratio,
-        confidence=np.full(len(speed), OWN, dtype=object),
-        parts_s=found.parts_s / ratio[:, None],
+        mfu_fraction=speeds.mfu_fraction * ratio,
+        confidence=np.full(len(speed), MEASURED, dtype=object),
+        parts_s=speeds.parts_s / ratio[:, None],
     )
 
 

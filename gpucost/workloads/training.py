@@ -78,8 +78,8 @@ class Loading(NamedTuple):
         flows = {"storage": self.storage_gb_per_s, "workers": float(self.workers_gb_per_s(gpus))}
         bottleneck, delivered = min(flows.items(), key=lambda flow: flow[1])
         stall = max(0.0, 1 - delivered / needed)
-        each = self.worker_gb_per_s * gpus
-        enough = ceil(needed / each * (1 - 1e-12)) if self.loader_workers else None
+        gb_per_s_per_worker = self.worker_gb_per_s * gpus
+        enough = ceil(needed / gb_per_s_per_worker * (1 - 1e-12)) if self.loader_workers else None
         return {
             "dataset_bytes_per_token": self.bytes_per_token,
             "needed_gb_per_s": needed,
@@ -94,17 +94,17 @@ class Loading(NamedTuple):
     def _said(self, needed: float, flows: dict[str, float], bottleneck: str, stall: float, enough: int | None) -> str:
         """Say it in a sentence: needed, delivered, who is short, what would end it."""
         of = "token ids of {} bytes, as no --dataset is given" if self.assumed else "{} bytes per token"
-        each = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
-        reads = f"Loading: {_rate(needed)} are needed ({of.format(each)})"
-        given = [
+        bytes_text = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
+        reads = f"Loading: {_rate(needed)} are needed ({of.format(bytes_text)})"
+        flows_text = [
             f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
             for name, flow in flows.items()
             if isfinite(flow)
         ]
-        if not given:
+        if not flows_text:
             return f"{reads}; --storage-bandwidth, --loader-workers and --decode-rate say what is delivered."
         if not stall:
-            return f"{reads}, {' and '.join(given)}: no stall."
+            return f"{reads}, {' and '.join(flows_text)}: no stall."
         unit = 10.0 ** (floor(log10(needed)) - 2)  # rounded up: what is written must be enough
         enough_storage = ceil(needed / unit * (1 - 1e-12)) * unit
         cures = [f"{_rate(enough_storage)} of storage"] if flows["storage"] < needed else []
@@ -112,7 +112,7 @@ class Loading(NamedTuple):
             cures.append(f"{enough:,} workers on each GPU")
         makes = "makes" if bottleneck == "storage" else "make"
         return (
-            f"{reads}, {' and '.join(given)}: {bottleneck} {makes} it wait {stall:.0%} of the time;"
+            f"{reads}, {' and '.join(flows_text)}: {bottleneck} {makes} it wait {stall:.0%} of the time;"
             f" {' and '.join(cures)} would end it."
         )
 
@@ -122,26 +122,28 @@ def _rate(gb_per_s: float) -> str:
     return f"{gb_per_s:,.3g} GB/s" if gb_per_s >= 1 else f"{gb_per_s * GB / _MB:,.3g} MB/s"
 
 
-def make_loading(given: DataFlow, sequence_tokens: int, id_bytes: float, tokens: float | None = None) -> Loading | None:
+def make_loading(
+    data_flow: DataFlow, sequence_tokens: int, id_bytes: float, tokens: float | None = None
+) -> Loading | None:
     """Read what was said of the data; a dataset that nobody states holds token ids."""
-    if given == DataFlow():
+    if data_flow == DataFlow():
         return None
-    if (given.loader_workers is None) != (given.decode_rate is None):
+    if (data_flow.loader_workers is None) != (data_flow.decode_rate is None):
         raise UsageError(
             "--loader-workers and --decode-rate belong together: how many workers, and what each prepares in a second"
             " (`gpucost bench` measures a loader)."
         )
-    size, of = dataset_of(given.dataset) if given.dataset is not None else (id_bytes, "token")
+    size, of = dataset_of(data_flow.dataset) if data_flow.dataset is not None else (id_bytes, "token")
     if not of and tokens is None:
-        raise UsageError(f"--dataset: {given.dataset} of how many tokens? Write 4/token or 150kb/sample.")
-    each = size / {"token": 1.0, "sample": float(sequence_tokens), "": tokens or 1.0}[of]
-    rate, samples = decode_of(given.decode_rate) if given.decode_rate is not None else (inf, False)
+        raise UsageError(f"--dataset: {data_flow.dataset} of how many tokens? Write 4/token or 150kb/sample.")
+    bytes_per_token = size / {"token": 1.0, "sample": float(sequence_tokens), "": tokens or 1.0}[of]
+    rate, samples = decode_of(data_flow.decode_rate) if data_flow.decode_rate is not None else (inf, False)
     return Loading(
-        each,
-        given.storage_gb_per_s if given.storage_gb_per_s is not None else inf,
-        given.loader_workers or 0,
-        rate * (each * sequence_tokens if samples else 1.0) / GB,
-        given.dataset is None,
+        bytes_per_token,
+        data_flow.storage_gb_per_s if data_flow.storage_gb_per_s is not None else inf,
+        data_flow.loader_workers or 0,
+        rate * (bytes_per_token * sequence_tokens if samples else 1.0) / GB,
+        data_flow.dataset is None,
     )
 
 
@@ -197,13 +199,13 @@ class OwnSpeed(Frozen):
 
 def own_speed(mfu: float | None, tokens_per_s_per_gpu: float | None, step_s: float | None) -> OwnSpeed | None:
     """Return the speed that was given; None where nothing was."""
-    given = OwnSpeed(mfu, tokens_per_s_per_gpu, step_s)
-    return None if given == OwnSpeed() else given
+    speed = OwnSpeed(mfu, tokens_per_s_per_gpu, step_s)
+    return None if speed == OwnSpeed() else speed
 
 
-def needs_gpus(own: OwnSpeed | None, gpus: float | None) -> None:
+def needs_gpus(speed: OwnSpeed | None, gpus: float | None) -> None:
     """Refuse a step time that nobody says the accelerators of."""
-    if own is not None and own.step_s is not None and not gpus:
+    if speed is not None and speed.step_s is not None and not gpus:
         raise UsageError("--step-time needs --gpus: how many accelerators it was measured on.")
 
 
@@ -220,20 +222,20 @@ def one_chip(flag: str, accelerators: Iterable[Accelerator], instead: str = "") 
     return next(iter(chips.values()))
 
 
-def check(own: OwnSpeed, accelerators: Sequence[Accelerator], gpus: float, work: StepWork) -> None:
+def check(measured_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: float, work: StepWork) -> None:
     """Refuse a speed that no accelerator can have: what it needs of the dense peak is more than all of it."""
-    if own.mfu_fraction is None:
-        accelerators = [one_chip(own.flag, accelerators, ", or give --mfu")]
+    if measured_speed.mfu_fraction is None:
+        accelerators = [one_chip(measured_speed.flag, accelerators, ", or give --mfu")]
     for chip in accelerators:
-        speed, precision = own.tokens_per_s(chip, gpus, work), work.precision or half_precision(chip)
-        whole = speed * work.flop_per_token / (peak(chip, precision).tflops * TERA)
-        if isnan(whole) or whole * (FROZEN_SHARE if work.frozen else 1.0) <= 1:
+        speed, precision = measured_speed.tokens_per_s(chip, gpus, work), work.precision or half_precision(chip)
+        peak_share = speed * work.flop_per_token / (peak(chip, precision).tflops * TERA)
+        if isnan(peak_share) or peak_share * (FROZEN_SHARE if work.frozen else 1.0) <= 1:
             return
-        if own.mfu_fraction is not None:
-            raise UsageError(f"--mfu: {whole:.0%} of the dense {precision} peak. {BEYOND_PEAK} Write 35% or 0.35.")
+        if measured_speed.mfu_fraction is not None:
+            raise UsageError(f"--mfu: {peak_share:.0%} of the dense {precision} peak. {BEYOND_PEAK} Write 35% or 0.35.")
         raise UsageError(
-            f"{own.flag}: {speed:,.0f} tokens/s on each {chip.id} need {whole:.0%} of the dense {precision} peak."
-            f" {BEYOND_PEAK}"
+            f"{measured_speed.flag}: {speed:,.0f} tokens/s on each {chip.id} need {peak_share:.0%} of the dense"
+            f" {precision} peak. {BEYOND_PEAK}"
         )
 
 
@@ -314,14 +316,14 @@ def too_long(architecture: Architecture, sequence_tokens: float) -> list[str]:
 
 def class_of(software: str, stacks: Mapping[str, str]) -> str:
     """Return the class whose physics a stack has; one of the user's own has that of the class that it is like."""
-    known = {**SOFTWARE, **stacks}
-    if software not in known:
-        near = nearest(software, known)
+    classes = {**SOFTWARE, **stacks}
+    if software not in classes:
+        near = nearest(software, classes)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        own = f", or a class of your own: {', '.join(stacks)}" if stacks else ""
+        own_classes = f", or a class of your own: {', '.join(stacks)}" if stacks else ""
         shipped = ", ".join(name for name in SOFTWARE if name != "unknown")
-        raise UsageError(f"--software: unknown {shown(software)}.{hint} Choose one of {shipped}{own}.")
-    return known[software]
+        raise UsageError(f"--software: unknown {shown(software)}.{hint} Choose one of {shipped}{own_classes}.")
+    return classes[software]
 
 
 class Sizes(Frozen):
@@ -409,10 +411,10 @@ def token_bytes(architecture: Architecture) -> float:
     return 2.0 if architecture.vocab <= _SHORT_TOKEN_VOCAB else 4.0
 
 
-def with_loading(workload: Workload, given: DataFlow, tokens: float | None = None) -> Workload:
+def with_loading(workload: Workload, data_flow: DataFlow, tokens: float | None = None) -> Workload:
     """Return a workload with what feeds it, where any of it was said; `tokens` are those of the dataset."""
-    found = make_loading(given, workload.sequence_tokens, token_bytes(workload.architecture), tokens)
-    return replace(workload, loading=found) if found else workload
+    loading = make_loading(data_flow, workload.sequence_tokens, token_bytes(workload.architecture), tokens)
+    return replace(workload, loading=loading) if loading else workload
 
 
 def adapter_parameters(workload: Workload) -> float:

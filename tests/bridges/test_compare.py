@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpucost
-from gpucost.bridges.compare import OF_A_RUN, REST, Cause, bridge, in_turn, of_owning, of_runs, side_by_side
+from gpucost.bridges.compare import OF_A_RUN, REMAINDER, Cause, bridge, in_turn, of_owning, of_runs, side_by_side
 from gpucost.cli import cli
 from gpucost.errors import UsageError
 from gpucost.money.comparison import outcome
@@ -62,7 +62,7 @@ def test_effects_of_a_bill_add_up_whatever_changes(run, moved):
     ends = recompute(before)["cost_usd"], recompute(after)["cost_usd"]
     changes = of_runs(before, after, ends)
     assert exactly(changes, round(ends[1] - ends[0], 2))
-    assert all(row["factor"] != REST for row in changes)
+    assert all(row["factor"] != REMAINDER for row in changes)
 
 
 def test_the_factors_of_a_bill_have_a_cause_each():
@@ -111,7 +111,7 @@ def test_effects_of_a_plan_add_up_whatever_input_changes(plan, data):
     other = {**model, "inputs": [{**row, "value": after[row["name"]]} for row in model["inputs"]]}
     changes = of_owning(model, other, ends)
     assert exactly(changes, float(round(Decimal(repr(ends[1])), 2) - round(Decimal(repr(ends[0])), 2)))
-    assert {row["factor"] for row in changes} <= {*moved, REST}
+    assert {row["factor"] for row in changes} <= {*moved, REMAINDER}
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -133,8 +133,8 @@ def replayed(step: Callable[[], Any], *, calls: int = 10, repeat: int = 7) -> Ti
     with torch.cuda.graph(graph):
         for _ in range(calls):
             step()
-    whole = timed(graph.replay, warmup=2, repeat=repeat)
-    return whole._replace(time_s=whole.time_s / calls)
+    timing = timed(graph.replay, warmup=2, repeat=repeat)
+    return timing._replace(time_s=timing.time_s / calls)
 
 
 def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> tuple[Timing, list[float]]:
@@ -186,6 +186,6 @@ def memory() -> str:
     """Say who holds the device's memory, in units of 1e9 bytes."""
     if not CUDA:
         return ""
-    free, whole = torch.cuda.mem_get_info()
+    free, total = torch.cuda.mem_get_info()
     mine = torch.cuda.memory_reserved()
-    return f"{mine / 1e9:.1f} GB held, {(whole - free - mine) / 1e9:.1f} by others, of {whole / 1e9:.1f}"
+    return f"{mine / 1e9:.1f} GB held, {(total - free - mine) / 1e9:.1f} by others, of {total / 1e9:.1f}"

@@ -58,8 +58,8 @@ def copy(size_bytes: int) -> Figures:
     target = torch.empty_like(source)
     if size_bytes >= LARGE_BYTES:  # a copy inside a graph takes a slower path of the driver
         calls = max(1, 2**30 // size_bytes)  # between two events: they count in steps of half a microsecond
-        whole = timed(lambda: [target.copy_(source) for _ in range(calls)])
-        timing = whole._replace(time_s=whole.time_s / calls)
+        all_calls = timed(lambda: [target.copy_(source) for _ in range(calls)])
+        timing = all_calls._replace(time_s=all_calls.time_s / calls)
     else:
         timing = replayed(lambda: torch.neg(source, out=target), calls=100)
     return _figures(timing, gb_per_s=2.0 * size_bytes / timing.time_s / 1e9)
@@ -101,11 +101,13 @@ def _fp8_products(m: int, k: int, n: int, copies: int) -> Any:
     pairs = [
         (torch.randn(m, k, device=DEVICE).to(FP8), torch.randn(n, k, device=DEVICE).to(FP8)) for _ in range(copies)
     ]
-    one = torch.ones((), device=DEVICE)
+    unit_scale = torch.ones((), device=DEVICE)
 
     def step() -> None:
         for x, w in pairs:
-            torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
+            torch._scaled_mm(
+                x, w.t(), scale_a=unit_scale, scale_b=unit_scale, out_dtype=torch.bfloat16, use_fast_accum=True
+            )
 
     return step
 
@@ -203,19 +205,19 @@ def bus_share(operation: str, ranks: int) -> float:
 
 
 def _step(operation: str, full: torch.Tensor) -> Callable[[], Any]:
-    part, other, peer = full.chunk(WORLD)[RANK].clone(), torch.empty_like(full), RANK ^ 1
+    part, received, peer = full.chunk(WORLD)[RANK].clone(), torch.empty_like(full), RANK ^ 1
 
     def send() -> None:
         if peer < WORLD:
-            pair = [dist.P2POp(dist.isend, full, peer), dist.P2POp(dist.irecv, other, peer)]
+            pair = [dist.P2POp(dist.isend, full, peer), dist.P2POp(dist.irecv, received, peer)]
             for request in dist.batch_isend_irecv(pair):
                 request.wait()
 
     steps: dict[str, Callable[[], Any]] = {
         "all_reduce": lambda: dist.all_reduce(full),
-        "all_gather": lambda: dist.all_gather_into_tensor(other, part),
+        "all_gather": lambda: dist.all_gather_into_tensor(received, part),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(part.clone(), full),
-        "all_to_all": lambda: dist.all_to_all_single(other, full),
+        "all_to_all": lambda: dist.all_to_all_single(received, full),
         "send": send,
     }
     return steps[operation]
@@ -245,9 +247,9 @@ class Shards(Dataset[torch.Tensor]):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         """Read one sample."""
-        number, place = divmod(index, self.per_file)
+        number, offset = divmod(index, self.per_file)
         with open(self.paths[number], "rb") as file:
-            file.seek(place * self.sample_bytes)
+            file.seek(offset * self.sample_bytes)
             return torch.frombuffer(bytearray(file.read(self.sample_bytes)), dtype=torch.uint8)
 
 
@@ -271,12 +273,12 @@ def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
         begin = time.perf_counter()
         moved = sum(batch.to(DEVICE, non_blocking=True).numel() for batch in data)
         synchronize()
-        whole = time.perf_counter() - begin
+        elapsed_s = time.perf_counter() - begin
     return {
-        "time_s": whole,
+        "time_s": elapsed_s,
         "bound": "host",
-        "gb_per_s": moved / whole / 1e9,
-        "samples_per_s": moved / sample_bytes / whole,
+        "gb_per_s": moved / elapsed_s / 1e9,
+        "samples_per_s": moved / sample_bytes / elapsed_s,
     }
 
 

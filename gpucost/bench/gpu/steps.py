@@ -400,9 +400,9 @@ class Shard:
         """Return the logits of the last tokens, whole on every rank."""
         part = F.linear(self.norm(x), self.head)
         if self.tensor > 1:
-            whole = torch.empty(self.tensor * part.shape[0], part.shape[1], device=DEVICE, dtype=part.dtype)
-            dist.all_gather_into_tensor(whole, part)
-            return whole
+            gathered = torch.empty(self.tensor * part.shape[0], part.shape[1], device=DEVICE, dtype=part.dtype)
+            dist.all_gather_into_tensor(gathered, part)
+            return gathered
         return part
 
 
@@ -474,18 +474,18 @@ def measure_serving(
     layers, logits = (decode_step if phase == "decode" else prefill_step)(shard, batch, context)
     with torch.no_grad():
         if phase == "decode":
-            body, rest = replayed(layers, calls=2), replayed(logits, calls=4)
+            body, head = replayed(layers, calls=2), replayed(logits, calls=4)
         else:
-            body, rest = timed(layers, warmup=2, repeat=7), timed(logits, warmup=2, repeat=7)
+            body, head = timed(layers, warmup=2, repeat=7), timed(logits, warmup=2, repeat=7)
             alone_s = replayed(layers, calls=1).time_s / run * shape.layers + replayed(logits, calls=4).time_s
     layer_s = body.time_s / run
-    step_s = layer_s * shape.layers + rest.time_s
+    step_s = layer_s * shape.layers + head.time_s
     tokens = batch if phase == "decode" else batch * context
     return {
         **body._replace(time_s=step_s)._asdict(),
         "ranks": WORLD,
         "layer_s": layer_s,
-        "rest_s": rest.time_s,
+        "rest_s": head.time_s,
         "layers_run": run,
         "tokens_per_s_per_gpu": tokens / step_s / WORLD,
         **({"device_s": alone_s} if phase == "prefill" else {}),

@@ -17,10 +17,10 @@ from gpucost.bench.gpu import clock, kernels, steps
 
 
 def _train(**values: Any) -> dict[str, Any]:
-    known = {field.name for field in fields(steps.TrainStep)}
+    field_names = {field.name for field in fields(steps.TrainStep)}
     return steps.measure_training(
-        steps.TrainStep(**{name: value for name, value in values.items() if name in known}),
-        **{name: value for name, value in values.items() if name not in known},
+        steps.TrainStep(**{name: value for name, value in values.items() if name in field_names}),
+        **{name: value for name, value in values.items() if name not in field_names},
     )
 
 
@@ -41,10 +41,10 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
 
 def software() -> dict[str, Any]:
     """Say what measures: versions and the device as PyTorch sees it."""
-    found: dict[str, Any] = {"pytorch": torch.__version__, "device": "cpu", "gpus": 0}
+    versions: dict[str, Any] = {"pytorch": torch.__version__, "device": "cpu", "gpus": 0}
     if clock.CUDA:
         properties = torch.cuda.get_device_properties(clock.DEVICE)
-        found |= {
+        versions |= {
             "device": properties.name,
             "gpus": torch.cuda.device_count(),
             "memory_gib": properties.total_memory / 2**30,
@@ -54,8 +54,8 @@ def software() -> dict[str, Any]:
             "free_fraction": torch.cuda.mem_get_info(clock.DEVICE)[0] / properties.total_memory,
         }
         if torch.distributed.is_nccl_available():
-            found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
-    return found
+            versions["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+    return versions
 
 
 def answer(case: dict[str, Any]) -> dict[str, Any]:
@@ -80,11 +80,11 @@ def main() -> None:
         torch.distributed.init_process_group("nccl" if clock.CUDA else "gloo", device_id=device)
     say({"software": software()})
     for line in sys.stdin:
-        said = answer(json.loads(line))
-        if "failed" in said and clock.RANK:
-            print(said["failed"], file=sys.stderr, flush=True)
+        reply = answer(json.loads(line))
+        if "failed" in reply and clock.RANK:
+            print(reply["failed"], file=sys.stderr, flush=True)
             os._exit(1)  # or the first would wait for it; nothing is awaited that a collective holds
-        say(said)
+        say(reply)
     if clock.WORLD > 1:
         torch.distributed.destroy_process_group()
 
