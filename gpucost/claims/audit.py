@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -46,7 +47,7 @@ class Claim(NamedTuple):
     weights_gb: float | None = None
     training_gb: float | None = None
     decode_tokens_per_s: float | None = None
-    batch: int = 1
+    batch: int | None = None
     buy_usd: float | None = None
     rent_usd_per_month: float | None = None
     own_usd_per_month: float | None = None
@@ -251,23 +252,34 @@ def _discounted(buy: float, rent: float, own_usd: float, fraction: float) -> Che
 
 _BEST_SHARE = 0.85  # of the roof, reached by the best engines
 _USUAL_SHARE = 0.6
+LARGEST_BATCH = 4096  # sequences; above it no engine is known to decode
 
 
 def check_decode(
-    claimed_tokens_per_s: float, sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int, batch: int
+    claimed_tokens_per_s: float, sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int, batch: int | None
 ) -> Check:
     """Judge output tokens per second against the roof: batch × accelerators × bandwidth ÷ bytes of active weights.
 
     Every step reads the active weights once; more than the compute peak ÷ 2 FLOP per parameter is out of reach too.
-    70.6 GB of FP8 weights on 8 cards of 960 GB/s: at most 8 × 960 ÷ 70.6 = 109 tokens/s for one sequence.
+    70.6 GB of FP8 weights on 8 cards of 960 GB/s: at most 8 × 960 ÷ 70.6 = 109 tokens/s for one sequence. Without a
+    stated batch the claim is judged by the batch that suits it best, and the answer says which it needs.
     """
     wide = VALUE_BYTES[precision]
     active_gb, dense = sizes.active_parameters * wide / GB, peak(accelerator, precision).tflops
-    roof, roof_name = decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, batch)
+
+    def roof_at(sequences: float) -> tuple[float, str]:
+        return decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, sequences)
+
+    roof, roof_name = roof_at(batch or LARGEST_BATCH)
+    stated = f"at batch {batch}" if batch else "at any batch"
     reason = (
-        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({roof_name} roof,"
+        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s {stated} ({roof_name} roof,"
         f" {active_gb:,.1f} GB of weights per step)."
     )
+    single = roof_at(1)[0]
+    if batch is None and claimed_tokens_per_s > single * _BEST_SHARE:
+        needed = ceil(claimed_tokens_per_s / (single * _BEST_SHARE))
+        reason += f" One sequence gets at most {single:,.0f}: the claim needs a batch of {needed:,} or more (--batch)."
     verdict = IMPLAUSIBLE if claimed_tokens_per_s > roof * _BEST_SHARE else POSSIBLE
     if claimed_tokens_per_s > roof:
         verdict = IMPOSSIBLE
@@ -307,6 +319,24 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
         return -fastest, -item.memory_gib, -item.hbm_gb_per_s, -item.scaleup_gb_per_s, item.id
 
     return min(candidates, key=order)
+
+
+def fastest_trainer(
+    catalog: Catalog, workload: Workload, candidates: list[Accelerator], precision: str | None, gpus: int
+) -> Accelerator:
+    """Return the candidate that trains a workload fastest in its node, by the same speeds as every other question.
+
+    The peaks of a card and of a module may be equal where their links are not: A100 40GB as PCIe and as SXM.
+    """
+
+    def speed(item: Accelerator) -> float:
+        chosen = replace(workload, precision=precision or half_precision(item))
+        timed = speed_of(catalog, chosen, item, gpus)
+        return float(timed.tokens_per_s_per_gpu[0]) if timed.fits[0] else 0.0
+
+    speeds = {item.id: speed(item) for item in candidates}
+    best = max(speeds.values())
+    return most_favourable([item for item in candidates if speeds[item.id] == best], precision)
 
 
 def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
@@ -485,18 +515,20 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     architecture = catalog.architecture(claim.model)
     if claim.model != architecture.name:
         notes.append(f"{claim.model} = {architecture.name}.")
-    chip = _chip(claim, catalog, notes) if claim.gpu else None
-    usual = "bf16" if chip is None else half_precision(chip)
-    precision = claim.precision or usual
-    code_of(precision, tuple(VALUE_BYTES), "--precision")
+    code_of(claim.precision or "bf16", tuple(VALUE_BYTES), "--precision")
+    trained_in = claim.precision if claim.precision in PRECISIONS else None
     workload = make_workload(
         architecture,
         tokens=claim.tokens or np.inf,
         sequence_tokens=claim.sequence_tokens,
-        precision=precision if precision in PRECISIONS else usual,
+        precision=trained_in,
         method=claim.method,
         latest_year=latest_year(catalog.as_of),
     )
+    chip = _chip(claim, catalog, workload, notes) if claim.gpu else None
+    usual = "bf16" if chip is None else half_precision(chip)
+    precision = claim.precision or usual
+    workload = replace(workload, precision=trained_in or usual)
     size = sizes(workload)
     checks = []
     if claim.weights_gb is not None:
@@ -517,13 +549,18 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
-def _chip(claim: Claim, catalog: Catalog, notes: list[str]) -> Accelerator:
+def _chip(claim: Claim, catalog: Catalog, workload: Workload, notes: list[str]) -> Accelerator:
     """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
     candidates = catalog.accelerators(claim.gpu)
-    chip = most_favourable(candidates, claim.precision)
-    if len(candidates) > 1:
-        meant = ", ".join(item.id for item in candidates)
-        notes.append(f"{claim.gpu} may mean {meant}; judged by {chip.id}, the most favourable.")
+    if len(candidates) == 1:
+        return candidates[0]
+    if claim.tokens is None:
+        chip = most_favourable(candidates, claim.precision)
+    else:
+        trained_in = claim.precision if claim.precision in PRECISIONS else None
+        chip = fastest_trainer(catalog, workload, candidates, trained_in, claim.gpus or 8)
+    meant = ", ".join(item.id for item in candidates)
+    notes.append(f"{claim.gpu} may mean {meant}; judged by {chip.id}, the most favourable.")
     return chip
 
 

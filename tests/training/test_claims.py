@@ -160,10 +160,10 @@ def test_a_13b_run_needs_more_than_124_gb(catalog):
 
 def test_decoding_is_bound_by_bandwidth(catalog):
     ada = gpucost.audit(
-        model="llama-3-70b", precision="fp8", gpu="rtx-6000-ada", gpus=8, tokens_per_s=160, catalog=catalog
+        model="llama-3-70b", precision="fp8", gpu="rtx-6000-ada", gpus=8, tokens_per_s=160, batch=1, catalog=catalog
     )
     hopper = gpucost.audit(
-        model="llama-3-70b", precision="fp8", gpu="h100-sxm", gpus=4, tokens_per_s=560, catalog=catalog
+        model="llama-3-70b", precision="fp8", gpu="h100-sxm", gpus=4, tokens_per_s=560, batch=1, catalog=catalog
     )
     assert ada.verdict == hopper.verdict == "impossible"
     # 8 × 960 ÷ 70.6 = 109 and 4 × 3,350 ÷ 70.6 = 190 tokens/s: 1.74 times, not almost four.

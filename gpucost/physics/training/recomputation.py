@@ -27,8 +27,8 @@ from gpucost.physics.training.memory_recipe import MemoryRecipe
 from gpucost.physics.training.structs import BF16, SELECTIVE, Recipe
 from gpucost.physics.transformer import Shape
 
-_WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
 LEVELS = 32  # powers of two that a data-parallel degree may reach
+_WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
 
 
 class Job(Frozen):
@@ -101,24 +101,44 @@ def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
 def least_recompute(
     grid: Grid, job: Job, combo: Integers, data: Floats, capacity_bytes: Floats
 ) -> tuple[Integers, Floats]:
-    """Return the least recomputation that fits each candidate, and the memory with it; infinite where none fits."""
-    packing = Packing(combo=len(grid), level=LEVELS)
-    number, where = distinct(packing.pack(combo=combo, level=np.log2(data).astype(np.int64)), packing.size)
+    """Return the least recomputation that fits each candidate, and the memory with it; infinite where none fits.
+
+    Memory shrinks as the data-parallel degree grows, so that what fits at the power of two below fits. Only where
+    nothing does is the degree itself counted: 96 GPUs hold what 64 do not.
+    """
+    level = np.log2(data).astype(np.int64)
+    powers = np.exp2(np.arange(LEVELS))
+    chosen, least = _least_recompute_at(grid, job, combo, level, powers, capacity_bytes)
+    if len(rest := np.flatnonzero(np.isinf(least) & (data > powers[level]))):
+        degrees = np.array(sorted(set(data[rest].tolist())))  # np.unique would load numpy.ma
+        level = np.searchsorted(degrees, data[rest])
+        chosen[rest], least[rest] = _least_recompute_at(grid, job, combo[rest], level, degrees, capacity_bytes[rest])
+    return chosen, least
+
+
+def _least_recompute_at(
+    grid: Grid, job: Job, combo: Integers, level: Integers, degrees: Floats, capacity_bytes: Floats
+) -> tuple[Integers, Floats]:
+    """Count each distinct combination and data-parallel degree, `degrees[level]`, once."""
+    packing = Packing(combo=len(grid), level=len(degrees))
+    number, where = distinct(packing.pack(combo=combo, level=level), packing.size)
     part = packing.unpack(number)
     tightest, roomiest = np.full(len(number), np.inf), np.zeros(len(number))
     np.minimum.at(tightest, where, capacity_bytes)
     np.maximum.at(roomiest, where, capacity_bytes)
-    layout = grid_layouts(grid.take(part["combo"]), job, np.exp2(part["level"]), np.zeros(len(number), dtype=np.int64))
+    layout = grid_layouts(
+        grid.take(part["combo"]), job, degrees.take(part["level"]), np.zeros(len(number), dtype=np.int64)
+    )
     need = np.full((len(RECOMPUTES), len(number)), np.inf)
     layers = lighter_recomputes(grid, job)
     for rows in layout.chunks(CHUNK):
         need[:, rows] = needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
     chosen, least = np.zeros(len(where), dtype=np.int64), np.full(len(where), np.inf)
     for code in reversed(layers):
-        own = need[code].take(where)
-        fits = own <= capacity_bytes
+        needed = need[code].take(where)
+        fits = needed <= capacity_bytes
         chosen[fits] = code
-        np.copyto(least, own, where=fits)
+        np.copyto(least, needed, where=fits)
     return chosen, least
 
 

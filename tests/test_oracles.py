@@ -1,0 +1,40 @@
+"""Answers that two commands give about one deployment, and answers that people outside have for common questions."""
+
+import pytest
+
+import gpucost
+
+
+def checks_of(**claim):
+    answer = gpucost.audit(**claim)
+    return answer, {row["name"]: row for row in answer.payload["checks"]}
+
+
+@pytest.mark.parametrize(("model", "gpus"), [("llama-2-13b", 3), ("llama-3.1-405b", 96), ("llama-3.1-8b", 3)])
+def test_what_fit_fits_on_a_count_that_is_no_power_of_two_can_be_timed_and_claimed(catalog, model, gpus):
+    fits = gpucost.fit(model, "h100-sxm", gpus=gpus, catalog=catalog).payload["fits"]
+    timed = gpucost.throughput(model, "h100-sxm", gpus, catalog=catalog).payload
+    _, checks = checks_of(model=model, gpu="h100-sxm", gpus=gpus, fits="training", catalog=catalog)
+    assert fits
+    assert timed["tokens_per_s_per_gpu"] > 0
+    assert checks["fits"]["verdict"] == "possible"
+
+
+def test_a_family_is_judged_by_the_variant_that_trains_fastest_not_by_its_name(catalog):
+    # the A100 of 40 GB has one peak and one memory as PCIe and as SXM; the modules have the faster links
+    days = gpucost.throughput("8b", "a100-sxm4-40gb", 8, catalog=catalog).payload["tokens_per_s"]
+    answer, checks = checks_of(model="8b", tokens="100b", gpu="a100-40gb", gpus=8, days=60, catalog=catalog)
+    assert "judged by a100-sxm4-40gb" in " ".join(answer.payload["notes"])
+    end_to_end = checks["duration"]["typical"] * 86_400 * days / 100e9
+    assert 1.0 <= end_to_end < 1.1  # evaluation beside the steps, nothing else
+
+
+def test_a_speed_without_a_batch_is_judged_by_the_best_one_and_the_answer_says_which_it_needs(catalog):
+    # 16.06 GB of weights at 3,350 GB/s: about 209 tokens a second for one sequence
+    answer, checks = checks_of(model="8b", gpu="h100-sxm", gpus=1, tokens_per_s=5000, catalog=catalog)
+    assert answer.verdict == "possible"
+    assert "at most 209" in checks["decode speed"]["explanation"]
+    alone, _ = checks_of(model="8b", gpu="h100-sxm", gpus=1, tokens_per_s=5000, batch=1, catalog=catalog)
+    assert alone.verdict == "impossible"
+    beyond, _ = checks_of(model="8b", gpu="h100-sxm", gpus=1, tokens_per_s=70_000, catalog=catalog)
+    assert beyond.verdict == "impossible"  # 989 TFLOP/s ÷ 16.06 GFLOP a token: about 61,600
