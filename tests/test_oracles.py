@@ -5,6 +5,11 @@ import pytest
 import gpucost
 
 
+@pytest.fixture(scope="module")
+def catalog():
+    return gpucost.open_catalog()
+
+
 def checks_of(**claim):
     answer = gpucost.audit(**claim)
     return answer, {row["name"]: row for row in answer.payload["checks"]}
