@@ -31,7 +31,7 @@ def test_a_family_is_judged_by_the_variant_that_trains_fastest_not_by_its_name(c
     answer, checks = checks_of(model="8b", tokens="100b", gpu="a100-40gb", gpus=8, days=60, catalog=catalog)
     assert "judged by a100-sxm4-40gb" in " ".join(answer.payload["notes"])
     end_to_end = checks["duration"]["typical"] * 86_400 * days / 100e9
-    assert 1.0 <= end_to_end < 1.1  # evaluation beside the steps, nothing else
+    assert 1.1 < end_to_end < 1.3  # the steps, and the usual evaluation beside them
 
 
 def test_a_speed_without_a_batch_is_judged_by_the_best_one_and_the_answer_says_which_it_needs(catalog):
