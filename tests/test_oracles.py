@@ -43,3 +43,20 @@ def test_a_speed_without_a_batch_is_judged_by_the_best_one_and_the_answer_says_w
     assert alone.verdict == "impossible"
     beyond, _ = checks_of(model="8b", gpu="h100-sxm", gpus=1, tokens_per_s=70_000, catalog=catalog)
     assert beyond.verdict == "impossible"  # 989 TFLOP/s ÷ 16.06 GFLOP a token: about 61,600
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu"), [("llama-2-13b", "h100-sxm"), ("llama-3.1-70b", "h100-sxm"), ("llama-3.1-405b", "h200-sxm")]
+)
+def test_the_fewest_that_fit_fit_and_one_unit_less_does_not(catalog, model, gpu):
+    fewest = gpucost.fit(model, gpu, catalog=catalog).payload["gpus"]
+    unit = 1 if fewest <= 8 else 8  # beyond a node whole nodes are counted
+    assert gpucost.fit(model, gpu, gpus=fewest, catalog=catalog).payload["fits"]
+    assert not gpucost.fit(model, gpu, gpus=fewest - unit, catalog=catalog).payload["fits"]
+
+
+def test_methods_side_by_side_recompute_alike_so_that_smaller_weights_need_less(catalog):
+    sizes = gpucost.fit("llama-2-13b", "h100-sxm", catalog=catalog).payload["sizes"]
+    rows = [row for row in sizes if row["qlora_gpus"] == row["lora_gpus"]]
+    assert len(rows) > 2
+    assert all(row["qlora_gb"] < row["lora_gb"] for row in rows)

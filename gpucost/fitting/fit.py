@@ -140,7 +140,7 @@ class Plan:
 
 
 def gpu_counts(job: MemoryJob) -> list[int]:
-    """Return the counts to try: the one given, else powers of two within a node and growing numbers of nodes.
+    """Return the counts to try: the one given, else every count within a node and growing numbers of nodes.
 
     Degrees that are given take multiples of their product. Without a named network between nodes one scale-up domain
     is the end.
@@ -148,7 +148,7 @@ def gpu_counts(job: MemoryJob) -> list[int]:
     if job.gpus is not None:
         return [job.gpus]
     node = max(job.system.gpus, 1)
-    counts = [1 << k for k in range(node.bit_length()) if 1 << k < node] + [node]
+    counts = list(range(1, node + 1))
     domain = max(job.system.scaleup_gpus, node)
     limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
     nodes = {step << k for step in STEPS for k in range(12)}
@@ -228,9 +228,28 @@ def best_plan(job: MemoryJob) -> Plan | None:
     """Return the simplest layout that fits on the fewest GPUs; where none fits, the one that needs least.
 
     Simplest: fewest pipeline stages and context ranks, then least recomputation, then fewest tensor and expert ranks,
-    then least sharding. None where no combination multiplies out.
+    then least sharding. None where no combination multiplies out. Beyond a node, the whole nodes between the last
+    count that is too small and the first that is not are halved until one node fewer does not fit.
     """
-    layout = candidates(job, gpu_counts(job))
+    counts = gpu_counts(job)
+    plan = plan_on(job, counts)
+    node = max(job.system.gpus, 1)
+    if plan is None or not plan.fits or job.gpus is not None or plan.layout.gpus <= 2 * node or job.degrees:
+        return plan
+    low, high = max(count for count in counts if count < plan.layout.gpus) // node, plan.layout.gpus // node
+    while high - low > 1:
+        middle = (low + high) // 2
+        smaller = plan_on(job, [middle * node])
+        if smaller is not None and smaller.fits:
+            plan, high = smaller, middle
+        else:
+            low = middle
+    return plan
+
+
+def plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
+    """Return the simplest layout that fits on the fewest of some counts, as `best_plan`."""
+    layout = candidates(job, counts)
     if len(layout) == 0:
         return None
     memory = training_memory(stack([job.architecture]), layout, job.recipe())
@@ -622,9 +641,17 @@ def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
 
 
 def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
-    """Return the fewest GPUs on which a method fits, and what each of them needs."""
-    plan = best_plan(replace(base, method=method, software=base.software if method == "full" else ADAPTER_SOFTWARE))
-    return (plan.layout.gpus, plan.needed_bytes / GB) if plan is not None and plan.fits else (None, None)
+    """Return the fewest GPUs on which a method fits, and what each of them needs with full recomputation.
+
+    The methods are set side by side, so that all recompute alike: the least recomputation that fits would show QLoRA,
+    which has room for its activations, above LoRA, which has not.
+    """
+    job = replace(base, method=method, software=base.software if method == "full" else ADAPTER_SOFTWARE)
+    plan = best_plan(job)
+    if plan is None or not plan.fits:
+        return None, None
+    alike = best_plan(replace(job, gpus=plan.layout.gpus, recompute="full"))
+    return plan.layout.gpus, (plan if alike is None else alike).needed_bytes / GB
 
 
 def warnings(job: MemoryJob) -> list[str]:

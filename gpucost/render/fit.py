@@ -125,7 +125,7 @@ def _changes(answer: Fit) -> list[Block]:
 def _sizes(answer: Fit) -> list[Table]:
     note = (
         f"Fewest {answer['gpu']} by method, micro-batch 1, sequences up to {answer['sequence_tokens']:,} tokens, "
-        "the least recomputation that fits; weights in 16 bits."
+        "GB with full recomputation; weights in 16 bits."
     )
     return table_of("", answer["sizes"], *columns_of("fit sizes"), note=note)
 
