@@ -97,6 +97,7 @@ class Hosted(TypedDict):
     usd_per_mtok_output: float
     usd_per_mtok_cached_input: float | None
     usd_per_mtok: float
+    usd_per_mtok_batch: NotRequired[float | None]  # of a batch that may wait a day, where the host sells one
     observed_on: str
     age_days: int
     stale: bool

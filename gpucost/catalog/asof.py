@@ -207,7 +207,11 @@ LEFT JOIN products AS p USING (provider, instance_type, gpu, gpus)
 LEFT JOIN systems AS s ON s.id = h.provider || '-' || lower(h.instance_type) AND s.accelerator_id = h.gpu
 """
 
+# Cyclenerd prices every machine of Google in every region, sold there or not: where another list names the regions in
+# which a machine is sold, it stands in these alone.
 _CURRENT = """
+WITH listed AS (SELECT DISTINCT instance_type, region FROM offers
+    WHERE provider = 'gcp' AND region_scope = 'region' AND source_id NOT LIKE 'cyclenerd%')
 SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY offer_id ORDER BY seen_until DESC, observed_on DESC, source_id) AS place
     FROM history_offers AS h
@@ -215,6 +219,9 @@ SELECT * FROM (
         SELECT 1 FROM offers AS o WHERE o.offer_id = h.offer_id AND o.observed_on >= h.seen_until
             AND o.source_id <> h.source_id)
         AND EXISTS (SELECT 1 FROM cloud_regions AS c WHERE c.region = h.region AND c.provider IN (h.provider, 'any'))
+        AND (h.provider <> 'gcp'
+            OR EXISTS (SELECT 1 FROM listed AS l WHERE l.instance_type = h.instance_type AND l.region = h.region)
+            OR h.instance_type NOT IN (SELECT instance_type FROM listed))
 ) WHERE place = 1 AND NOT gone ORDER BY offer_id"""
 
 

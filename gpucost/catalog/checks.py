@@ -44,7 +44,7 @@ class Reference(NamedTuple):
 
     keys: Mapping[str, frozenset[str]]  # table -> its keys
     accelerators: Mapping[str, Mapping[str, Any]]
-    prices: Mapping[tuple[str, bool], "Level"]  # (gpu, is spot) -> what its GPU-hour usually costs
+    prices: Mapping[tuple[str, bool], tuple["Level", ...]]  # (gpu, is spot) -> what its GPU-hour usually costs
     today: date
 
 
@@ -68,6 +68,14 @@ class Level:
         return self._medians[month]
 
 
+def _levels(seen: Mapping[tuple[str, str, date], Sequence[float]]) -> tuple[Level, Level]:
+    """Return what is usual over every price, and over machines: the list of one seller may name twenty regions."""
+    return (
+        Level((day, price) for (_, _, day), regions in seen.items() for price in regions),
+        Level((day, median(regions)) for (_, _, day), regions in seen.items()),
+    )
+
+
 def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     """Gather what rows are held against from a catalog's tables."""
     keys = {
@@ -75,11 +83,13 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
         for name in TABLES
         if len(TABLES[name].key) == 1
     }
-    prices: dict[tuple[str, bool], list[tuple[date, float]]] = {}
+    prices: dict[tuple[str, bool], dict[tuple[str, str, date], list[float]]] = {}
     for row in rows_of("offers"):
-        prices.setdefault((row["gpu"], _is_spot(row)), []).append((row["observed_on"], row["usd_per_gpu_hour"]))
+        machine = (row["provider"], row["instance_type"], row["observed_on"])
+        market = prices.setdefault((row["gpu"], _is_spot(row)), {})
+        market.setdefault(machine, []).append(row["usd_per_gpu_hour"])
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
-    levels = {market: Level(seen) for market, seen in prices.items()}
+    levels = {market: _levels(seen) for market, seen in prices.items()}
     return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, levels, max(today, newest))
 
 
@@ -143,8 +153,9 @@ def _judge_offer(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str
         if gpu not in known.accelerators:
             yield "gpu", f"{gpu!r} is not in models/accelerators.csv; `gpucost gpus` lists the ids"
     if len(gpus) == 1:
-        level = known.prices.get((gpus[0], _is_spot(row)))
-        yield from _judge_level(row, level.around(row["observed_on"]) if level else None)
+        around = [level.around(row["observed_on"]) for level in known.prices.get((gpus[0], _is_spot(row)), ())]
+        usual = [price for price in around if price]
+        yield from _judge_level(row, min(usual, key=lambda price: _apart(row, price), default=None))
     yield from _judge_terms(row)
 
 
@@ -170,6 +181,12 @@ def _judge_terms(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if bool(row["region"]) != regional:
         what = "needs a region" if regional else "has no region; leave the cell empty"
         yield "region", f"a price for the scope {row['region_scope']} {what}"
+
+
+def _apart(row: Mapping[str, Any], usual: float) -> float:
+    """Return how often a price contains another, or is contained in it."""
+    ratio = float(row["usd_per_gpu_hour"]) / usual
+    return max(ratio, 1 / ratio)
 
 
 def _judge_level(row: Mapping[str, Any], usual: float | None) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:

@@ -75,7 +75,7 @@ def _screen(answer: Inference) -> list[Block]:
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
     rows = [_kind("stays", row) for row in _unlike(stay)[:_SCREEN_STAYS]]
     rows += [_kind("may go", row) for row in _unlike(risky)[:_SCREEN_RISKY]]
-    hosted = sorted(answer["api"], key=lambda row: row["usd_per_mtok"])[:_SCREEN_HOSTED]
+    hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
         {
             "kind": "hosted",

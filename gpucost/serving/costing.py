@@ -121,6 +121,7 @@ def hosted_prices(
 
 def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
     """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
+    discount = row.get("batch_discount_fraction")
     hit = request.prefix_hit_fraction
     cached = row["cached_input_usd_per_mtok"]
     prompt = row["input_usd_per_mtok"] * (1 - hit) + (cached if cached is not None else row["input_usd_per_mtok"]) * hit
@@ -138,6 +139,7 @@ def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: In
         "usd_per_mtok_output": row["output_usd_per_mtok"],
         "usd_per_mtok_cached_input": cached,
         "usd_per_mtok": blend,
+        "usd_per_mtok_batch": None if discount is None else blend * (1 - discount),
         "observed_on": row["observed_on"].isoformat(),
         "age_days": age,
         "stale": age > STALE_DAYS,

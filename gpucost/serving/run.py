@@ -482,10 +482,10 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[Se
 
 
 def _hosted(architecture: Architecture, api: Sequence[Hosted]) -> str:
-    """Say what the cheapest hosted price is; of which model, where it is a comparable one."""
+    """Say what the cheapest hosted price of the model is; of a comparable one, with its name, where no host has it."""
     if not api:
         return ""
-    best = min(api, key=lambda row: row["usd_per_mtok"])
+    best = min(api, key=lambda row: (not row["same_model"], row["usd_per_mtok"]))
     model = "" if best["model"] == architecture.name else f" for {best['model']}"
     return f" Hosted APIs start at {_digits(best['usd_per_mtok'])} USD{model} ({best['provider']})."
 

@@ -82,6 +82,15 @@ def test_known_slips_of_units_are_refused(root, usd, gpus, word):
     assert any(word in line for line in found), found
 
 
+def test_the_list_of_one_seller_in_many_regions_does_not_say_what_is_usual(tmp_path):
+    many = [offer(f"a{i}", 0.4, "2025-01-01", region=f"r{i}") for i in range(12)]
+    others = [offer(f"o{i}", 2.0 + i / 10, "2025-01-02", provider="other", instance_type=f"i{i}") for i in range(6)]
+    root = world(tmp_path, many + others)
+    assert faults(root, offer("new", 2.2, "2025-01-03", instance_type="new")) == ([], [])
+    assert faults(root, offer("new", 0.4, "2025-01-03", instance_type="new")) == ([], [])
+    assert faults(root, offer("new", 40.0, "2025-01-03", instance_type="new"))[0]
+
+
 def test_a_node_price_given_for_one_gpu_is_refused(root):
     found, doubts = faults(root, offer("new", 2.3 * 8, "2025-01-01"))
     assert not doubts

@@ -187,6 +187,17 @@ def test_a_hosted_model_that_has_ended_is_not_offered():
     assert {row["listing"] for row in earlier} == {"gone from the list", "ended"}
 
 
+def test_a_batch_costs_what_its_discount_leaves():
+    """Groq halves a batch: a quarter of 0.60 and three of 0.15 make 0.2625, and 0.13125 in a batch."""
+    model = CATALOG.architecture("gpt-oss-120b")
+    request = request_of(CATALOG, model="gpt-oss-120b", prompt_tokens=3_000, output_tokens=1_000)
+    prices = costing.hosted_prices(CATALOG.rows("hosted_tokens"), model, {}, request, date(2026, 11, 24))
+    groq = next(row for row in prices if row["provider"] == "groq")
+    assert groq["usd_per_mtok"] == pytest.approx(0.2625)
+    assert groq["usd_per_mtok_batch"] == pytest.approx(0.13125)
+    assert next(row for row in prices if row["provider"] == "deepinfra")["usd_per_mtok_batch"] is None
+
+
 def test_the_break_even_lies_where_both_curves_meet():
     payload = ask("llama-3.1-70b", precision="fp8").payload
     point, line = payload["breakeven"]["tokens_per_month"], payload["breakeven_curve"]
