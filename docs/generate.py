@@ -151,7 +151,7 @@ def _bill(title: str, inputs: Iterable[Input], formulas: Iterable[Line]) -> list
 
 def example_report() -> str:
     """Answer the example scenario."""
-    from gpucost.api.report import report
+    from gpucost.library.report import report
 
     return report(ROOT / "reports/examples/scenario.toml").to_markdown()
 

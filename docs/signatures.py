@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from gpucost.api.audit import AuditResult
-from gpucost.api.choose import ChoiceResult
+from gpucost.library.choose import ChoiceResult
 from gpucost.api.commit import CommitResult
 from gpucost.api.compare import CompareResult
 from gpucost.api.estimate import EstimateResult
@@ -25,7 +25,7 @@ from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
 from gpucost.api.inference import InferenceResult
 from gpucost.api.mix import MixResult
 from gpucost.api.reconcile import ReconcileResult
-from gpucost.api.result import Result
+from gpucost.ask.result import Result
 from gpucost.api.roofline import RooflineResult
 from gpucost.api.tco import TcoResult
 from gpucost.api.throughput import ThroughputResult, ThroughputTable

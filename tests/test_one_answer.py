@@ -70,7 +70,7 @@ def test_estimate_and_throughput_find_the_same_layout_and_speed(catalog, model, 
 
 @pytest.mark.parametrize(("model", "gpu", "gpus"), QUESTIONS[:3])
 def test_roofline_draws_the_step_that_throughput_times(catalog, model, gpu, gpus):
-    from gpucost.api.questions import roofline
+    from gpucost.ask.speed import roofline
 
     drawn = roofline(gpu, model=model, gpus=gpus, catalog=catalog).payload
     timed = ask_throughput(catalog, model, gpu, gpus)
@@ -281,7 +281,8 @@ def test_chips_of_either_format_compete_in_one_ranking(catalog):
 
 
 def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_does(catalog):
-    from gpucost.market.interruptions import InterruptionRates, held_ratio
+    from gpucost.market.interruptions import InterruptionRates
+    from gpucost.market.interruptions import held_ratio
     from gpucost.ownership.offers import Renter
 
     option = gpucost.estimate("8b", "100b", gpu="h100-sxm", option="spot", gpus=64, catalog=catalog).best

@@ -139,7 +139,7 @@ def _by_rerun(name: str, given: Given, answer: Mapping[str, Any]) -> Pairs:
         from gpucost.catalog import open_catalog
         from gpucost.catalog.calibrations import training_calibration
         from gpucost.render.json import dumps
-        from gpucost.training.rerun import rerun
+        from gpucost.ask.estimate import rerun
 
         saved = json.loads(dumps(gpucost.estimate(**given).to_dict()))
         yield dict(flat(saved)), dict(flat(json.loads(dumps(rerun(saved, training_calibration(open_catalog()))))))

@@ -18,6 +18,7 @@ from gpucost.errors import UsageError
 from gpucost.gate import beside, read_json, shown
 from gpucost.options import OPTIONS
 from gpucost.units import suffix_of
+from gpucost.words import GOALS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _DAYS = ("as_of", "price_observed_on")
@@ -37,6 +38,14 @@ _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousand
 _LEAST = 1e-36  # of what others are divided by
 # shares of a whole, with the noise of a division; the work that is held against a peak may count more than is done
 _MOST_OF: dict[str | None, float] = {"share": 1 + 1e-9, "of_peak": 4.0}
+# kind of an answer -> what its question cannot do without
+_ASKED = {
+    "estimate": ("model", "tokens"),
+    "inference": ("model",),
+    "fit": ("model",),
+    "throughput": ("model", "gpu"),
+    "roofline": ("gpu",),
+}
 _SIDES = ("own", "rent")  # of an ownership
 _NAMED = 3  # misfits that a refusal names
 
@@ -105,16 +114,13 @@ def check(payload: Mapping[str, Any], path: str) -> None:
 
 def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
     """Refuse an answer whose request does not say what its question cannot do without, or asks for no goal."""
-    from gpucost.arguments import QUESTIONS
-
-    question, request = QUESTIONS.get(str(payload["kind"])), payload.get("request")
+    kind, request = str(payload["kind"]), payload.get("request")
     asked = request if isinstance(request, Mapping) else {}
-    for one in question.arguments if question else ():
-        if one.required and one.name not in asked:
-            raise _changed(path, f"the request of this {payload['kind']} does not say {one.name}")
-        goal = asked.get(one.name) if one.name == "optimize" else None
-        if goal and goal not in one.kind.choices:
-            raise _changed(path, f"request.optimize is {shown(goal)}, no goal")
+    for name in _ASKED.get(kind, ()):
+        if name not in asked:
+            raise _changed(path, f"the request of this {kind} does not say {name}")
+    if (goal := asked.get("optimize")) and goal not in GOALS.get(kind, (goal,)):
+        raise _changed(path, f"request.optimize is {shown(goal)}, no goal")
 
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:

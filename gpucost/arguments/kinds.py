@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from math import floor, isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import (
+    GB,
     SMALLEST,
     as_number,
     no_slip,
@@ -26,6 +27,10 @@ from gpucost.units import (
 )
 from gpucost.words import CLASSES
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
 
@@ -34,15 +39,18 @@ class Kind(NamedTuple):
     """How the values of an argument are read, annotated and completed."""
 
     read: Read
-    python: str  # annotation in the signature of the library's function
     json: tuple[str, ...]  # JSON types in a scenario file
     metavar: str = "TEXT"
     choices: tuple[str, ...] = ()
     names: str = ""  # table of the catalog whose names complete it
     open: bool = False  # names of one's own stand beside the choices
 
+    def __repr__(self) -> str:
+        """Return how a command writes a value, such as TOKENS: what a signature shows."""
+        return self.metavar or "FLAG"
 
-_AMOUNT = ("str | float", ("string", "number"))  # of kinds that are numbers, or written with a unit
+
+_AMOUNT = ("string", "number")  # of kinds that are numbers, or written with a unit
 
 
 def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: str = "N") -> Kind:
@@ -56,7 +64,7 @@ def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: s
             raise UsageError(f"{what}: {shown(value)} is less than {lowest:,.0f}. {hint}".rstrip())
         return number
 
-    return Kind(read, *_AMOUNT, metavar)
+    return Kind(read, _AMOUNT, metavar)
 
 
 def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind:
@@ -76,7 +84,7 @@ def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind
             raise UsageError(f"{what}: {shown(value)} is beyond {highest:,}.")
         return int(number)
 
-    return Kind(read, "str | int", ("string", "integer"), metavar)
+    return Kind(read, ("string", "integer"), metavar)
 
 
 def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
@@ -95,7 +103,7 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
             raise UsageError(f"{what}: {shown(value)} lies outside {lowest:.0%} to {highest:.0%}.")
         return no_slip(number, value, what)
 
-    return Kind(read, *_AMOUNT, "SHARE")
+    return Kind(read, _AMOUNT, "SHARE")
 
 
 def positive_share(highest: float) -> Kind:
@@ -108,7 +116,7 @@ def positive_share(highest: float) -> Kind:
             raise UsageError(f"{what}: {shown(value)} is not a positive share. Write 35% or 0.35.")
         return number
 
-    return Kind(positive, *_AMOUNT, "SHARE")
+    return Kind(positive, _AMOUNT, "SHARE")
 
 
 def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kind:
@@ -128,7 +136,7 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
             )
         return no_slip(number, value, what)
 
-    return Kind(read, *_AMOUNT, metavar)
+    return Kind(read, _AMOUNT, metavar)
 
 
 def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
@@ -143,7 +151,7 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
             raise UsageError(f"{what}: unknown {shown(value)}.{hint} Choose one of {', '.join(choices)}.")
         return found
 
-    return Kind(read, "str", ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
+    return Kind(read, ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
 
 
 def one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
@@ -157,7 +165,7 @@ def one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     return closed._replace(read=read, open=True)
 
 
-def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
+def named(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
     """Names that the catalog resolves later, or paths of files."""
 
     def read(value: Any, what: str) -> str:
@@ -167,7 +175,7 @@ def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
             raise UsageError(f"{what}: {found}; a name is needed{f', such as {example}' if example else ''}.")
         return _bounded(text, what).strip()
 
-    return Kind(read, "str", ("string",), metavar, names=names)
+    return Kind(read, ("string",), metavar, names=names)
 
 
 def _bounded(text: str, what: str) -> str:
@@ -283,10 +291,10 @@ def _weeks(value: Any, what: str) -> float:
 
 
 def _purchase_options(value: Any, what: str) -> str:
-    """Read a purchase option, or a comma-separated list of them."""
+    """Read purchase options: one, several in a text with commas, or a list."""
     known = one_of(*OPTIONS).read
-    words = _word(value).replace("-", "_").split(",")
-    return ",".join(str(known(word.strip().replace(" ", "_"), what)) for word in words)
+    text = ",".join(map(_word, value)) if isinstance(value, (list, tuple)) else _word(value)
+    return ",".join(str(known(word.strip().replace(" ", "_"), what)) for word in text.replace("-", "_").split(","))
 
 
 def _flag(value: Any, what: str) -> bool:
@@ -399,7 +407,101 @@ def several(one: Kind) -> Kind:
         parts = [part for text in given for part in (text.split(",") if isinstance(text, str) else [text])]
         return [one.read(part, what) for part in parts]
 
-    return one._replace(read=read, python="str | Sequence[str]", json=("string", "array"))
+    return one._replace(read=read, json=("string", "array"))
+
+
+def any_of(one: Kind) -> Kind:
+    """Names of which any will do: one, a text with commas, or a list; they are kept as a text with commas.
+
+    >>> any_of(GPU).read(["h100", "b200"], "--gpu"), any_of(GPU).read("h100,b200", "--gpu")
+    ('h100,b200', 'h100,b200')
+    """
+
+    def read(value: Any, what: str) -> str:
+        return ",".join(
+            one.read(each, what) for each in (value if isinstance(value, (list, tuple)) and value else [value])
+        )
+
+    return one._replace(read=read, json=("string", "array"))
+
+
+_SAMPLES = re.compile(r"(.*\S)\s*samples?", re.IGNORECASE)
+_LARGEST_BYTES, _MB = 1e18, 1e6
+
+
+def _amount_of_bytes(
+    value: Any, what: str, unit: float = 1.0, words: str = "bytes, such as 2TB, 500GB or 2GiB"
+) -> float:
+    """Read a positive number of bytes; a number without a unit counts in `unit`."""
+    most = count(_LARGEST_BYTES).read
+    if not isinstance(value, str) or not re.search("[a-df-z]", value, re.IGNORECASE):
+        return float(most(count().read(value, what) * unit, what))
+    plain = re.fullmatch(r"([0-9][0-9.,_]*)\s*b(?:ytes?)?", value.strip(), re.IGNORECASE)  # not a billion
+    return float(most(plain[1] if plain else parse_bytes(value, what, words), what))
+
+
+def _per_s(value: Any) -> Any:
+    """Return a rate without its "/s"."""
+    return re.sub(r"(?<!\s)\s*/\s*s$", "", value.strip(), flags=re.IGNORECASE) if isinstance(value, str) else value
+
+
+def dataset_of(value: Any, what: str = "--dataset") -> tuple[float, str]:
+    """Read the bytes of a dataset and of what: a token, a sample, or "" for all of it.
+
+    >>> dataset_of("2TB"), dataset_of("4B/token"), dataset_of("150kb/sample")
+    ((2000000000000.0, ''), (4.0, 'token'), (150000.0, 'sample'))
+    """
+    size, _, of = value.partition("/") if isinstance(value, str) else (value, "", "")
+    if (word := of.strip().lower()) not in ("", "token", "sample"):
+        raise UsageError(f"{what}: cannot read {shown(value)}. Write 2TB, 4/token or 150kb/sample.")
+    return _amount_of_bytes(size, what), word
+
+
+def decode_of(value: Any, what: str = "--decode-rate") -> tuple[float, bool]:
+    """Read what a worker prepares in a second: bytes, or samples where the second value is true.
+
+    >>> decode_of("50MB/s"), decode_of(50), decode_of("200 samples/s")
+    ((50000000.0, False), (50000000.0, False), (200.0, True))
+    """
+    rate = _per_s(value)
+    if isinstance(rate, str) and (match := _SAMPLES.fullmatch(rate)):
+        return count().read(match[1], what), True
+    return _amount_of_bytes(rate, what, _MB, "50MB/s or 200 samples/s"), False
+
+
+def _checked(value: Any, what: str, read: Any) -> str:
+    """Check what answers name as it was written."""
+    read(value, what)
+    return str(value).strip()
+
+
+def _gb_per_s(value: Any, what: str) -> float:
+    """Read GB/s, or a rate in another unit of bytes.
+
+    >>> _gb_per_s(5, "--storage-bandwidth"), _gb_per_s("500MB/s", "--storage-bandwidth")
+    (5.0, 0.5)
+    """
+    return (
+        _amount_of_bytes(_per_s(value), what, GB, "bytes per second, such as 5GB/s or 500MB/s; 8 bits are a byte") / GB
+    )
+
+
+def numbers(value: Any) -> "NDArray[np.float64]":
+    """Return numbers as an array; True and False are none, in a column as alone.
+
+    >>> numbers([1, 2.5]), numbers(8)
+    (array([1. , 2.5]), array(8.))
+    """
+    import numpy as np
+
+    if isinstance(value, (list, tuple)):
+        types = set(map(type, value))
+    else:
+        value = np.asarray(value)
+        types = set(map(type, value.flat)) if value.dtype == object else {value.dtype.type}
+    if types & {bool, np.bool_}:
+        raise TypeError("True and False are no numbers")
+    return np.asarray(value, dtype=np.float64)
 
 
 QUOTE_FILES = (".csv", ".xlsx")
@@ -408,36 +510,38 @@ LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
-USD = Kind(_usd, *_AMOUNT, "USD")
-DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), *_AMOUNT, "DURATION")
+USD = Kind(_usd, _AMOUNT, "USD")
+DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), _AMOUNT, "DURATION")
 _TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", SMALLEST, 1e7)
-SECONDS = Kind(_TIME, *_AMOUNT, "SECONDS")
+SECONDS = Kind(_TIME, _AMOUNT, "SECONDS")
 MILLISECONDS = Kind(
     _timed({"ms": 1.0, "s": 1e3}, "milliseconds or seconds, such as 200ms or 1.5s", "latency", SMALLEST, 1e9),
-    *_AMOUNT, "MS",
-)  # fmt: skip
-WEEKS = Kind(_weeks, *_AMOUNT, "WEEKS")
-BYTES = Kind(_bytes, *_AMOUNT, "BYTES")
-DATE = Kind(_date, "str | date", ("string",), "DATE")
-DEADLINE = Kind(_deadline, "str | float | date", ("string", "number"), "DURATION|DATE")
-OPTION = Kind(_purchase_options, "str", ("string",), "NAME", names="options")
-FLAG = Kind(_flag, "bool", ("boolean",), "")
-QUOTES = Kind(_quotes, "Mapping[str, str]", ("object",), "NAME=TERMS|FILE")
-RENTS = Kind(
-    _rents, "str | float | Sequence[str | float] | Mapping[str, str]", ("string", "number", "array", "object"),
-    "USD|NAME=TERMS|FILE",
-)  # fmt: skip
-TABLE = Kind(_table, "Mapping[str, Any]", ("object",), "NAME=VALUE")
-PLAN = Kind(_plan, "str | Mapping[str, Any]", ("string", "object"), "FILE")
-LENGTH = Kind(_length, *_AMOUNT, "TOKENS")
-DEMAND = Kind(_demand, "str | Sequence[float]", ("string", "array"), "FILE")
-MODEL = name(names="llms", example="8b, llama-3-70b or a path to config.json")._replace(python="str | PathLike[str]")
-BUILT_MODEL = MODEL._replace(read=_model, python="str | PathLike[str] | Architecture")
-GPU = name(names="accelerators", example="h100-sxm or h100")
-SYSTEM = name(names="systems", example="p5.48xlarge")
-PROVIDER = name(names="providers", example="lambda")
-REGION = name(names="regions", example="us-east-1")
+    _AMOUNT,
+    "MS",
+)
+WEEKS = Kind(_weeks, _AMOUNT, "WEEKS")
+BYTES = Kind(_bytes, _AMOUNT, "BYTES")
+DATE = Kind(_date, ("string",), "DATE")
+DEADLINE = Kind(_deadline, _AMOUNT, "DURATION|DATE")
+OPTION = Kind(_purchase_options, ("string", "array"), "NAME", names="options")
+FLAG = Kind(_flag, ("boolean",), "")
+QUOTES = Kind(_quotes, ("object",), "NAME=TERMS|FILE")
+RENTS = Kind(_rents, ("string", "number", "array", "object"), "USD|NAME=TERMS|FILE")
+TABLE = Kind(_table, ("object",), "NAME=VALUE")
+PLAN = Kind(_plan, ("string", "object"), "FILE")
+LENGTH = Kind(_length, _AMOUNT, "TOKENS")
+DEMAND = Kind(_demand, ("string", "array"), "FILE")
+MODEL = named(names="llms", example="8b, llama-3-70b or a path to config.json")
+BUILT_MODEL = MODEL._replace(read=_model)
+GPU = named(names="accelerators", example="h100-sxm or h100")
+SYSTEM = named(names="systems", example="p5.48xlarge")
+PROVIDER = named(names="providers", example="lambda")
+REGION = named(names="regions", example="us-east-1")
 STACK = one_of_or_own("typical", *CLASSES[:-1], old={"unknown": "typical"})
-FILE = name("FILE")
-ANSWER = Kind(_answer, "str | PathLike[str] | Mapping[str, Any] | Result", ("string", "object"), "FILE")
-MODELS, GPUS, SYSTEMS = several(MODEL), several(GPU), several(SYSTEM)
+FILE = named("FILE")
+ANSWER = Kind(_answer, ("string", "object"), "FILE")
+MODELS, GPUS = several(MODEL), several(GPU)
+ANY_GPU, ANY_PROVIDER, ANY_REGION = any_of(GPU), any_of(PROVIDER), any_of(REGION)
+DATASET = Kind(lambda value, what: _checked(value, what, dataset_of), _AMOUNT, "BYTES[/token|/sample]")
+DECODE = Kind(lambda value, what: _checked(value, what, decode_of), _AMOUNT, "MB/s|SAMPLES")
+GB_PER_S = Kind(_gb_per_s, _AMOUNT, "GB/s")

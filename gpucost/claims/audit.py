@@ -1,6 +1,6 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple, cast
@@ -9,7 +9,6 @@ import numpy as np
 
 from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
-from gpucost.arguments import by_field, read
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
@@ -463,13 +462,11 @@ def check_cost(cost_usd: float, tokens: float, speed: Speeds, known_prices: list
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
 
-def make_claim(**arguments: Any) -> Claim:
-    """Read a claim from human quantities; takes the arguments of the question `audit`, None stands for not said."""
-    values = by_field("audit", read("audit", arguments))
-    hours = values.pop("hours")
-    if hours is not None:
-        values["days"] = hours / HOURS_PER_DAY
-    del values["as_of"], values["known_as_of"]
+def make_claim(asked: Mapping[str, Any]) -> Claim:
+    """Make a claim of the arguments of `audit`, read and under the names of its fields; None stands for not said."""
+    values = {name: value for name, value in asked.items() if name not in ("hours", "as_of", "known_as_of")}
+    if asked["hours"] is not None:
+        values["days"] = asked["hours"] / HOURS_PER_DAY
     return Claim(**values)
 
 

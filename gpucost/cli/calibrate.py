@@ -222,8 +222,8 @@ ENDS = {
 def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
     """Return a saved estimate's figures under the current calibration and under another one."""
     from gpucost.answers.read import read_estimate, reading
+    from gpucost.ask.estimate import rerun
     from gpucost.catalog.calibrations import training_calibration
-    from gpucost.training.rerun import rerun
 
     saved = read_estimate(path)
     both = (training_calibration(catalog), calibration)

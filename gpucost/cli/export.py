@@ -1,24 +1,28 @@
 """`gpucost export --focus saved.json -o plan.csv`: a saved answer as the rows of an invoice."""
 
+from typing import Annotated
+
 import click
 
-from gpucost.cli.options import list_options
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FILE, FLAG
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import signature_options
 from gpucost.cli.said import say
 
 
 @click.command(name="export")
-@list_options("export")
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    required=True,
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write to FILE: .csv or .parquet.",
-)
+@signature_options
+@click.option("-o", "--output", "path", required=True, type=click.Path(dir_okay=False), metavar="FILE",
+              help="Write to FILE: .csv or .parquet.")  # fmt: skip
 def command(
-    saved: str, focus: bool, start: str | None, rank: int, side: str | None, tag: dict[str, str] | None, path: str
+    path: str,
+    saved: Annotated[str, FILE, PLACE],
+    focus: Annotated[bool, FLAG, "As FOCUS rows, the form of invoices."] = False,
+    start: v.FirstDay | None = None,
+    rank: v.Rank = 1,
+    side: v.Side | None = None,
+    tag: v.Tags | None = None,
 ) -> None:
     """Write a saved estimate, serving bill, tco or mix as FOCUS 1.x charges, by day or month.
 
@@ -27,7 +31,7 @@ def command(
     gpucost export --focus saved.json -o plan.csv --start 2026-11-01
     gpucost reconcile plan.csv --estimate saved.json
     """
-    from gpucost.api.reconcile import export
+    from gpucost.ask.invoices import export
 
     count = export(saved, path, start=start, rank=rank, side=side, tag=tag)
     say(f"{path}: {count:,} charges.")

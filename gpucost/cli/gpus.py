@@ -1,10 +1,12 @@
 """`gpucost gpus`: accelerators and what is known of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from gpucost.cli.options import Output, is_setting, list_options, output_options
+from gpucost.arguments.kinds import FLAG, GPU, named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, is_setting, output_options, signature_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -128,10 +130,15 @@ def _meant(catalog: "Catalog", names: "Sequence[str]", beside: bool) -> tuple[li
 
 
 @click.command(name="gpus")
-@list_options("gpus")
+@signature_options
 @output_options
 def command(
-    catalog: "Catalog", out: Output, name: str | None, gpu: str | None, vendor: str | None, generations: bool
+    catalog: "Catalog",
+    out: Output,
+    name: Annotated[str | None, GPU, PLACE] = None,
+    gpu: Annotated[str | None, GPU, "GPU or family, such as h100; the same as NAME."] = None,
+    vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's."] = None,
+    generations: Annotated[bool, FLAG, "A row per generation, with its ratios to the one before."] = False,
 ) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
 

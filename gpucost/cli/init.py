@@ -1,17 +1,24 @@
 """`gpucost init`: a commented example scenario to start from."""
 
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from gpucost.cli.options import list_options
+from gpucost.arguments.kinds import FILE, FLAG
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import signature_options
 from gpucost.cli.said import say
 from gpucost.errors import UsageError
 
 
 @click.command(name="init")
-@list_options("init")
-def command(path: str | None, skill: bool, force: bool) -> None:
+@signature_options
+def command(
+    path: Annotated[str | None, FILE, PLACE] = None,
+    skill: Annotated[bool, FLAG, "Write a SKILL.md that tells an agent how to ask instead."] = False,
+    force: Annotated[bool, FLAG, "Replace an existing file."] = False,
+) -> None:
     """Write a commented example scenario, or a skill for agents; `-` writes to standard output.
 
     \b
@@ -21,7 +28,7 @@ def command(path: str | None, skill: bool, force: bool) -> None:
     """
     from importlib.resources import files
 
-    from gpucost.api.scenario import example
+    from gpucost.library.scenario import example
     from gpucost.store.files import write_text
 
     path = path or ("SKILL.md" if skill else "scenario.toml")

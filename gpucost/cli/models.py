@@ -1,11 +1,13 @@
 """`gpucost models`: architectures, presets or not, and their parameters recounted."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, list_options, output_options
+from gpucost.arguments.kinds import MODEL, named, whole
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, columns_of, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -15,9 +17,15 @@ NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
 
 
 @click.command(name="models")
-@list_options("models")
+@signature_options
 @output_options
-def command(catalog: "Catalog", out: Output, name: str | None, family: str | None, context: int) -> None:
+def command(
+    catalog: "Catalog",
+    out: Output,
+    name: Annotated[str | None, MODEL, PLACE] = None,
+    family: Annotated[str | None, named("NAME", "families"), "Only this family, such as 'Llama 3.1'."] = None,
+    context: Annotated[int, whole(1, 1_000_000_000, "TOKENS"), "Tokens of the sequence whose cache is counted."] = 8192,
+) -> None:
     """Model architectures. NAME is a preset, a size such as 11b, or the path of a config.json or params.json.
 
     Parameters are recounted from the layers; published figures stand beside them. The cache is that of one sequence

@@ -1,4 +1,4 @@
-"""What every command shares: dates and filters from the table of arguments, and the one way to hand over answers."""
+"""What every command shares: options from the signature of its function, and the one way to hand over answers."""
 
 import os
 import sys
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gpucost.arguments import LISTS, Argument, flag_of, read_list
+from gpucost.arguments import Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
-from gpucost.arguments.reading import value_of
-from gpucost.arguments.table import AS_OF, DATES
+from gpucost.arguments.signature import Group, argument_of, arguments_of
+from gpucost.arguments.vocabulary import AsOf, KnownAsOf
 from gpucost.cli.said import say
 from gpucost.cli.said import shown as visible
 from gpucost.gate import beside
 
 if TYPE_CHECKING:
-    from gpucost.api.result import Result
+    from gpucost.ask.result import Result
     from gpucost.catalog import Catalog
     from gpucost.render.document import Column
     from gpucost.render.rows import Rows
@@ -43,6 +43,7 @@ _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     ("print_plan", ("fields",), (), "--print-plan: only whole. Leave --fields out."),
 )  # fmt: skip
 
+DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
@@ -106,7 +107,7 @@ class Output:
             return
         plan = getattr(result, "to_plan", None) if "print_plan" in heeded else None
         if "quiet" in heeded:
-            self.text(result.headline())
+            self.text(result.headline)
             return
         if plan and self.format != "table":
             self.text(self._plan_as_data(plan()))
@@ -310,37 +311,44 @@ def output_options(function: Function) -> Function:
     return _taking(function, call, output_parameters())
 
 
-def list_options(name: str) -> Callable[[Function], Function]:
-    """Add the arguments that the table lists for a command; it gets them read, their days as the `catalog` of then."""
+def signature_options(function: Function) -> Function:
+    """Add the arguments that a command's signature declares; it gets them read.
 
-    def decorate(function: Function) -> Function:
-        def call(*args: Any, **given: Any) -> Any:
-            own = {item.name: given.pop(item.name) for item in LISTS[name]}
-            values = read_list(name, own, complete=True)
-            if AS_OF in LISTS[name]:
-                given["catalog"] = _opened(values)
-            return function(*args, **given, **values)
+    Of a command that takes a `catalog`, --as-of and --known-as-of say of which days it is.
+    """
+    takes, dated = arguments_of(function), "catalog" in function.__annotations__
+    groups = {name: group for name, one in function.__annotations__.items() if (group := _group(one)) is not None}
 
-        return _taking(function, call, [parameter_of(argument) for argument in LISTS[name]])
+    def call(*args: Any, **given: Any) -> Any:
+        own = {item.name: given.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
+        values = read_list(takes, own, complete=True)
+        if dated:
+            from gpucost.catalog import open_catalog
 
-    return decorate
+            given["catalog"] = open_catalog(*read_list(DATES, own).values())
+        for name, group in groups.items():
+            given[name] = {inner: values.pop(inner) for inner in group}
+        return function(*args, **given, **values)
+
+    parameters = [parameter_of(argument) for argument in (*takes, *(DATES if dated else ()))]
+    return _taking(function, call, parameters)
+
+
+def _group(annotation: Any) -> Group | None:
+    """Return the arguments that a parameter gets as a dictionary, where it is such a one."""
+    return next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Group)), None)
 
 
 def catalog_options(function: Function) -> Function:
-    """Add --as-of and --known-as-of; the command gets the `catalog` of those days."""
+    """Add --as-of and --known-as-of alone; the command gets the `catalog` of those days."""
 
     def call(*args: Any, **given: Any) -> Any:
-        days = {item.name: given.pop(item.name) for item in DATES}
-        read = {item.name: None if days[item.name] is None else value_of(item, days[item.name]) for item in DATES}
-        return function(*args, catalog=_opened(read), **given)
+        from gpucost.catalog import open_catalog
+
+        days = read_list(DATES, {item.name: given.pop(item.name) for item in DATES})
+        return function(*args, catalog=open_catalog(*days.values()), **given)
 
     return _taking(function, call, [option_of(argument) for argument in DATES])
-
-
-def _opened(values: dict[str, Any]) -> "Catalog":
-    from gpucost.catalog import open_catalog
-
-    return open_catalog(*(values.pop(item.name, None) for item in DATES))
 
 
 @cache

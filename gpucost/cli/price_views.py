@@ -1,10 +1,13 @@
 """Looking at prices: `stale`, `coverage`, `watch`, `report`, and the plot of a history."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, list_options, output_options
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FLAG, USD, share, whole
+from gpucost.arguments.signature import detail
+from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, output_options, signature_options
 from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
@@ -19,9 +22,9 @@ def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str]
 
 
 @click.command(name="stale")
-@list_options("prices stale")
+@signature_options
 @output_options
-def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
+def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
     """Which prices are old for their kind, by provider and option, the most first: what to refresh next."""
     from gpucost.catalog.prices import stale as found
 
@@ -30,9 +33,15 @@ def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
 
 
 @click.command(name="coverage")
-@list_options("prices coverage")
+@signature_options
 @output_options
-def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) -> None:
+def coverage(
+    catalog: "Catalog",
+    out: Output,
+    *,
+    machines: Annotated[bool, FLAG, "By machine: its newest price."] = False,
+    filters: v.OfferFilters,
+) -> None:
     """How many dated prices are on record, by provider; with --machines the newest of each machine, missing ones first.
 
     \b
@@ -56,8 +65,14 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
 
 
 @click.command(name="watch")
-@list_options("prices watch")
-def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
+@signature_options
+def watch(
+    catalog: "Catalog",
+    *,
+    budget: Annotated[float, USD, "Per GPU-hour."],
+    gpus: Annotated[int, whole(), "At least so many in one unit."] = 1,
+    filters: v.OfferFilters,
+) -> None:
     """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
 
     \b
@@ -75,9 +90,9 @@ def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
 
 
 @click.command(name="report")
-@list_options("prices report")
+@signature_options
 @click.option("-o", "--output", "output_file", required=True, metavar="FILE", help="The page, such as prices.html.")
-def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
+def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> None:
     """Write a page of prices: today's offers, a map of regions by price, and their history with a slider.
 
     The page is one file without requests to anywhere; it needs the extra `report` to be made.
@@ -93,25 +108,43 @@ def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
 
 
 @click.command(name="risk")
-@list_options("prices risk")
+@signature_options
 @output_options
-def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -> None:
+def risk(
+    out: Output,
+    above: Annotated[float | None, share(), "Count days above this share of on demand.", detail(usual="50%")] = None,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    as_of: v.AsOf | None = None,
+) -> None:
     """How spot prices moved by machine and region: volatility per year, and days above a share of on demand.
 
     From the daily series of the history; a price holds until its next change point.
     """
+    from gpucost.catalog import open_catalog
     from gpucost.catalog.prices import spot_risk
 
+    catalog = open_catalog(as_of)
+    filters = {"gpu": gpu, "provider": provider, "region": region}
     out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
 
 
 @click.command(name="decline")
-@list_options("prices decline")
+@signature_options
 @output_options
-def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
+def decline(
+    catalog: "Catalog",
+    out: Output,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+) -> None:
     """How list prices fell per year, by chip: the median over sellers of their machines, and the range of sellers."""
     from gpucost.catalog.prices import list_declines, overall
 
+    filters = {"gpu": gpu, "provider": provider, "region": region, "option": option}
     rows = list_declines(catalog, wanted_of(catalog, filters))
     every = overall(rows)
     said = []

@@ -1,13 +1,16 @@
 """`gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days."""
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.core import ParameterSource
 
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import DATE, FLAG, whole
+from gpucost.arguments.signature import PLACE
 from gpucost.cli import price_book, price_store, price_views
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.cli.options import Output, output_options, signature_options
 from gpucost.cli.price_views import wanted_of
 
 if TYPE_CHECKING:
@@ -15,10 +18,17 @@ if TYPE_CHECKING:
 
 
 @click.group(name="prices", invoke_without_command=True)
-@list_options("prices")
+@signature_options
 @output_options
 @click.pass_context
-def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int | None, **filters: Any) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    catalog: "Catalog",
+    out: Output,
+    filters: v.OfferFilters,
+    limit: Annotated[int | None, whole(), "Show only the cheapest N."] = None,
+) -> None:
     """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
 
     A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. A day
@@ -52,9 +62,14 @@ def _refuse_before(ctx: click.Context, view: str) -> None:
 
 
 @command.command(name="history")
-@list_options("prices history")
+@signature_options
 @output_options
-def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None:
+def history(
+    catalog: "Catalog",
+    out: Output,
+    filters: v.OfferFilters,
+    plot: Annotated[bool, FLAG, "Draw lines and events; a page with -o FILE.html."] = False,
+) -> None:
     """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
     from gpucost.catalog.prices import history as price_history
 
@@ -66,9 +81,17 @@ def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None
 
 
 @command.command(name="diff")
-@list_options("prices diff")
+@signature_options
 @output_options
-def diff(out: Output, first: str, second: str, known_as_of: str | None, **filters: Any) -> None:
+def diff(
+    out: Output,
+    *,
+    first: Annotated[str, DATE, PLACE],
+    second: Annotated[str, DATE, PLACE],
+    all: Annotated[bool, FLAG, "Also the prices that did not change."] = False,
+    filters: v.OfferFilters,
+    known_as_of: v.KnownAsOf | None = None,
+) -> None:
     """What changed between two days, as known today (or on --known-as-of): old and new price of each offer.
 
     An offer is new or gone where it could be ordered on one of the days alone.
@@ -77,7 +100,7 @@ def diff(out: Output, first: str, second: str, known_as_of: str | None, **filter
     from gpucost.catalog.prices import difference
 
     catalog = open_catalog(second, known_as_of)
-    rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), filters["all"])
+    rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), all)
     said = [f"{unknown} prices of {first} are left out: nothing says whether they hold on {second}."] * (unknown > 0)
     out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, said, first=first, second=second)
 

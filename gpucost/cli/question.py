@@ -1,10 +1,12 @@
-"""The commands that ask a question: built from the table of arguments, answered by the library, written by one rule."""
+"""The commands that ask a question: built from its signature, answered by the library, written by one rule."""
 
+from functools import partial
 from typing import Any
 
 import click
 
-from gpucost.arguments import QUESTIONS, flag_of, giving_way
+from gpucost.arguments import flag_of, giving_way
+from gpucost.ask import QUESTIONS
 from gpucost.cli.options import SEVERAL, Output, is_setting, listed, output_parameters, parameter_of
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
@@ -40,7 +42,7 @@ def _broken(line: str) -> str:
 
 def _callback(name: str, more: list[str]) -> Any:
     def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
-        from gpucost.api.asking import answered
+        from gpucost.ask.dispatch import answered
 
         shown = {one: given.pop(one) for one in more}
         out = Output(format_, fields, output_file, (".toml",) if shown.get("print_plan") else ())
@@ -48,7 +50,7 @@ def _callback(name: str, more: list[str]) -> Any:
         if name == "estimate":
             given["with_facts"] = out.format == "json"
         with working("thinking"):
-            result, hints = giving_way(lambda asked: answered(name, asked), given, is_setting)
+            result, hints = giving_way(partial(answered, name), given, is_setting)
         for hint in hints:
             say(hint)
         out.result(result, **shown)

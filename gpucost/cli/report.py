@@ -1,25 +1,32 @@
 """`gpucost report`: a workbook, page or text from a scenario file or a saved answer."""
 
+from typing import Annotated
+
 import click
 
-from gpucost.cli.options import list_options
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FILE, named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import signature_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
 
 @click.command(name="report")
-@list_options("report")
+@signature_options
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="File to write: .xlsx, .html, .md, .json or .txt."
 )
 def command(
-    source: str,
     output: str | None,
-    status: str | None,
-    by: str | None,
-    date: str | None,
-    share_safe: bool,
-    template: str | None,
+    source: Annotated[str, named("SCENARIO.toml|ANSWER.json"), PLACE],
+    status: v.Status | None = None,
+    by: v.StampedBy | None = None,
+    date: v.StampedOn | None = None,
+    share_safe: v.ShareSafe = False,
+    template: Annotated[
+        str | None, FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."
+    ] = None,
 ) -> None:
     """Answer a scenario and write it as a report; the output's suffix says how.
 
@@ -33,7 +40,7 @@ def command(
     gpucost report run.json --status approved --by "Finance" -o run.xlsx
     gpucost report run.json --template budget.xlsx -o filled.xlsx
     """
-    from gpucost.api.report import check_suffix, report
+    from gpucost.library.report import check_suffix, report
 
     if output is not None:
         check_suffix(output)

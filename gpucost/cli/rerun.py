@@ -1,17 +1,26 @@
 """`gpucost rerun result.json`: reproduce a saved answer from the facts that it embeds."""
 
 import json
+from typing import Annotated
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.arguments.kinds import FILE, FLAG
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, output_options, signature_options
 from gpucost.cli.said import say
 
 
 @click.command(name="rerun")
-@list_options("rerun")
+@signature_options
 @output_options
-def command(out: Output, path: str, explain: bool) -> None:
+def command(
+    out: Output,
+    path: Annotated[str, FILE, PLACE],
+    explain: Annotated[
+        bool, FLAG, "Say whether the figures are equal, and why not, instead of writing the answer."
+    ] = False,
+) -> None:
     """Compute a saved estimate again from its own facts; --format json gives equal bytes under the same version.
 
     \b
@@ -20,11 +29,12 @@ def command(out: Output, path: str, explain: bool) -> None:
     gpucost rerun run.json --explain
     """
     from gpucost.answers.read import read_estimate, reading
-    from gpucost.api.result import Result
+    from gpucost.ask.estimate import rerun
+    from gpucost.ask.result import Result
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import training_calibration
     from gpucost.render.json import dumps
-    from gpucost.training.rerun import rerun, verdict
+    from gpucost.training.rerun import verdict
 
     saved = read_estimate(path, changed=True)
     calibration = training_calibration(open_catalog())

@@ -1,17 +1,19 @@
 """`gpucost schema`: the JSON schema of a scenario file, of an answer, or of a row of a data table."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-from gpucost.cli.options import list_options
+from gpucost.arguments.kinds import named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import signature_options
 from gpucost.errors import UnknownNameError, nearest
 
 
 @click.command(name="schema")
-@list_options("schema")
-def command(what: str) -> None:
+@signature_options
+def command(what: Annotated[str, named("NAME", "schemas"), PLACE] = "scenario") -> None:
     """Print the JSON schema of a scenario file, an answer (estimate, inference, tco, mix, report …) or a table's row.
 
     \b
@@ -28,7 +30,7 @@ _COMMANDS = {"report": "scenario", "compare": "comparison", "validate": "validat
 
 def _schema(what: str) -> dict[str, Any]:
     if what == "scenario":
-        from gpucost.api.scenario import json_schema
+        from gpucost.library.scenario import json_schema
 
         return json_schema()
     from gpucost.answers import KINDS

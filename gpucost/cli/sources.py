@@ -1,19 +1,26 @@
 """`gpucost sources`: where every number comes from."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.arguments.kinds import named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @click.command(name="sources")
-@list_options("sources")
+@signature_options
 @output_options
-def command(catalog: "Catalog", out: Output, source_id: str | None, table: str | None) -> None:
+def command(
+    catalog: "Catalog",
+    out: Output,
+    source_id: Annotated[str | None, named("NAME", "sources"), PLACE] = None,
+    table: Annotated[str | None, named("NAME", "tables"), "Only the sources of one table, such as offers."] = None,
+) -> None:
     """Sources of the facts: who published what, where and when, and how many rows lean on each.
 
     \b

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
-from gpucost.arguments import QUESTIONS, giving_way
+from gpucost.arguments import flag_of, giving_way, renamed
+from gpucost.ask import QUESTIONS
 from gpucost.cli.options import Output, is_setting, listed, option_of, output_parameters
 from gpucost.cli.progress import working
+from gpucost.cli.said import say
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
 _HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
@@ -26,12 +28,16 @@ gpucost sweep --cases cases.parquet \\
 
 def _parameters() -> list[click.Parameter]:
     taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
-    own = listed("sweep", questions=QUESTIONS_SWEPT)
+    own, old = listed("sweep", questions=QUESTIONS_SWEPT), list[str]()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
                 own.append(option_of(argument._replace(required=False, default=None, usual="")))
+                old += [one for one in argument.old if one not in taken]
+    own += [
+        click.Option([flag_of(one), one], hidden=True) for one in dict.fromkeys(old) if one not in {*taken, "output"}
+    ]
     own += listed("question")
     return own + output_parameters(taken)
 
@@ -39,7 +45,7 @@ def _parameters() -> list[click.Parameter]:
 def _ask(
     format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **given: Any
 ) -> None:
-    from gpucost.api.sweep import sweep
+    from gpucost.library.sweep import sweep
 
     out = Output(format_, fields, output_file, (".parquet",))
     joined = out.ending in (".parquet", ".csv") and output_file is not None
@@ -48,13 +54,17 @@ def _ask(
     into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
     said = {name: value for name, value in given.items() if value is not None and value != ()}
+    found = QUESTIONS[said["question"]]
+    names = {name for one in found.arguments for name in (one.name, *one.old)}
+    for hint in renamed(found, {name: value for name, value in said.items() if name in names})[1]:
+        say(hint)
     with working("cases") as told:
         result = giving_way(lambda asked: sweep(**{**asked, "into": into, "told": told}), said, is_setting)
     if joined:
         _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
         out = Output(None, None, None)
         result = type(result)({**result.payload, "file": output_file}, files=result.files)
-        out.text(result.headline())
+        out.text(result.headline)
         return
     out.result(result, details=details, quiet=quiet)
 

@@ -1,19 +1,27 @@
 """`gpucost systems`: nodes, instances and racks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.arguments.kinds import GPU, PROVIDER, SYSTEM
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @click.command(name="systems")
-@list_options("systems")
+@signature_options
 @output_options
-def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, provider: str | None) -> None:
+def command(
+    catalog: "Catalog",
+    out: Output,
+    name: Annotated[str | None, SYSTEM, PLACE] = None,
+    gpu: Annotated[str | None, GPU, "Only systems with this GPU or family."] = None,
+    provider: Annotated[str | None, PROVIDER, "Only this provider's instances."] = None,
+) -> None:
     """Nodes, instances and racks: how many GPUs, how they are linked, and by which network nodes meet.
 
     Links are per GPU and one direction; an empty network means that none is named.

@@ -29,8 +29,8 @@ def command(
     gpucost validate --measurements runs.csv --calibration own.csv
     gpucost validate --leave-out source --core
     """
-    from gpucost.api.result import Result
     from gpucost.arguments.kinds import share
+    from gpucost.ask.result import Result
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import use
     from gpucost.errors import CheckFailedError

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gpucost.answers.common import Layered, listed
-from gpucost.arguments.kinds import QUOTES, once, one_of, share, whole
-from gpucost.arguments.kinds import name as name_kind
+from gpucost.arguments.kinds import QUOTES, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
@@ -338,7 +337,7 @@ def _quote() -> "type[BaseModel]":
 
     model: type[BaseModel] = record(
         "Quote",
-        name=(read_as(lambda value, label: name_kind().read(str(value).strip(), label)), ...),
+        name=(read_as(lambda value, label: named().read(str(value).strip(), label)), ...),
         usd_per_gpu_hour=(read_as(price), ...),
         term_months=read_as(whole(0, 1200).read),
         billing=read_as(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +44,7 @@ from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
 from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note
-from gpucost.serving.request import InferenceRequest, Known, make_request, spread_of
+from gpucost.serving.request import InferenceRequest, Known, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
 
@@ -324,11 +323,6 @@ def lengths_of(catalog: Catalog) -> Known:
     """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
     names = ("prompt_mean_tokens", "output_mean_tokens", "output_median_tokens")
     return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
-
-
-def request_of(catalog: Catalog, model: str | PathLike[str], **wanted: Any) -> InferenceRequest:
-    """Read human quantities into a request, with the catalog's length distributions."""
-    return make_request(model, known=lengths_of(catalog), **wanted)
 
 
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
@@ -644,9 +638,8 @@ COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
-def serving_fit_payload(catalog: Catalog, model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
+def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | None = None) -> ServingFit:
     """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
-    request = request_of(catalog, model, gpu=gpu, **wanted)
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)

@@ -1,7 +1,7 @@
 """Reproduce a saved estimate from the facts that it embeds, and explain what differs under another version."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.market.facts import embed, make_market, unembed
 from gpucost.physics.calibration import Calibration
-from gpucost.training.request import from_dict
+from gpucost.training.request import TrainingRequest
 from gpucost.training.run import answer_request
 from gpucost.types import Architecture, architecture_from
 
@@ -24,7 +24,9 @@ _LARGEST = 10**15  # of any dimension
 _REPORTED = 20  # differences named one by one
 
 
-def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
+def rerun(
+    saved: Estimate, calibration: Calibration, read_request: Callable[[Mapping[str, Any]], TrainingRequest]
+) -> Estimate:
     """Compute a saved estimate again from its own facts: offers, hardware, model and assumptions as it embeds them."""
     if saved.get("kind") != "estimate" or "facts" not in saved:
         raise UsageError(
@@ -39,7 +41,7 @@ def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
         if fault := next(_impossible(written), None):
             raise ValueError(f"architecture.{fault}, which no model has")
         architecture = architecture_from(saved["facts"]["architecture"])
-        request = from_dict(saved["request"])
+        request = read_request(saved["request"])
         mask = np.ones(len(facts.offers), bool)
         answer = answer_request(request, architecture, make_market(facts), mask, calibration)
         return {**answer, "facts": embed(facts, mask, architecture)}

@@ -9,7 +9,7 @@ import gpucost
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.catalog.loader import shipped_root
 from gpucost.errors import PriceMissingError, UnknownNameError
-from gpucost.training.rerun import rerun
+from gpucost.ask.estimate import rerun
 
 EU = set("AT BE BG HR CY CZ DK EE FI FR DE GR HU IE IT LV LT LU MT NL PL PT RO SK SI ES SE".split())  # noqa: SIM905
 

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 import gpucost
 from gpucost.api import asking
-from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
+from gpucost.library.scenario import ASKS, PARTS, json_schema, make_scenario
 from gpucost.arguments import LISTS, QUESTIONS, flag_of, kinds, read, reading, renamed
 from gpucost.arguments.kinds import FLAG
 from gpucost.cli import cli

@@ -4,7 +4,7 @@ import pytest
 
 import gpucost
 from gpucost.answers.read import check
-from gpucost.api.choose import assign, judged, pool_of
+from gpucost.library.choose import assign, judged, pool_of
 from gpucost.errors import NothingFitsError, UsageError
 
 

@@ -448,7 +448,7 @@ def test_a_joined_sweep_sends_no_control_character_and_begins_no_formula(tmp_pat
 
 @pytest.mark.parametrize("number", range(9))
 def test_every_kind_of_answer_fills_a_template(number):
-    from gpucost.api.template import figures
+    from gpucost.library.template import figures
 
     assert "schema_version" in figures(json.loads(answers()[number]))
 
@@ -882,7 +882,8 @@ def test_a_request_to_complete_that_no_shell_makes_is_refused(asked):
 
 
 def test_a_bench_whose_figures_have_no_time_is_read(tmp_path):
-    from gpucost.bench.run import SCHEMA_VERSION, read_bench
+    from gpucost.bench.run import SCHEMA_VERSION
+    from gpucost.bench.run import read_bench
 
     path = tmp_path / "bench.json"
     head = {
@@ -920,7 +921,7 @@ def test_a_template_that_would_give_no_workbook_is_refused(tmp_path, part, old, 
     import openpyxl
     from openpyxl.workbook.defined_name import DefinedName
 
-    from gpucost.api.template import fill
+    from gpucost.library.template import fill
 
     book, path = openpyxl.Workbook(), tmp_path / "template.xlsx"
     book.defined_names["cost_usd"] = DefinedName("cost_usd", attr_text="Sheet!$A$1")
@@ -963,10 +964,10 @@ def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
 
     asked = {"model": ["8b"], "tokens": [1e10], "gpu": ["l40s"], "gpus": [8, 16, 24, 32, 40]}
     codes = {name: np.zeros(5, np.int64) for name in asked} | {"gpus": np.array([4, 0, 2, 1, 3])}
-    whole = sweep.Sweeper(open_catalog()).rows(asked, codes)
+    whole = sweep.Sweeper(open_catalog(), request_of).rows(asked, codes)
     monkeypatch.setattr(sweep, "_CLUSTERS_AT_ONCE", 2)
     monkeypatch.setattr(sweep, "_LINES_KEPT", 0)
-    few = sweep.Sweeper(open_catalog())
+    few = sweep.Sweeper(open_catalog(), request_of)
     assert json.dumps(few.rows(asked, codes), default=np.ndarray.tolist) == json.dumps(whole, default=np.ndarray.tolist)
     assert len(few._clusters) <= 2
 
@@ -1124,7 +1125,7 @@ def test_every_number_that_a_bill_follows_from_has_its_rule(kind):
 
 @pytest.mark.parametrize("ask", ["to_text", "to_csv", "to_frame", "headline", "explain", "__repr__"])
 def test_a_result_of_a_payload_that_is_no_answer_says_so_and_a_fault_of_ours_stays_one(ask, monkeypatch):
-    from gpucost.api.result import Result
+    from gpucost.ask.result import Result
 
     whole = next(one for one in map(json.loads, answers()) if one["kind"] == "fit")
     for payload in ({}, {"kind": "fit"}, {**whole, "kind": "tco"}):

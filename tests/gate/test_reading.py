@@ -15,7 +15,8 @@ from gpucost.architectures.config import load
 from gpucost.bench.run import read_bench
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
-from gpucost.invoices.commitment import read_agreements, usage_of
+from gpucost.invoices.commitment import read_agreements
+from gpucost.invoices.commitment import usage_of
 from gpucost.invoices.reconciliation import read_map
 from gpucost.market.facts import read_pool
 from gpucost.money.price_paths import read_months
@@ -35,7 +36,7 @@ READERS = {
     "book.toml": lambda path: open_catalog(book=path).offers(),
     "pool.toml": lambda path: read_pool(str(path), open_catalog(), open_catalog().as_of, "both"),
     "curve.csv": lambda path: read_months(path, "usd_per_gpu_hour"),
-    "plan.toml": lambda path: read_plan(path, ("gpus",)),
+    "plan.toml": lambda path: read_plan(path, ("gpus",), plan_kinds()),
     "offers.csv": read_cells,
     "profile.csv": lambda path: read_profile(str(path)),
     "trace.csv": lambda path: own_lengths(str(path)),

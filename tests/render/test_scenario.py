@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import gpucost
 from gpucost.answers.schema import answer_schema, misfits
-from gpucost.api.report import report
-from gpucost.api.scenario import ASKS, PARTS, example, json_schema, make_scenario, read_scenario
+from gpucost.library.report import report
+from gpucost.library.scenario import ASKS, PARTS, example, json_schema, make_scenario, read_scenario
 from gpucost.arguments import QUESTIONS, giving_way, read
 from gpucost.cli import cli
 from gpucost.errors import NothingFitsError, UsageError

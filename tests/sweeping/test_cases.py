@@ -51,7 +51,7 @@ def test_a_row_equals_the_single_estimate(catalog, name):
     values = GRIDS[name]
     cases = list(product(*(range(len(listed)) for listed in values.values())))
     codes = {name: np.array([case[place] for case in cases]) for place, name in enumerate(values)}
-    found = Sweeper(catalog).rows(values, codes)
+    found = Sweeper(catalog, request_of).rows(values, codes)
     for row, case in enumerate(cases):
         asked = {name: values[name][code] for name, code in zip(values, case, strict=True)}
         best = single(catalog, **asked)

@@ -6,12 +6,13 @@ import pytest
 
 import gpucost
 from gpucost.answers.read import read_answer, read_estimate
-from gpucost.api.result import Result
+from gpucost.ask.result import Result
 from gpucost.bridges.saved import read_saved
 from gpucost.errors import UsageError
 from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
-from gpucost.training.rerun import rerun, verdict
+from gpucost.ask.estimate import rerun
+from gpucost.training.rerun import verdict
 from tests.render.answers import QUESTIONS
 from tests.training.market import CALIBRATION, answer, offer
 
@@ -208,4 +209,4 @@ def test_a_comparison_of_reports_has_a_line_for_each_part(tmp_path):
     part = {"name": "run", "part": "training", "payload": json.loads(dumps(QUESTIONS["estimate"]()))}
     whole = {**part["payload"], "kind": "scenario", "lead": "", "name": "all", "description": "", "parts": [part]}
     path = str(written(tmp_path, {name: value for name, value in whole.items() if name != "headline"}))
-    assert gpucost.compare(path, path).headline() == "run: Nothing that moves the training run differs."
+    assert gpucost.compare(path, path).headline == "run: Nothing that moves the training run differs."

@@ -4,7 +4,7 @@ import pytest
 
 import gpucost
 from gpucost.errors import NothingFitsError, UsageError
-from gpucost.training.rerun import rerun
+from gpucost.ask.estimate import rerun
 
 H100_TFLOPS = 989.4
 CLUSTER = {"gpu": "h100-sxm", "gpus": 64}
@@ -127,7 +127,7 @@ def test_a_saved_answer_with_an_own_speed_reruns_to_the_same(catalog):
 
 
 def test_a_scenario_takes_an_own_speed(catalog):
-    from gpucost.api.scenario import make_scenario
+    from gpucost.library.scenario import make_scenario
 
     part = {"name": "run", "model": "8b", "tokens": "100b", "mfu": "35%"}
     assert make_scenario({"training": [part]}).parts[0].arguments["mfu"] == "35%"

@@ -8,7 +8,7 @@ import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.render.json import dumps
-from gpucost.training.rerun import rerun
+from gpucost.ask.estimate import rerun
 
 WANTED = [
     *({"option": name} for name in ("spot", "dedicated", "on_demand", "reserved", "savings_plan", "community")),

@@ -176,7 +176,7 @@ class Result(Sealed):
 
         return document(self.payload)
 
-    def explanation(self) -> Document:
+    def explanation(self) -> "Document":
         """Return the document that explains the figures; where there is none, the answer with all its sections."""
         return self.document()
 
@@ -242,13 +242,25 @@ class Result(Sealed):
 
         return write(self.document(), one_screen=not details)
 
-    @guarded
+    @property
     def headline(self) -> str:
-        """Return the answer in one line; of several parts a line each."""
-        if said := self.payload.get("headline") or self.payload["lead"]:
-            return str(said)
-        parts = [(part["name"], part["payload"]) for part in self.payload.get("parts", ())]
-        return "\n".join(f"{name}: {part.get('headline') or part['lead']}" for name, part in parts)
+        """The answer in one line; of several parts a line each."""
+        with self._guard():
+            if said := self.payload.get("headline") or self.payload["lead"]:
+                return str(said)
+            parts = [(part["name"], part["payload"]) for part in self.payload.get("parts", ())]
+            return "\n".join(f"{name}: {part.get('headline') or part['lead']}" for name, part in parts)
+
+    @property
+    def options(self) -> list[Mapping[str, Any]]:
+        """What the answer sets side by side: its options, else its main list; best first where it ranks them."""
+        with self._guard():
+            return [*map(copied, self.payload["options" if "options" in self.payload else self.main_list])]
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """The option that the answer advises; None where it advises none, as a comparison or an invoice."""
+        return None
 
     def to_markdown(self) -> str:
         """Return the document as Markdown."""
@@ -290,7 +302,7 @@ class Result(Sealed):
 
     def __repr__(self) -> str:
         """Return one line: what it is and the answer."""
-        line = f"<{type(self).__name__}: {self.headline()}>"
+        line = f"<{type(self).__name__}: {self.headline}>"
         return line if len(line) <= _LONGEST_REPR else f"{line[:_LONGEST_REPR]}…>"
 
     def __str__(self) -> str:
@@ -298,19 +310,22 @@ class Result(Sealed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptionsResult(Result):
-    """An answer that ranks options, each with its bill."""
+class RankedResult(Result):
+    """An answer that ranks its options."""
 
     @property
     def best(self) -> Mapping[str, Any]:
         """The first option."""
-        found: Mapping[str, Any] = copied(self.payload["options"][0])
+        with self._guard():
+            found: Mapping[str, Any] = copied(
+                self.payload["options" if "options" in self.payload else self.main_list][0]
+            )
         return found
 
-    @property
-    def options(self) -> list[Mapping[str, Any]]:
-        """The options, best first."""
-        return [*map(copied, self.payload["options"])]
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BilledResult(RankedResult):
+    """An answer that ranks options, each with its bill."""
 
     @property
     def lines(self) -> list[Mapping[str, Any]]:

@@ -2,34 +2,49 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gpucost.answers.common import as_json
-from gpucost.arguments import QUESTIONS, Argument, flag_of, giving_way, read, renamed
+from gpucost.arguments import Argument, flag_of, giving_way, read, renamed
 from gpucost.arguments import kinds as k
+from gpucost.arguments import vocabulary as v
 from gpucost.arguments.files import files_beside
-from gpucost.arguments.table import arguments_of
+from gpucost.arguments.signature import argument_of
+from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import beside, read_toml, repeated
 from gpucost.limits import limit
 
-NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
+NAME = Argument("name", k.named(), "What the report calls this part.", required=True)
 # the parts that a file may have: the question that each asks, an example's name, what it must say though the question
 # can do without, what an example says, and its title
 _PARTS = {part: cells for part, *cells in beside(__file__, "parts")[1:]}
 ASKS = {part: question for part, (question, *_) in _PARTS.items()}
-PARTS = {
-    kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
-    for kind, question in ASKS.items()
-}
 _NEEDED, _SHOWN = ({part: cells[place].split() for part, cells in _PARTS.items()} for place in (2, 3))
 TOP = (
-    Argument("name", k.name(), "Title of the report.", example="Plan for the next year"),
-    Argument("description", k.name(), "What the reader should know first.", example="Budget for the board."),
+    Argument("name", k.named(), "Title of the report.", example="Plan for the next year"),
+    Argument("description", k.named(), "What the reader should know first.", example="Budget for the board."),
     Argument("as_of", k.DATE, "Day whose prices count, as a text or a date.", usual="today", example="2026-11-20"),
 )
-SUPPLY = arguments_of("@supply")
+SUPPLY = (
+    argument_of("gpu", v.Gpu),
+    argument_of("provider", v.Provider),
+    argument_of("region", v.Region),
+    argument_of("option", v.Option),
+    argument_of("max_age", v.MaxAge),
+    argument_of("strict_prices", v.StrictPrices, False),
+)
+
+
+@cache
+def parts() -> dict[str, tuple[Argument, ...]]:
+    """Return what each kind of part takes: a name, and the arguments of the question that it asks."""
+    return {
+        kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
+        for kind, question in ASKS.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +80,27 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
     """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
     plain = as_json(content)
     try:
-        parts, hints = _parts(plain, folder)
+        found, hints = _parts(plain, folder)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
-    return Scenario(name, text, tuple(parts), plain, tuple(hints))
+    return Scenario(name, text, tuple(found), plain, tuple(hints))
 
 
 def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
-    _known("", plain, [*(item.name for item in TOP), *PARTS, "supply"])
-    _values("", {name: plain[name] for name in plain if name not in (*PARTS, "supply")}, TOP)
+    _known("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
+    _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
     supply = plain.get("supply", {})
     if not isinstance(supply, Mapping):
         raise UsageError("supply: write [supply], and what holds for every part below it.")
     _known("supply", supply, [item.name for item in SUPPLY])
     _values("supply", supply, SUPPLY)
-    asked = sum(len(entries) for name in PARTS if isinstance(entries := plain.get(name), list))
+    asked = sum(len(entries) for name in ASKS if isinstance(entries := plain.get(name), list))
     if asked > (most := limit("limit_parts")):
         raise UsageError(f"{asked:,} parts; at most {most:,.0f}. The setting limit_parts raises that.")
     dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
-    parts, hints = [], []
-    for kind, arguments in PARTS.items():
+    made, hints = [], []
+    for kind, arguments in parts().items():
         entries = plain.get(kind, [])
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
@@ -93,20 +108,20 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], l
             known = {item.name for item in arguments} if "first" not in entry else ()
             shared = {key: value for key, value in supply.items() if key in known}
             part, found = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
-            parts.append(part)
+            made.append(part)
             hints += found
-    if not parts:
-        raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in PARTS)}.")
-    if twice := repeated(part.name for part in parts):
+    if not made:
+        raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in ASKS)}.")
+    if twice := repeated(part.name for part in made):
         raise UsageError(f"two parts are called {twice[0]!r}. Give each its own name.")
-    return parts, hints
+    return made, hints
 
 
 def _part(
     kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
 ) -> tuple[Part, list[str]]:
     """Check one part; every value is read as the question reads it, and refused in the same sentence."""
-    question, arguments = ASKS[kind], PARTS[kind]
+    question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
     old = [name for item in arguments for name in item.old]
     _known(where, entry, [item.name for item in arguments], old)
     given, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
@@ -143,13 +158,13 @@ def _values(where: str, entry: Mapping[str, Any], arguments: Sequence[Argument])
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a scenario file, for editors."""
-    parts = {
+    tables = {
         kind: {"type": "array", "description": _PARTS[kind][-1], "items": _object(arguments, _NEEDED[kind])}
-        for kind, arguments in PARTS.items()
+        for kind, arguments in parts().items()
     }
     supply = {**_object(SUPPLY), "description": "Filters for every part that does not set its own."}
     top = _object(TOP)
-    top["properties"] |= {"supply": supply, **parts}
+    top["properties"] |= {"supply": supply, **tables}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Scenario", **top}
 
 
@@ -183,7 +198,7 @@ def example() -> str:
     lines += [line for item in TOP for line in _key(item, item.name == "name")]
     lines += ["", "# Filters for every part that does not set its own.", "[supply]"]
     lines += [line for item in SUPPLY for line in _key(item, False)]
-    for kind, arguments in PARTS.items():
+    for kind, arguments in parts().items():
         shown = _SHOWN[kind]
         lines += ["", f"# {_PARTS[kind][-1]} Repeat the block for more.", f"{'' if shown else '# '}[[{kind}]]"]
         named = (arguments[0]._replace(example=_PARTS[kind][1]), *arguments[1:])

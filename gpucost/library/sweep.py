@@ -1,14 +1,14 @@
 """`gpucost.sweep(...)`: one question over every combination of arguments, or over a table of cases."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.api.result import Result
 from gpucost.arguments import flag_of
+from gpucost.ask.result import Result, copied
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS
@@ -32,6 +32,12 @@ class SweepResult(Result):
 
     files: Sequence[Path] = field(default=(), compare=False)  # chunks in the order of the cases, of a named folder
     frame: "pandas.DataFrame | None" = field(default=None, compare=False)  # all rows, where none was named
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """The best case with its first option, where any has an answer."""
+        found: Mapping[str, Any] | None = copied(self.payload["best"])
+        return found
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return every case as a row; words are categories."""

@@ -1,27 +1,45 @@
-"""`gpucost.report(...)`: the answers of a scenario file, as one result that becomes a workbook, a page or a text."""
+"""`gpucost.report(...)`: the answers of a scenario as one result that becomes a workbook, a page or a text.
 
-from collections.abc import Mapping
+And what makes it fit to be handed on: who stands behind it, and what of it may be shared.
+"""
+
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import date as Day
+from hashlib import sha256
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.read import reading
 from gpucost.answers.scenario import Scenario as Answer
-from gpucost.api.asking import answered
-from gpucost.api.issue import asked_anew, issued, shareable
-from gpucost.api.result import Result, guarded
-from gpucost.api.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
 from gpucost.arguments import read_list
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import named
+from gpucost.arguments.signature import PLACE, arguments_of
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import answer, answered
+from gpucost.ask.result import Result, guarded
 from gpucost.bridges.saved import read_saved
 from gpucost.catalog import open_catalog
+from gpucost.catalog.names import listed
 from gpucost.catalog.settings import without_book
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import read_toml
+from gpucost.library.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
 from gpucost.options import OPTIONS, is_plain
 from gpucost.store.files import write_text
 
+# of the arguments of a question: what may hold a price or a name that somebody agreed upon in private
+PRIVATE = ("rent", "pool", "rent_curve", "on_demand", "committed", "agreements")
+SELLER = ("provider", "region")  # left out together where no public price names the seller
+PRIVATE_INPUTS = ("rent", "quote", "supply", "price")  # beginnings of such inputs of a plan
+PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mix": "mix"}
+
+
+Payload = Mapping[str, Any]
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
 # list prices of one GPU by the month in which they were seen
 _HISTORY = """
@@ -57,7 +75,7 @@ class ReportResult(Result):
     @guarded
     def fill(self, template: str, path: str) -> list[str]:
         """Write a copy of an .xlsx whose named cells hold the figures of the same names; return what is to be said."""
-        from gpucost.api.template import fill
+        from gpucost.library.template import fill
 
         return fill(self.payload, template, path)
 
@@ -71,9 +89,13 @@ def check_suffix(path: str) -> str:
 
 
 def report(
-    source: str | Path | Mapping[str, Any], *, status: str | None = None, by: str | None = None,
-    date: str | None = None, share_safe: bool = False,
-) -> ReportResult:  # fmt: skip
+    source: Annotated[str | PathLike[str] | Mapping[str, Any], named("SCENARIO.toml|ANSWER.json"), PLACE],
+    *,
+    status: v.Status | None = None,
+    by: v.StampedBy | None = None,
+    date: v.StampedOn | None = None,
+    share_safe: v.ShareSafe = False,
+) -> ReportResult:
     """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again.
 
     `status` (draft or approved), `by` and `date` stamp it with the hash of the answer. `share_safe` asks without the
@@ -81,11 +103,12 @@ def report(
     """
     given = {"status": status, "by": by, "date": date, "share_safe": share_safe}
     at_hand = isinstance(source, Mapping)
-    said = read_list("report", given if at_hand else {**given, "source": source}, complete=not at_hand)
+    known = arguments_of(report)
+    said = read_list(known, given if at_hand else {**given, "source": source}, complete=not at_hand)
     asked = source if isinstance(source, Mapping) else said["source"]
     payload = _shared(asked) if said["share_safe"] else _answered(asked)
-    name = "the answer" if isinstance(asked, Mapping) else asked
-    return ReportResult(issued(payload, said["status"], said["by"], said["date"]), name)
+    called = "the answer" if isinstance(asked, Mapping) else asked
+    return ReportResult(issued(payload, said["status"], said["by"], said["date"]), name=called)
 
 
 def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,13 +183,70 @@ def asked_part(part: Part) -> dict[str, Any]:
     return dict(result.payload)
 
 
+def hash_of(payload: Payload) -> str:
+    """Return the SHA-256 of an answer as JSON, without the stamp that bears it."""
+    from gpucost.render.json import dumps
+
+    return sha256(dumps({key: value for key, value in payload.items() if key != "issued"}).encode()).hexdigest()
+
+
+def issued(payload: Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
+    """Return an answer with its stamp; an older stamp gives way, and one that no longer fits is a warning."""
+    kept = {key: value for key, value in payload.items() if key != "issued"}
+    if (old := payload.get("issued")) and old["sha256"] != hash_of(kept) and not (status or by or on):
+        words = f"The answer was changed after it was {old['status']} on {old['on']}: its SHA-256 is another."
+        return {**payload, "warnings": [*payload["warnings"], words]}
+    if not (status or by or on):
+        return dict(payload)
+    stamp = {"status": status or "draft", "by": by or "", "on": on or Day.today().isoformat()}
+    return {**kept, "issued": {**stamp, "sha256": hash_of(kept)}}
+
+
+def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:
+    """Return what was asked, without private prices, sellers and files; `say` gets what was left out."""
+    found: dict[str, Any] = {}
+    seller = content.get("provider")
+    public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
+    for key, value in content.items():
+        if (
+            key in PRIVATE
+            or (not where and key in ("invoice", "commitment"))
+            or (where and key.startswith(PRIVATE_INPUTS))
+            or (key in SELLER and not public)
+        ):
+            say.append(f"{where}{key}")
+        elif isinstance(value, Mapping):
+            found[key] = shareable(value, say, sells, f"{where}{key}.")
+        elif isinstance(value, list) and all(isinstance(one, Mapping) for one in value):
+            found[key] = [shareable(one, say, sells, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)]
+        elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):
+            say.append(f"{where}{key}")
+        else:
+            found[key] = value
+    return found
+
+
+def asked_anew(payload: Payload) -> dict[str, Any]:
+    """Return the request of a saved answer as a scenario, so that it can be asked without private facts."""
+    kind = str(payload["kind"])
+    if kind == "scenario":
+        return dict(payload["request"])
+    if kind not in PARTS:
+        raise UsageError(
+            f"a saved {kind} cannot be made safe to share, only what can be asked anew: {', '.join(PARTS)}."
+        )
+    taken = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
+    usual = {name for name in taken if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
+    given = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}
+    request = {taken.get(key, key): value for key, value in given.items() if key in taken or key in taken.values()}
+    return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}
+
+
 _OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
 
 
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
-    from gpucost.api.roofline import answer as roofline
-
     best, request = payload["options"][0], payload["request"]
     catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
     asked = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
@@ -174,5 +254,5 @@ def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
     adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
     sequence = {"sequence": payload["workload"]["sequence_tokens"]}
-    found = roofline({"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
+    found = answer("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
     return {**payload, "price_history": [dict(row) for row in history], "roofline": found.payload}

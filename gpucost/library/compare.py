@@ -2,21 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from gpucost.answers.comparison import Pair, SideBySide
 from gpucost.answers.read import reading
-from gpucost.api.asking import framed, opened
-from gpucost.api.report import asked_part, report
-from gpucost.api.result import Result, copied
-from gpucost.api.scenario import read_scenario
 from gpucost.arguments import read
-from gpucost.bridges.compare import compare
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import ANSWER, FLAG, GPUS, MODELS
+from gpucost.arguments.signature import absent, detail, given, needs
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import answer, framed, opened, question
+from gpucost.ask.result import Result, copied
+from gpucost.bridges.compare import compare as bridged
 from gpucost.bridges.saved import check_saved, read_saved
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.library.report import asked_part, report
+from gpucost.library.scenario import read_scenario
 from gpucost.limits import limit
 
 Answer = Mapping[str, Any]
@@ -31,6 +35,12 @@ class CompareResult(Result):
     """What two answers differ in, with effects that add up; or a row for every model on every accelerator."""
 
     @property
+    def best(self) -> Mapping[str, Any] | None:
+        """Of models side by side the one whose run costs least; two answers are not ranked."""
+        runs = [row for row in self.options if self.kind == "side_by_side" and row["cost_usd"] is not None]
+        return min(runs, key=lambda row: float(row["cost_usd"]), default=None)
+
+    @property
     def changes(self) -> list[Mapping[str, Any]]:
         """The effect of each cause."""
         if "changes" not in self.payload:
@@ -39,15 +49,76 @@ class CompareResult(Result):
         return [*map(copied, self.payload["changes"])]
 
 
-def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> CompareResult:
-    """Answer from arguments as they were given."""
-    values = read("compare", given)
-    if values["first"] is not None:
-        return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
-    if values["model"] is None and values["gpu"] is None:
+@question(
+    exclusive=["first model", "first gpu", "first tokens"],
+    needs=[
+        needs("gpus", given("speed")),
+        needs(
+            "provider region option as_of known_as_of",
+            given("model"),
+            words="with --model: saved answers hold their prices",
+        ),
+        needs("provider region option tokens", absent("speed"), words="without --speed: it is of speed alone"),
+        needs("rank", given("first"), words="with saved answers"),
+    ],
+)
+def compare(
+    first: Annotated[
+        str | PathLike[str] | Mapping[str, Any] | Result | None,
+        ANSWER,
+        "Saved answer or scenario, FILE#PART for one part of it.",
+        detail(example="before.json", place=True),
+    ] = None,
+    second: Annotated[
+        str | PathLike[str] | Mapping[str, Any] | Result | None,
+        ANSWER,
+        "The one to set against it; else the other parts of the first.",
+        detail(example="after.json", place=True),
+    ] = None,
+    *,
+    rank: Annotated[v.Rank, "Which option of each answer."] = 1,
+    model: Annotated[
+        str | Sequence[str] | None,
+        MODELS,
+        "Instead of files: models, with commas or repeated.",
+        detail(usual="8b", example="8b,70b"),
+    ] = None,
+    gpu: Annotated[
+        str | Sequence[str] | None,
+        GPUS,
+        "Accelerators, with commas or repeated: every model on each.",
+        detail(example="h100-sxm,h200"),
+    ] = None,
+    speed: Annotated[
+        bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
+    ] = False,
+    gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
+    tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> CompareResult:
+    """Return why two answers differ, or models on accelerators side by side.
+
+    What two answers differ in and why: what changed first, then what each cause does; effects add up.
+
+    Takes two saved answers of estimate, inference, tco, mix, throughput, or fit of training on one --gpu, two reports,
+    or the parts of a scenario. With --model and --gpu: models on accelerators side by side.
+
+    $ gpucost compare before.json after.json
+    $ gpucost compare scenario.toml#plan-a scenario.toml#plan-b
+    $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
+    """
+    asked = read(QUESTIONS["compare"], locals())
+    if asked["first"] is not None:
+        return CompareResult(_of_answers(asked["first"], asked["second"], asked["rank"]))
+    if asked["model"] is None and asked["gpu"] is None:
         raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
-    catalog = opened("compare", given, catalog)[1]
-    return CompareResult(_timed(catalog, values) if values["speed"] else _side_by_side(catalog, values))
+    facts = opened(asked, catalog)
+    return CompareResult(_timed(facts, asked) if asked["speed"] else _side_by_side(facts, asked))
 
 
 def _of_answers(first: Any, second: Any, rank: int) -> Answer:
@@ -56,14 +127,14 @@ def _of_answers(first: Any, second: Any, rank: int) -> Answer:
     if second is not None:
         other, called = _loaded(second)
         with reading("one of the answers"):
-            return compare(one, other, rank, (name, called) if name != called else ("first", "second"))
+            return bridged(one, other, rank, (name, called) if name != called else ("first", "second"))
     parts = [part for part in one.get("parts", ()) if part["part"] == one["parts"][0]["part"]]
     if len(parts) < 2:
         raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
     begin, rest = parts[0], parts[1:]
     with reading("one of the answers"):
         made = [
-            {**part, "payload": compare(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
+            {**part, "payload": bridged(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
             for part in rest
         ]
     return made[0]["payload"] if len(made) == 1 else {**one, "lead": "", "parts": made}
@@ -127,13 +198,10 @@ def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
 
 
 def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, Any]) -> Pair:
-    from gpucost.api.estimate import answer as estimate
-    from gpucost.api.inference import answer as inference
-
     given = {name: values[name] for name in _FILTERS if values[name]} | {"model": model, "gpu": gpu, "top": 1}
     given = {name: value for name, value in given.items() if value is not None}
-    run, missed = _best(estimate, {**given, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
-    tokens, unserved = _best(inference, given, catalog)
+    run, missed = _best("estimate", {**given, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
+    tokens, unserved = _best("inference", given, catalog)
     note = " ".join(dict.fromkeys(text for text in (missed, unserved) if text))
     return cast(
         Pair,
@@ -150,10 +218,10 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
     )
 
 
-def _best(ask: Any, given: Answer, catalog: Catalog) -> tuple[Answer, str]:
+def _best(name: str, given: Answer, catalog: Catalog) -> tuple[Answer, str]:
     """Return the first option, or nothing and why."""
     try:
-        return ask(given, catalog).best, ""
+        return answer(name, given, catalog).best, ""
     except (NothingFitsError, PriceMissingError) as error:
         return {}, str(error)
 
@@ -175,8 +243,6 @@ def _lead(rows: Sequence[Pair]) -> str:
 
 def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     """Compare the speed of one job on two accelerators, of two models on one, or of one over its links and PCIe."""
-    from gpucost.api.throughput import answer as throughput
-
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
         raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
@@ -185,7 +251,7 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     if len(asked) == 1:
         asked.append({**asked[0], "links": "pcie"})
         names = ["own links", "PCIe"]
-    first, second = (cast("Result", throughput(one, catalog)).payload for one in asked)
-    found = compare(first, second, 1, (names[0], names[1]))
+    first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in asked)
+    found = bridged(first, second, 1, (names[0], names[1]))
     told = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
     return {**found, "warnings": [*told, *found["warnings"]]}
