@@ -21,7 +21,7 @@ FLOORS = (
     ("workloads", "bridges"),
     ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench", "invoices"),
     ("render",),
-    ("api", "cli", "sweeping", "agents", "page", "__main__"),
+    ("ask", "library", "cli", "sweeping", "agents", "page", "__main__"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 GROUND, RECORDS, QUESTIONS, RENDER, FACES = 0, 1, 6, 7, 8

@@ -281,8 +281,7 @@ def test_chips_of_either_format_compete_in_one_ranking(catalog):
 
 
 def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_does(catalog):
-    from gpucost.market.interruptions import InterruptionRates
-    from gpucost.market.interruptions import held_ratio
+    from gpucost.market.interruptions import InterruptionRates, held_ratio
     from gpucost.ownership.offers import Renter
 
     option = gpucost.estimate("8b", "100b", gpu="h100-sxm", option="spot", gpus=64, catalog=catalog).best

@@ -25,7 +25,7 @@ from benchmarks.fuzz.values import (
     spoilt_toml,
     text,
 )
-from gpucost.arguments import QUESTIONS
+from gpucost.ask import QUESTIONS
 from gpucost.cli import COMMANDS, cli
 
 

@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from gpucost.answers.training import Estimate
-from gpucost.arguments import by_field, read
+from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import DEADLINE, FILE, FLAG, USD, count, one_of, share
 from gpucost.arguments.signature import LIBRARY_ONLY, detail, given, needs
@@ -152,7 +152,8 @@ def _request(asked: Mapping[str, Any], deadline_given: bool, today: date | None 
 
 def request_of(asked: Mapping[str, Any], today: date | None = None) -> "TrainingRequest":
     """Read arguments of `estimate` into the request of its engine."""
-    return _request(read(QUESTIONS["estimate"], asked), asked.get("deadline") is not None, today)
+    said, _ = renamed(QUESTIONS["estimate"], asked)
+    return _request(read(QUESTIONS["estimate"], said), "deadline" in said, today)
 
 
 def rerun(saved: Estimate, calibration: "Calibration") -> Estimate:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from gpucost.answers.serving import Inference
-from gpucost.arguments import by_field, read
+from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FLAG, USD, count, named, one_of, share, whole
 from gpucost.arguments.signature import absent, detail, given, needs
@@ -158,4 +158,4 @@ def request_of(catalog: "Catalog", **asked: Any) -> "InferenceRequest":
     from gpucost.serving.run import lengths_of
 
     found = QUESTIONS["inference"]
-    return make_request(by_field(found, read(found, asked)), lengths_of(catalog))
+    return make_request(by_field(found, read(found, renamed(found, asked)[0])), lengths_of(catalog))

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpucost.answers.common import Frame, Source
 from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Rung
-from gpucost.arguments.columns import numbers
+from gpucost.arguments.kinds import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
 from gpucost.money.commitments import (

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpucost.answers import speed as shape
 from gpucost.answers.common import LayoutRow
-from gpucost.arguments.columns import numbers
+from gpucost.arguments.kinds import numbers
 from gpucost.arguments.reading import is_column
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration

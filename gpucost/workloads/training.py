@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpucost.answers.speed import Feeding
 from gpucost.arguments import flag_of
-from gpucost.arguments.loading import dataset_of, decode_of
+from gpucost.arguments.kinds import dataset_of, decode_of
 from gpucost.errors import UsageError, nearest
 from gpucost.frozen import Frozen
 from gpucost.gate import shown

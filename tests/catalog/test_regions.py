@@ -6,10 +6,10 @@ import json
 import pytest
 
 import gpucost
+from gpucost.ask.estimate import rerun
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.catalog.loader import shipped_root
 from gpucost.errors import PriceMissingError, UnknownNameError
-from gpucost.ask.estimate import rerun
 
 EU = set("AT BE BG HR CY CZ DK EE FI FR DE GR HU IE IT LV LT LU MT NL PL PT RO SK SI ES SE".split())  # noqa: SIM905
 

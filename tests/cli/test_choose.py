@@ -4,8 +4,8 @@ import pytest
 
 import gpucost
 from gpucost.answers.read import check
-from gpucost.library.choose import assign, judged, pool_of
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.library.choose import assign, judged, pool_of
 
 
 @pytest.fixture(scope="module")

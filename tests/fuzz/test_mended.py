@@ -661,10 +661,11 @@ def test_a_saved_day_is_a_day_to_its_last_sign(tmp_path, day):
 
 
 def test_a_saved_deadline_of_no_time_is_refused():
+    from gpucost.ask import QUESTIONS
     from gpucost.training.request import from_dict
 
     with pytest.raises(UsageError, match="deadline_days"):
-        from_dict({"model": "8b", "tokens": 1e9, "deadline_days": 5e-324})
+        from_dict({"model": "8b", "tokens": 1e9, "deadline_days": 5e-324}, QUESTIONS["estimate"])
 
 
 def test_a_model_below_a_home_that_nobody_has_is_an_unknown_name():
@@ -882,8 +883,7 @@ def test_a_request_to_complete_that_no_shell_makes_is_refused(asked):
 
 
 def test_a_bench_whose_figures_have_no_time_is_read(tmp_path):
-    from gpucost.bench.run import SCHEMA_VERSION
-    from gpucost.bench.run import read_bench
+    from gpucost.bench.run import SCHEMA_VERSION, read_bench
 
     path = tmp_path / "bench.json"
     head = {
@@ -959,6 +959,7 @@ def test_a_query_with_less_memory_than_the_facts_take_is_refused(tmp_path, monke
 
 
 def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
+    from gpucost.ask.estimate import request_of
     from gpucost.catalog import open_catalog
     from gpucost.training import sweep
 

@@ -6,17 +6,17 @@ import time
 from math import inf, nan
 
 import pytest
+from gpucost.api.scenario import read_scenario
 
 import gpucost
 from gpucost import gate
 from gpucost.answers.read import read_answer
-from gpucost.api.scenario import read_scenario
 from gpucost.architectures.config import load
+from gpucost.ask.tco import plan_kinds
 from gpucost.bench.run import read_bench
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
-from gpucost.invoices.commitment import read_agreements
-from gpucost.invoices.commitment import usage_of
+from gpucost.invoices.commitment import read_agreements, usage_of
 from gpucost.invoices.reconciliation import read_map
 from gpucost.market.facts import read_pool
 from gpucost.money.price_paths import read_months

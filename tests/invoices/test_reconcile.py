@@ -15,8 +15,7 @@ from gpucost.ask.result import Result
 from gpucost.errors import DataError, PriceMissingError, UsageError
 from gpucost.invoices.reading import Charges, charges_of, read_charges
 from gpucost.invoices.reconciliation import Asked, read_map, reconciled, showback
-from gpucost.invoices.rows import NAMES
-from gpucost.invoices.rows import focus_rows
+from gpucost.invoices.rows import NAMES, focus_rows
 from gpucost.money.variance import Amount, in_cents, split
 from tests.commands import in_process
 from tests.invoices.charges import charge, write

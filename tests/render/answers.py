@@ -12,9 +12,7 @@ from gpucost.answers.training import Estimate, RankedOption
 from gpucost.ask.speed import roofline
 from gpucost.gate import beside
 from gpucost.render.build import document
-from gpucost.render.document import KeyFigures
-from gpucost.render.document import Table
-from gpucost.render.document import heading_of
+from gpucost.render.document import KeyFigures, Table, heading_of
 
 DAY = "2026-11-20"
 _RULES = beside(read.__file__, "rules")  # of what a saved answer holds

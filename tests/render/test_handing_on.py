@@ -13,10 +13,10 @@ from openpyxl.styles import Font
 from openpyxl.workbook.defined_name import DefinedName
 
 import gpucost
-from gpucost.library.report import hash_of, shareable
-from gpucost.library.template import figures
 from gpucost.cli import cli
 from gpucost.errors import DataError, GpuCostError, UsageError
+from gpucost.library.report import hash_of, shareable
+from gpucost.library.template import figures
 from gpucost.render.json import dumps
 from tests.render import answers
 

@@ -15,20 +15,21 @@ from gpucost.answers import KINDS
 from gpucost.ask.result import Result
 from gpucost.errors import UsageError
 from gpucost.render import html as page
-from gpucost.render import markdown
-from gpucost.render import text
+from gpucost.render import markdown, text
 from gpucost.render.build import document, writer_of
-from gpucost.render.document import Axis
-from gpucost.render.document import Chart
-from gpucost.render.document import Document
-from gpucost.render.document import Fact
-from gpucost.render.document import KeyFigures
-from gpucost.render.document import Paragraph
-from gpucost.render.document import Section
-from gpucost.render.document import Table
-from gpucost.render.document import columns
-from gpucost.render.document import format_named
-from gpucost.render.document import format_value
+from gpucost.render.document import (
+    Axis,
+    Chart,
+    Document,
+    Fact,
+    KeyFigures,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    format_named,
+    format_value,
+)
 from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
 from gpucost.render.rows import render_rows

@@ -11,11 +11,12 @@ from click.testing import CliRunner
 
 import gpucost
 from gpucost.answers.schema import answer_schema, misfits
-from gpucost.library.report import report
-from gpucost.library.scenario import ASKS, PARTS, example, json_schema, make_scenario, read_scenario
-from gpucost.arguments import QUESTIONS, giving_way, read
+from gpucost.arguments import giving_way, read
+from gpucost.ask import QUESTIONS
 from gpucost.cli import cli
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.library.report import report
+from gpucost.library.scenario import ASKS, example, json_schema, make_scenario, parts, read_scenario
 from gpucost.render.json import dumps
 from tests.render import answers
 
@@ -81,7 +82,7 @@ def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
         for line in example().splitlines()
     ]
     content = tomllib.loads("\n".join(lines))
-    assert {key: len(content[key][0]) for key in PARTS} == {key: len(fields) for key, fields in PARTS.items()}
+    assert {key: len(content[key][0]) for key in parts()} == {key: len(fields) for key, fields in parts().items()}
     for kind, question in ASKS.items():  # what excludes each other cannot stand together
         for entry in content[kind]:
             for names in QUESTIONS[question].exclusive:
@@ -94,7 +95,7 @@ def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
 
 
 def asked(question: str, entry: dict[str, Any]) -> dict[str, Any]:
-    read(question, {key: value for key, value in entry.items() if key != "name"})
+    read(QUESTIONS[question], {key: value for key, value in entry.items() if key != "name"})
     return entry
 
 

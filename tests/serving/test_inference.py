@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpucost
+from gpucost.ask.inference import request_of
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.question import command_of
@@ -22,7 +23,7 @@ from gpucost.physics.serving.cases import Deployment, build
 from gpucost.physics.serving.structs import plain_options
 from gpucost.serving import costing, run
 from gpucost.serving.costing import profile_of, replicas_by_hour
-from gpucost.serving.run import mig_key, request_of, serving_fit_payload
+from gpucost.serving.run import mig_key, serving_fit_payload
 
 command = command_of("inference")
 
@@ -216,12 +217,12 @@ def test_a_mig_instance_is_a_share_of_its_chip():
 
 
 def test_selection_finds_the_small_cards_for_a_small_model():
-    found = serving_fit_payload(CATALOG, "llama-3.1-8b", tpot="60ms", precision="int4")
+    found = serving_fit_payload(CATALOG, request_of(CATALOG, model="llama-3.1-8b", tpot="60ms", precision="int4"))
     one = {row["gpu"] for row in found["options"] if row["gpus"] == 1}
     assert {"l4", "a10g", "l40s", "h100-sxm5-80gb"} <= one
     assert any("mig" in name for name in one)
     with pytest.raises(NothingFitsError):
-        serving_fit_payload(CATALOG, "llama-3.1-405b", "t4")
+        serving_fit_payload(CATALOG, request_of(CATALOG, model="llama-3.1-405b"), "t4")
 
 
 # Anchors: what DeepSeek and LMSYS published ---------------------------------------------------------------------------
@@ -312,7 +313,7 @@ def test_what_cannot_be_served_says_why_and_what_would():
     with pytest.raises(NothingFitsError, match="--tpot"):
         ask("llama-3.1-405b", precision="fp8", tpot=1)
     with pytest.raises(OverBudgetError, match="over the budget"):
-        ask(requests_per_s=1, max_cost=5)
+        ask(requests_per_s=1, budget=5)
     with pytest.raises(UsageError):
         ask("")
 
@@ -320,7 +321,7 @@ def test_what_cannot_be_served_says_why_and_what_would():
 @pytest.mark.parametrize("goal", ["cost", "latency", "carbon"])
 def test_a_budget_leaves_only_what_keeps_it_whatever_the_goal(goal):
     wanted = {"gpu": "h100-sxm", "requests_per_s": 5, "optimize": goal, "top": 0}
-    free, kept = (ask(**wanted, **more).payload for more in ({}, {"max_cost": 9000}))
+    free, kept = (ask(**wanted, **more).payload for more in ({}, {"budget": 9000}))
     assert max(row["usd_per_month"] for row in free["options"]) > 9000
     assert 0 < kept["offers_ranked"] == len(kept["options"]) < free["offers_ranked"]
     assert all(row["usd_per_month"] <= 9000 for row in kept["options"])

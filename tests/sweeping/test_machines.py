@@ -159,7 +159,7 @@ def test_the_command_joins_chunks_into_one_file(tmp_path):
         ("gpus", [8.0, float("nan")]),
         ("epochs", [2, None]),
         ("deadline", [None, 9]),
-        ("max_cost", [None, 1e6]),
+        ("budget", [None, 1e6]),
         ("mfu", [0.3, None]),
         ("deadline", [pandas.Timestamp("2026-12-31"), None]),
         ("as_of", [pandas.Timestamp(DAY)] * 2),

@@ -135,7 +135,7 @@ def test_the_explanation_shows_formula_numbers_and_source(answer):
         (["--provider", "lamda"], 2, "lambda"),
         (["--option", "spott"], 2, "spot"),
         (["--deadline", "2020-01-01"], 2, "not after"),
-        (["--max-cost", "10"], 3, "over the budget"),
+        (["--budget", "10"], 3, "over the budget"),
         (["--option", "spot", "--strict-prices", "--max-age", "1d"], 4, "--max-age"),
         (["--model", "llama-3.1-405b", "--tokens", "15t", "--gpu", "l40s", "--gpus", "8"], 6, "does not fit"),
         (["--tokens", "100t", "--gpus", "8", "--deadline", "1d"], 6, "--deadline"),

@@ -6,12 +6,12 @@ import pytest
 
 import gpucost
 from gpucost.answers.read import read_answer, read_estimate
+from gpucost.ask.estimate import rerun
 from gpucost.ask.result import Result
 from gpucost.bridges.saved import read_saved
 from gpucost.errors import UsageError
 from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
-from gpucost.ask.estimate import rerun
 from gpucost.training.rerun import verdict
 from tests.render.answers import QUESTIONS
 from tests.training.market import CALIBRATION, answer, offer

@@ -3,8 +3,8 @@
 import pytest
 
 import gpucost
-from gpucost.errors import NothingFitsError, UsageError
 from gpucost.ask.estimate import rerun
+from gpucost.errors import NothingFitsError, UsageError
 
 CLUSTER = {"gpu": "h100-sxm", "gpus": 64, "top": 1}
 

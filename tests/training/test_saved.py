@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from gpucost.answers.read import read_answer
+from gpucost.ask.estimate import rerun
 from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
 from gpucost.render.json import dumps
 from gpucost.training.cases import rank
-from gpucost.training.rerun import differences, rerun, verdict
+from gpucost.training.rerun import differences, verdict
 from gpucost.training.run import make_problem
 from gpucost.training.run import option as option_row
 from gpucost.training.search import search
