@@ -163,13 +163,6 @@ def published_runs_page() -> str:
     return page()
 
 
-def functions_module() -> str:
-    """Write the stub of the public functions from the table of arguments."""
-    from docs.signatures import functions
-
-    return functions()
-
-
 def accuracy_table() -> str:
     """Recompute every held-out figure; a table that differs within the solvers' tolerance stays."""
     from benchmarks import accuracy
@@ -301,7 +294,6 @@ OUTPUTS = (
         for path in sorted(_HISTORY.parent.glob("*.csv"))
         if path != _HISTORY
     ),
-    Output("gpucost/api/questions.pyi", functions_module),
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("pricing/spot_moves.csv", spot_moves),
     Output("pricing/list_declines.csv", list_declines),
