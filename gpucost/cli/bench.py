@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.bench.cases import GROUPS, PROFILES
-from gpucost.cli.options import Output, catalog_options, output_options, own_options
+from gpucost.cli.options import Output, catalog_options, output_options
 from gpucost.units import TERA
 
 if TYPE_CHECKING:
@@ -15,7 +15,21 @@ if TYPE_CHECKING:
 
 
 @click.command(name="bench")
-@own_options("bench", groups=GROUPS, profiles=PROFILES)
+@click.argument("file", type=click.Path(dir_okay=False), default="bench.json", required=False)
+@click.option("--profile", type=click.Choice(PROFILES), default="short", show_default=True, help="How much to measure.")
+@click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", help="What to measure.")
+@click.option("--gpus", type=click.IntRange(1, 64), help="Use this many GPUs; else all that are visible.")
+@click.option(
+    "--group",
+    "groups",
+    type=click.Choice(GROUPS),
+    multiple=True,
+    metavar="NAME",
+    help=f"Measure these groups only. One of {', '.join(GROUPS)}.",
+)
+@click.option("--data-folder", type=click.Path(exists=True, file_okay=False), help="Where the loader's files lie.")
+@click.option("--anew", is_flag=True, help="Start over where FILE holds a bench.")
+@click.option("--show", is_flag=True, help="Measure nothing; show what FILE holds.")
 @output_options
 @catalog_options
 def command(

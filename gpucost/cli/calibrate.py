@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gpucost.cli.options import Output, output_options, own_options, spoke
+from gpucost.cli.options import Output, output_options, spoke
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 from gpucost.gate import shown
@@ -25,7 +25,63 @@ SMALLEST_CHANGE = 0.002
 
 
 @click.command(name="calibrate")
-@own_options("calibrate")
+@click.argument("files", type=click.Path(exists=True, dir_okay=False), nargs=-1, required=False)
+@click.option(
+    "--kind", type=click.Choice(["training", "serving"]), default="training", show_default=True, help="What is fitted."
+)
+@click.option(
+    "--measurements",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Your own runs, in the columns of models/measurements/training.csv or serving.csv; the same as naming FILE.",
+)
+@click.option(
+    "--from-log",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="LOG",
+    help="The log of a training job or of a server.",
+)
+@click.option("--model", metavar="NAME", help="With --from-log: the model.")
+@click.option("--gpu", metavar="NAME", help="With --from-log: the accelerator.")
+@click.option(
+    "--gpus",
+    type=click.IntRange(1),
+    help="With --from-log: how many. This and what follows is read where the log says it.",
+)
+@click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
+@click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
+@click.option("--micro-batch", type=click.IntRange(1), help="With --from-log: sequences per GPU and micro-step.")
+@click.option("--tensor", type=click.IntRange(1), help="With --from-log: tensor-parallel degree.")
+@click.option("--pipeline", type=click.IntRange(1), help="With --from-log: pipeline stages.")
+@click.option("--context", type=click.IntRange(1), help="With --from-log: context-parallel degree.")
+@click.option("--expert", type=click.IntRange(1), help="With --from-log: expert-parallel degree.")
+@click.option(
+    "--sharding",
+    type=click.IntRange(0, 3),
+    help="With --from-log: 0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP).",
+)
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "full"]), help="With --from-log: activations to recompute."
+)
+@click.option(
+    "--software",
+    metavar="NAME",
+    help="A class of your own, such as my-stack; with --from-log also the stack, such as torchtitan.",
+)
+@click.option("--prompt-tokens", type=click.IntRange(1), help="With --from-log of serving: mean prompt of a request.")
+@click.option("--output-tokens", type=click.IntRange(1), help="With --from-log of serving: mean output of a request.")
+@click.option("--concurrency", type=click.IntRange(1), help="With --from-log of serving: requests at once.")
+@click.option("--precision", default="bf16", metavar="NAME", help="With --from-log of serving: format of the weights.")
+@click.option("--machine", metavar="NAME", help="The machine that the runs are of: several stand side by side.")
+@click.option(
+    "--estimate",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Show what becomes of a saved estimate.",
+)
+@click.option("--save", is_flag=True, help="Keep the result in your own book: every command then uses it.")
+@click.option("--undo", is_flag=True, help="Take your book's calibration away; with --machine or --software, theirs.")
+@click.option("--list", "listed", is_flag=True, help="List the classes of your own.")
 @output_options
 def command(
     out: Output,

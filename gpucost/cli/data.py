@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, output_options, own_options
+from gpucost.cli.options import Output, output_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
@@ -20,7 +20,9 @@ def command() -> None:
 
 
 @command.command(name="check")
-@own_options("data check")
+@click.argument("file", type=click.Path(), required=False)
+@click.option("--table", metavar="NAME", help="The table that FILE belongs to; found by name and header otherwise.")
+@click.option("--doubts", is_flag=True, help="Also list rows that are odd but may be true (always with FILE).")
 @output_options
 def check(out: Output, file: str | None, table: str | None, doubts: bool) -> None:
     """Check FILE, or all shipped data and your own book: each fault is named as file:row:column with its reason.

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -260,46 +260,6 @@ def _taking(function: Function, call: Function, parameters: Sequence[click.Param
     made = wraps(function)(call)
     vars(made)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
     return made
-
-
-def own_options(command: str, **lists: Sequence[str]) -> Callable[[Function], Function]:
-    """Add what options.csv lists for a command; `lists` are closed lists that have a home of their own."""
-    return lambda function: _taking(function, function, listed(command, **lists))
-
-
-def listed(command: str, **lists: Sequence[str]) -> list[click.Parameter]:
-    """Return what options.csv lists for a command."""
-    return [_own(cells, lists) for of, *cells in beside(__file__, "options") if of == command]
-
-
-def _own(cells: Sequence[str], lists: Mapping[str, Sequence[str]]) -> click.Parameter:
-    names, kind, default, metavar, flags, text = cells
-    more: dict[str, Any] = dict.fromkeys(flags.split(), True) | {"type": _type(kind, lists)}
-    if default:
-        more["default"] = default == "true" if kind == "flag" else default
-    if len(choices := getattr(more["type"], "choices", ())) > 4:
-        metavar, text = metavar or "NAME", f"{text} One of {', '.join(choices)}."
-    if names.startswith("-"):
-        return click.Option(names.split(), metavar=metavar or None, help=text, is_flag=kind == "flag" or None, **more)
-    several = more.pop("several", False)
-    return click.Argument([names], nargs=-1 if several else 1, **{"required": False, **more})
-
-
-def _type(text: str, lists: Mapping[str, Sequence[str]]) -> Any:
-    """Return the type of an option's values: a choice of words, a path, numbers within bounds; of texts and flags none.
-
-    >>> _type("int 1 64", {}), _type("choice auto {kinds}", {"kinds": ("a", "b")})
-    (<IntRange 1<=x<=64>, Choice(['auto', 'a', 'b']))
-    """
-    word, *rest = text.split() or [""]
-    if word == "choice":
-        return click.Choice([one for part in rest for one in lists.get(part.strip("{}"), (part,))])
-    if word == "path":
-        return click.Path(exists="exists" in rest, dir_okay="file" not in rest, file_okay="folder" not in rest)
-    low, high, *_ = [*(int(part) for part in rest if part != "open"), None, None]
-    if word == "int":
-        return click.IntRange(low, high)
-    return click.FloatRange(low, high, min_open="open" in rest) if word == "float" else None
 
 
 def output_options(function: Function) -> Function:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, output_options, own_options
+from gpucost.cli.options import Output, output_options
 from gpucost.cli.said import say, shown, tell
 
 if TYPE_CHECKING:
@@ -43,7 +43,12 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 
 
 @click.command(name="refresh")
-@own_options("prices refresh")
+@click.option("--from", "sources", multiple=True, metavar="SOURCE", help="Only this source or file; may be repeated.")
+@click.option("--accept", is_flag=True, help="Publish also what was held back.")
+@click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
+@click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="Of a file: our column and its own.")
+@click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
+@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Bound on each source's time.")
 @store_option
 @output_options
 @click.pass_context
@@ -155,7 +160,7 @@ def verify(ctx: click.Context, store: str | None) -> None:
 
 
 @click.command(name="prune")
-@own_options("prices prune")
+@click.option("--keep", type=click.IntRange(1), default=100, show_default=True, help="Snapshots to keep.")
 @store_option
 def prune(keep: int, store: str | None) -> None:
     """Remove old snapshots, except those that still speak for a source, and what no snapshot refers to."""

@@ -7,16 +7,27 @@ import click
 
 from gpucost.arguments import flag_of, giving_way
 from gpucost.ask import QUESTIONS
-from gpucost.cli.options import SEVERAL, Output, is_setting, listed, output_parameters, parameter_of
+from gpucost.cli.options import SEVERAL, Output, is_setting, output_parameters, parameter_of
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
+# how an answer is written -> what that means, and the questions whose answers can; none: all
+_WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "--explain": (
+        "Show how the figures come about: formulas, numbers, sources.",
+        ("estimate", "inference", "tco", "fit"),
+    ),
+    "--lines": ("CSV: one row per line of each bill.", ("estimate", "inference")),
+    "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
+    "--details": ("Show everything, not one screen.", ()),
+    "--quiet": ("Show the answer in one line.", ()),
+}
 _EXAMPLE_COLUMNS = 78  # help stands two columns in
 
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
-    question, more = QUESTIONS[name], [*listed(name), *listed("question")]  # how it is written
+    question, more = QUESTIONS[name], ways_of_writing(name)
     parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
     known = {parameter.name for parameter in parameters}
     old = {old: argument for argument in question.arguments for old in argument.old if old not in known}
@@ -30,6 +41,12 @@ def command_of(name: str) -> click.Command:
         callback=_callback(name, [str(one.name) for one in more]),
         help=f"{question.help}\n\n\b\n{examples}",
     )
+
+
+def ways_of_writing(name: str) -> list[click.Option]:
+    """Return the options that say how the answer to a question is written."""
+    ways = [(flag, text) for flag, (text, questions) in _WAYS.items() if not questions or name in questions]
+    return [click.Option([flag], is_flag=True, help=text) for flag, text in ways]
 
 
 def _broken(line: str) -> str:

@@ -2,12 +2,14 @@
 
 import click
 
-from gpucost.cli.options import own_options
 from gpucost.cli.said import say
 
 
 @click.command(name="serve")
-@own_options("serve")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: any that is free]")
+@click.option(
+    "--open/--no-open", "opened", default=True, is_flag=True, help="Open the page in the browser.  [default: open]"
+)
 def command(port: int, opened: bool) -> None:
     """Serve a page on which assumptions are moved and the answer follows: offers, cost against days, rent or buy.
 

@@ -7,8 +7,9 @@ import click
 
 from gpucost.arguments import flag_of, giving_way, renamed
 from gpucost.ask import QUESTIONS
-from gpucost.cli.options import Output, is_setting, listed, option_of, output_parameters
+from gpucost.cli.options import Output, is_setting, option_of, output_parameters
 from gpucost.cli.progress import working
+from gpucost.cli.question import ways_of_writing
 from gpucost.cli.said import say
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
@@ -26,9 +27,27 @@ gpucost sweep --cases cases.parquet \\
 """
 
 
+def _own() -> list[click.Parameter]:
+    """Return the options that say which cases there are, and where they are worked out."""
+    return [
+        click.Option(
+            ["--question"],
+            type=click.Choice(QUESTIONS_SWEPT),
+            default="estimate",
+            show_default=True,
+            help="What is asked of every case.",
+        ),
+        click.Option(["--grid"], metavar="FILE", help="TOML file of arguments, each a value, a list or a range."),
+        click.Option(["--cases"], metavar="FILE", help="Parquet or CSV: a column per argument, a row per case."),
+        click.Option(["--workers"], type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes here."),
+        click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
+        click.Option(["--into"], metavar="FOLDER", help="Keep the chunks; a stopped sweep goes on from there."),
+    ]
+
+
 def _parameters() -> list[click.Parameter]:
     taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
-    own, old = listed("sweep", questions=QUESTIONS_SWEPT), list[str]()
+    own, old = _own(), list[str]()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
@@ -38,7 +57,7 @@ def _parameters() -> list[click.Parameter]:
     own += [
         click.Option([flag_of(one), one], hidden=True) for one in dict.fromkeys(old) if one not in {*taken, "output"}
     ]
-    own += listed("question")
+    own += ways_of_writing("sweep")
     return own + output_parameters(taken)
 
 

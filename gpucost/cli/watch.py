@@ -5,14 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, output_options, own_options
+from gpucost.cli.options import Output, catalog_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @click.command(name="watch")
-@own_options("watch")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False), required=True)
+@click.option("--estimate", type=click.Path(exists=True, dir_okay=False), required=True, help="A saved estimate.")
+@click.option("--rank", type=click.IntRange(1), default=1, show_default=True, help="The option that runs.")
+@click.option("--tokens-done", metavar="COUNT", help="Tokens trained so far, where the log does not count steps.")
+@click.option("--every", type=click.FloatRange(1, 86400), metavar="SECONDS", help="Look again and again.")
 @output_options
 @catalog_options
 def command(
