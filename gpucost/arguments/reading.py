@@ -58,7 +58,10 @@ def read(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
             value = argument.default
         if value is None and argument.required:
             raise UsageError(f"{flag_of(argument.name)} is missing. {argument.help}")
-        values[argument.name] = None if value is None else value_of(argument, value)
+        if value is None or (argument.column and is_column(value)):
+            values[argument.name] = None if value is None else value_of(argument, value)
+        else:
+            values[argument.name] = argument.kind.read(unpacked(value), flag_of(argument.name))
     refuse_idle(question, given, values)
     return values
 

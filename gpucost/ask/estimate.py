@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from gpucost.answers.training import Estimate
 from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import DEADLINE, FILE, FLAG, USD, count, one_of, share
@@ -16,6 +15,7 @@ from gpucost.ask.result import BilledResult, Unabridged
 from gpucost.words import GOALS
 
 if TYPE_CHECKING:
+    from gpucost.answers.training import Estimate
     from gpucost.catalog import Catalog
     from gpucost.physics.calibration import Calibration
     from gpucost.render.document import Document
@@ -30,7 +30,7 @@ class EstimateResult(BilledResult):
         """Return the document that explains an option, step by step, with formulas, numbers and sources."""
         from gpucost.render.explain import explanation
 
-        return explanation(cast(Estimate, self.payload), rank)
+        return explanation(cast("Estimate", self.payload), rank)
 
     def explain(self, rank: int = 1) -> str:
         """Return how an option's figures come about."""
@@ -156,7 +156,7 @@ def request_of(asked: Mapping[str, Any], today: date | None = None) -> "Training
     return _request(read(QUESTIONS["estimate"], said), "deadline" in said, today)
 
 
-def rerun(saved: Estimate, calibration: "Calibration") -> Estimate:
+def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
     """Compute a saved estimate again from its own facts; its request is read as it was once asked."""
     from gpucost.training.request import from_dict
     from gpucost.training.rerun import rerun

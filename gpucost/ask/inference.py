@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from gpucost.answers.serving import Inference
 from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FLAG, USD, count, named, one_of, share, whole
@@ -14,6 +13,7 @@ from gpucost.ask.result import BilledResult, Unabridged
 from gpucost.words import GOALS
 
 if TYPE_CHECKING:
+    from gpucost.answers.serving import Inference
     from gpucost.catalog import Catalog
     from gpucost.render.document import Document
     from gpucost.serving.request import InferenceRequest
@@ -25,10 +25,10 @@ class InferenceResult(BilledResult):
 
     def explanation(self) -> "Document":
         """Return the document that explains the first option."""
-        return explanation(cast(Inference, self.payload))
+        return explanation(cast("Inference", self.payload))
 
 
-def explanation(payload: Inference) -> "Document":
+def explanation(payload: "Inference") -> "Document":
     """Return the document that explains the first option: its range by cause, formulas, step by part, memory."""
     from gpucost.render.document import Paragraph, Section, Table, columns, document_of
     from gpucost.render.offers import CAUSES, serving_causes
