@@ -100,7 +100,9 @@ def audit(
         "Claimed output tokens per second in serving, over all accelerators.",
         detail(field="decode_tokens_per_s"),
     ] = None,
-    batch: Annotated[str | int, whole(), "Sequences decoded at once, for tokens_per_s."] = 1,
+    batch: Annotated[
+        str | int | None, whole(), "Sequences decoded at once, for tokens_per_s.", detail(usual="the most favourable")
+    ] = None,
     buy: Annotated[str | float | None, USD, "Claimed price of buying.", detail(field="buy_usd")] = None,
     rent_monthly: Annotated[
         str | float | None, USD, "Claimed rent per month.", detail(field="rent_usd_per_month")

@@ -6,7 +6,6 @@ import time
 from math import inf, nan
 
 import pytest
-from gpucost.api.scenario import read_scenario
 
 import gpucost
 from gpucost import gate
@@ -18,6 +17,7 @@ from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
 from gpucost.invoices.commitment import read_agreements, usage_of
 from gpucost.invoices.reconciliation import read_map
+from gpucost.library.scenario import read_scenario
 from gpucost.market.facts import read_pool
 from gpucost.money.price_paths import read_months
 from gpucost.ownership.offers import read_file as read_quotes
