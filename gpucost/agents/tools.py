@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.agents import compact
-from gpucost.arguments import Argument, read_list, read_said
+from gpucost.arguments import Argument, read_list, read_stated
 from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError
 
@@ -177,7 +177,7 @@ def _prices(given: Given) -> Any:
     takes = (*_FILTERS, "as_of", "known_as_of", "max_age")
     if unknown := sorted(set(given) - set(takes)):
         raise UsageError(f"prices takes {', '.join(takes[:-1])} and {takes[-1]}, not {unknown[0][:40]!r}.")
-    asked = read_said(QUESTIONS["estimate"], given)
+    asked = read_stated(QUESTIONS["estimate"], given)
     catalog = _catalog(asked)
     wanted = catalog.offer_filter(*(asked.get(name) for name in _FILTERS))
     found, warnings = current(catalog, wanted, asked.get("max_age"))

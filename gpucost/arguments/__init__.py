@@ -1,6 +1,6 @@
 """The arguments of every question: kinds of values, the signatures that declare them, and how they are read."""
 
-from gpucost.arguments.reading import flag_of, giving_way, read, read_list, read_said, refuse_idle, renamed
+from gpucost.arguments.reading import flag_of, giving_way, read, read_list, read_stated, refuse_idle, renamed
 from gpucost.arguments.signature import Argument, Needs, Question, by_field
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "giving_way",
     "read",
     "read_list",
-    "read_said",
+    "read_stated",
     "refuse_idle",
     "renamed",
 ]

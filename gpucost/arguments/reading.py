@@ -22,39 +22,39 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def renamed(question: Question, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def renamed(question: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return what was given under the names of today, without what was not said, and a hint for each old name."""
-    known = {argument.name: argument for argument in question.arguments}
-    today = {old: name for name, argument in known.items() for old in argument.old if old not in known}
-    found: dict[str, Any] = {}
+    by_name = {argument.name: argument for argument in question.arguments}
+    today = {old: name for name, argument in by_name.items() for old in argument.old if old not in by_name}
+    arguments: dict[str, Any] = {}
     hints = []
-    for name, value in given.items():
+    for name, value in stated.items():
         if value is None:
             continue
         if (now := today.get(name, name)) != name:
             hints.append(f"{flag_of(name)} is now called {flag_of(now)} ({now} in the library and in files).")
-        if now in found and known[now].kind is RENTS:
-            value = [*_several(found[now]), *_several(value)]
-        elif now in found:
+        if now in arguments and by_name[now].kind is RENTS:
+            value = [*_several(arguments[now]), *_several(value)]
+        elif now in arguments:
             raise UsageError(f"{flag_of(now)} is given twice, once as {flag_of(name)}. Give it once.")
-        found[now] = value
-    if unknown := [name for name in found if name not in known]:
-        near = nearest(unknown[0], [*known, *today], 2)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(known)}."
+        arguments[now] = value
+    if unknown := [name for name in arguments if name not in by_name]:
+        near = nearest(unknown[0], [*by_name, *today], 2)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(by_name)}."
         raise UsageError(f"{question.name} takes no {unknown[0]!r}. {hint}")
-    return found, hints
+    return arguments, hints
 
 
 def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def read(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
+def read(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return every argument of a question as it is meant: what was given, read; defaults for the rest."""
-    _refuse_twice(question, given)
+    _refuse_twice(question, stated)
     values: dict[str, Any] = {}
     for argument in question.arguments:
-        if (value := given.get(argument.name)) is None:
+        if (value := stated.get(argument.name)) is None:
             value = argument.default
         if value is None and argument.required:
             raise UsageError(f"{flag_of(argument.name)} is missing. {argument.help}")
@@ -62,73 +62,77 @@ def read(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
             values[argument.name] = None if value is None else value_of(argument, value)
         else:
             values[argument.name] = argument.kind.read(unpacked(value), flag_of(argument.name))
-    refuse_idle(question, given, values)
+    refuse_idle(question, stated, values)
     return values
 
 
-def read_said(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
+def read_stated(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that were given, read, without those left at their default: for parts of a question."""
-    _refuse_twice(question, given)
-    said = {one.name: one for one in question.arguments if _is_said(one, given.get(one.name))}
-    return {name: value_of(argument, given[name]) for name, argument in said.items()}
+    _refuse_twice(question, stated)
+    arguments = {one.name: one for one in question.arguments if _is_stated(one, stated.get(one.name))}
+    return {name: value_of(argument, stated[name]) for name, argument in arguments.items()}
 
 
-def _is_said(argument: Argument, value: Any) -> bool:
+def _is_stated(argument: Argument, value: Any) -> bool:
     """Tell whether something else than the default was given."""
     return value is not None and (argument.default is None or is_column(value) or value != argument.default)
 
 
-def _refuse_twice(question: Question, given: Mapping[str, Any]) -> None:
+def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
     """Refuse arguments that say the same thing."""
     if not question.exclusive:
         return
-    said = {one.name for one in question.arguments if _is_said(one, given.get(one.name))}
+    names_stated = {argument.name for argument in question.arguments if _is_stated(argument, stated.get(argument.name))}
     for names in question.exclusive:
-        if len(twice := [name for name in names if name in said]) > 1:
+        if len(twice := [name for name in names if name in names_stated]) > 1:
             flags = " and ".join(map(flag_of, twice))
             raise ContradictionError(f"the same is given twice, by {flags}. Give one of them.", twice)
 
 
-def refuse_idle(question: Question, found: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """Refuse an argument that was given and would be ignored for want of another one."""
-    known = {argument.name: argument for argument in question.arguments}
+    by_name = {argument.name: argument for argument in question.arguments}
 
-    def given(name: str) -> bool:
+    def is_stated(name: str) -> bool:
         if name == COLUMNS:
-            return any(is_column(found.get(one)) for one in known)
-        if found.get(name) is None or (known[name].kind is RENTS and "" not in values[name]):  # quotes beside a price
+            return any(is_column(stated.get(other)) for other in by_name)
+        if stated.get(name) is None:
             return False
-        default = known[name].default
-        return is_column(found[name]) or default is None or values[name] != value_of(known[name], default)
+        if by_name[name].kind is RENTS and "" not in values[name]:  # quotes alone: a price may be looked up beside them
+            return False
+        default = by_name[name].default
+        return is_column(stated[name]) or default is None or values[name] != value_of(by_name[name], default)
 
-    def met(other: Condition) -> bool:
-        return (str(values.get(other.name)) in other.words if other.words else given(other.name)) == other.wanted
+    def met(condition: Condition) -> bool:
+        if condition.words:
+            return (str(values.get(condition.name)) in condition.words) == condition.wanted
+        return is_stated(condition.name) == condition.wanted
 
     for need in question.needs:
         for name in need.names:
-            if given(name) and not any(map(met, need.one_of)):
-                flag = flag_of(f"no_{name}" if known[name].default is True else name)
+            if is_stated(name) and not any(map(met, need.one_of)):
+                flag = flag_of(f"no_{name}" if by_name[name].default is True else name)
                 raise ContradictionError(f"{flag}: only {need.words or _beside(need)}.", [name])
 
 
 def _beside(need: Needs) -> str:
     """Say what an argument needs, as a command writes it."""
-    said = []
-    for name, wanted, words in need.one_of:
-        said.append(f"{'with' if wanted else 'without'} {flag_of(name)} {' or '.join(words)}".rstrip())
-    return " or ".join(said)
+    clauses = []
+    for name, wanted, choices in need.one_of:
+        clauses.append(f"{'with' if wanted else 'without'} {flag_of(name)} {' or '.join(choices)}".rstrip())
+    return " or ".join(clauses)
 
 
-def giving_way(asked: Callable[[dict[str, Any]], T], given: dict[str, Any], quiet: Callable[[str], bool]) -> T:
+def giving_way(ask: Callable[[dict[str, Any]], T], stated: dict[str, Any], quiet: Callable[[str], bool]) -> T:
     """Ask; an argument that was not said here (`quiet`) gives way where it contradicts the rest or would be ignored."""
     while True:
         try:
-            return asked(given)
+            return ask(stated)
         except ContradictionError as error:
-            aside = [name for name in error.names if name in given and quiet(name)]
+            aside = [name for name in error.names if name in stated and quiet(name)]
             if not aside or 1 < len(error.names) == len(aside):
                 raise
-            given = {name: value for name, value in given.items() if name not in aside}
+            stated = {name: value for name, value in stated.items() if name not in aside}
 
 
 def value_of(argument: Argument, value: Any, called: str = "") -> Any:
@@ -147,12 +151,12 @@ def is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 and not isinstance(value, _NO_COLUMNS)
 
 
-def read_list(arguments: Sequence[Argument], given: Mapping[str, Any], *, complete: bool = False) -> dict[str, Any]:
+def read_list(arguments: Sequence[Argument], stated: Mapping[str, Any], *, complete: bool = False) -> dict[str, Any]:
     """Return what a list command takes, read; None where nothing was said, unless it must be and all is given."""
-    found = {}
+    values = {}
     for argument in arguments:
-        value, called = given.get(argument.name), argument.name if argument.place else flag_of(argument.name)
+        value, called = stated.get(argument.name), argument.name if argument.place else flag_of(argument.name)
         if value is None and argument.required and complete:
             raise UsageError(f"{called} is missing. {argument.help}".rstrip())
-        found[argument.name] = argument.default if value is None else value_of(argument, value, called)
-    return found
+        values[argument.name] = argument.default if value is None else value_of(argument, value, called)
+    return values

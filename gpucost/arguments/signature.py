@@ -116,13 +116,13 @@ def question_of(function: Callable[..., Any], exclusive: Sequence[str], rules: S
     """Return what a function asks: its arguments from its signature, its help and examples from its docstring."""
     _, *paragraphs = (" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n"))
     examples = [line.strip() for part in paragraphs if part.startswith("$ ") for line in part.split("$ gpucost ")]
-    said = "\n\n".join(part for part in paragraphs if part and not part.startswith("$ "))
+    help_text = "\n\n".join(part for part in paragraphs if part and not part.startswith("$ "))
     places = function.__code__.co_argcount
     same = tuple(tuple(names.split()) for names in exclusive)
     return Question(
         function.__name__,
         arguments_of(function),
-        said,
+        help_text,
         tuple(filter(None, examples)),
         places,
         same,
@@ -162,20 +162,20 @@ def argument_of(name: str, annotation: Any, default: Any = None, required: bool 
 
 def _declared(name: str, annotation: Any, default: Any, required: bool) -> Iterator[Argument]:
     """Yield the argument of a parameter, those of a group, or none where the annotation declares nothing."""
-    kind, help_, said = None, "", {}
-    for one in _metadata(annotation):
-        if isinstance(one, Group):
-            for inner, declared in one.items():
+    kind, help_, details = None, "", {}
+    for entry in _metadata(annotation):
+        if isinstance(entry, Group):
+            for inner, declared in entry.items():
                 yield from _declared(inner, declared, None, False)
-        elif isinstance(one, Kind):
-            kind = one
-        elif isinstance(one, str):
-            help_ = one
-        elif isinstance(one, Detail):
-            said.update({key: value for key, value in one._asdict().items() if value is not None})
+        elif isinstance(entry, Kind):
+            kind = entry
+        elif isinstance(entry, str):
+            help_ = entry
+        elif isinstance(entry, Detail):
+            details.update({key: value for key, value in entry._asdict().items() if value is not None})
     if kind is not None:
-        said["old"] = tuple(said.get("old", "").split())
-        yield Argument(name, kind, help_, default, required=required, **said)
+        details["old"] = tuple(details.get("old", "").split())
+        yield Argument(name, kind, help_, default, required=required, **details)
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
@@ -185,23 +185,27 @@ def _metadata(annotation: Any) -> Iterator[Any]:
         yield from _metadata(annotation.__origin__)
         yield from metadata
         return
-    for one in getattr(annotation, "__args__", ()):
-        if hasattr(one, "__metadata__"):
-            yield from _metadata(one)
+    for inner in getattr(annotation, "__args__", ()):
+        if hasattr(inner, "__metadata__"):
+            yield from _metadata(inner)
 
 
 def described(question: Question) -> str:
     """Return the docstring of a question's function with a line for each argument."""
-    first, *rest = (question.ask.__doc__ or "").rstrip().split("\n\n")
+    first, *paragraphs = (question.ask.__doc__ or "").rstrip().split("\n\n")
     lines = []
     for argument in question.arguments:
-        words = f" One of {', '.join(argument.kind.choices)}." if argument.kind.choices else ""
+        choices = f" One of {', '.join(argument.kind.choices)}." if argument.kind.choices else ""
         usual = f" Default: {argument.usual}." if argument.usual else ""
-        lines.append(f"        {argument.name}: {argument.help}{words}{usual}")
+        lines.append(f"        {argument.name}: {argument.help}{choices}{usual}")
     lines.append("        catalog: A catalog that is already open; else one is opened for the days asked for.")
-    return "\n\n".join([first, *rest, "    Args:\n" + "\n".join(lines) + "\n    "])
+    return "\n\n".join([first, *paragraphs, "    Args:\n" + "\n".join(lines) + "\n    "])
 
 
 def by_field(question: Question, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values under their names with units, as the request behind a question uses them."""
-    return {one.field or one.name: values[one.name] for one in question.arguments if one.name in values}
+    return {
+        argument.field or argument.name: values[argument.name]
+        for argument in question.arguments
+        if argument.name in values
+    }

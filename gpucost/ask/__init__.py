@@ -10,8 +10,8 @@ from gpucost.arguments import Question
 
 @cache
 def _question(name: str) -> Question:
-    found: Question = getattr(import_module(QUESTION_MODULES[name]), name).question
-    return found
+    question: Question = getattr(import_module(QUESTION_MODULES[name]), name).question
+    return question
 
 
 class Questions(Mapping[str, Question]):

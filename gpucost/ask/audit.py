@@ -132,8 +132,8 @@ def audit(
     $ gpucost audit --model 70b --gpu h100-sxm --gpus 8 --fits training
     $ gpucost audit --buy 800k --rent-monthly 20k --own-monthly 5k --gpus 80 --hours-per-month 10000
     """
-    asked = read(QUESTIONS["audit"], locals())
+    values = read(QUESTIONS["audit"], locals())
     from gpucost.claims import audit as judge
     from gpucost.claims import make_claim
 
-    return AuditResult(judge(make_claim(by_field(QUESTIONS["audit"], asked)), opened(asked, catalog)))
+    return AuditResult(judge(make_claim(by_field(QUESTIONS["audit"], values)), opened(values, catalog)))

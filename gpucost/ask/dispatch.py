@@ -29,81 +29,82 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
     """
 
     def decorate(function: Asks) -> Asks:
-        found = question_of(function, exclusive, needs)
+        asks = question_of(function, exclusive, needs)
 
         @wraps(function)
-        def asked(*places: Any, **given: Any) -> Any:
+        def asked(*places: Any, **named: Any) -> Any:
             import warnings
 
-            names = [argument.name for argument in found.arguments]
-            if len(places) > found.places:
-                raise TypeError(f"{found.name}() takes at most {found.places} arguments by place; name the others.")
-            if twice := sorted(set(names[: len(places)]) & set(given)):
-                raise TypeError(f"{found.name}() got {twice[0]} twice.")
-            catalog = own_catalog(given.pop("catalog", None))
-            said = _inputs_apart({**dict(zip(names, places, strict=False)), **given}, found)
+            names = [argument.name for argument in asks.arguments]
+            if len(places) > asks.places:
+                raise TypeError(f"{asks.name}() takes at most {asks.places} arguments by place; name the others.")
+            if twice := sorted(set(names[: len(places)]) & set(named)):
+                raise TypeError(f"{asks.name}() got {twice[0]} twice.")
+            catalog = own_catalog(named.pop("catalog", None))
+            arguments = _inputs_apart({**dict(zip(names, places, strict=False)), **named}, asks)
             try:
-                result, hints = answered(found, said, catalog)
+                result, hints = answered(asks, arguments, catalog)
             except RecursionError as error:
-                raise UsageError(f"{found.name}: an argument holds itself, or is nested too deeply.") from error
+                raise UsageError(f"{asks.name}: an argument holds itself, or is nested too deeply.") from error
             for hint in hints:
                 warnings.warn(hint, DeprecationWarning, stacklevel=2)
             return result
 
-        asked.__doc__ = described(found)
-        vars(asked)["question"] = found
+        asked.__doc__ = described(asks)
+        vars(asked)["question"] = asks
         return asked  # type: ignore[return-value]
 
     return decorate
 
 
-def own_catalog(given: Any) -> "Catalog | None":
+def own_catalog(catalog: Any) -> "Catalog | None":
     """Return the catalog that was handed over, if one was; nothing else stands for one."""
-    if given is None:
+    if catalog is None:
         return None
     from gpucost.catalog import Catalog
 
-    if not isinstance(given, Catalog):
-        raise UsageError(f"catalog: found {shown(given)}; gpucost.open_catalog() returns one.")
-    return given
+    if not isinstance(catalog, Catalog):
+        raise UsageError(f"catalog: found {shown(catalog)}; gpucost.open_catalog() returns one.")
+    return catalog
 
 
-def _inputs_apart(given: dict[str, Any], found: Question) -> dict[str, Any]:
+def _inputs_apart(stated: dict[str, Any], asks: Question) -> dict[str, Any]:
     """Gather inputs of a plan that were given by their own names, such as pue_ratio=1.2, under `set`."""
-    known = {name for argument in found.arguments for name in (argument.name, *argument.old)}
-    loose = {name: value for name, value in given.items() if name not in known and value is not None}
-    if "set" not in known or not loose:
-        return given
-    kept = {name: value for name, value in given.items() if name not in loose}
-    own = given.get("set")
-    return {**kept, "set": {**loose, **({} if own is None else TABLE.read(own, "--set"))}}
+    names = {name for argument in asks.arguments for name in (argument.name, *argument.old)}
+    loose = {name: value for name, value in stated.items() if name not in names and value is not None}
+    if "set" not in names or not loose:
+        return stated
+    arguments = {name: value for name, value in stated.items() if name not in loose}
+    inputs = stated.get("set")
+    return {**arguments, "set": {**loose, **({} if inputs is None else TABLE.read(inputs, "--set"))}}
 
 
 def answered(
-    asked: str | Question, given: Mapping[str, Any], catalog: "Catalog | None" = None
+    name_or_question: str | Question, stated: Mapping[str, Any], catalog: "Catalog | None" = None
 ) -> tuple[Any, list[str]]:
     """Return the answer to a question and the hints about old names."""
-    found = QUESTIONS[asked] if isinstance(asked, str) else asked
-    said, hints = renamed(found, given)
+    asks = QUESTIONS[name_or_question] if isinstance(name_or_question, str) else name_or_question
+    arguments, hints = renamed(asks, stated)
     if catalog is not None:
-        _of_its_days(catalog, said)
-    missing = {one.name: None for one in found.arguments if one.required and one.name not in said}  # read says of what
-    return found.ask(**said, **missing, catalog=catalog), hints
+        _of_its_days(catalog, arguments)
+    # an argument that must be given and was not: reading says so
+    missing = {item.name: None for item in asks.arguments if item.required and item.name not in arguments}
+    return asks.ask(**arguments, **missing, catalog=catalog), hints
 
 
-def answer(name: str, given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Any:
+def answer(name: str, stated: Mapping[str, Any], catalog: "Catalog | None" = None) -> Any:
     """Return the answer to a question that another one asks."""
-    return answered(name, given, catalog)[0]
+    return answered(name, stated, catalog)[0]
 
 
-def _of_its_days(catalog: "Catalog", asked: Mapping[str, Any]) -> None:
+def _of_its_days(catalog: "Catalog", arguments: Mapping[str, Any]) -> None:
     """Refuse a day beside a catalog that is seen from another one."""
     for argument in DAYS:
-        if (said := asked.get(argument.name)) is None:
+        if (day_stated := arguments.get(argument.name)) is None:
             continue
-        day, own = argument.kind.read(said, flag_of(argument.name)), getattr(catalog, argument.name)
-        if own is None or day != own.isoformat():
-            seen = f"the catalog that was given has {own or 'none'}"
+        day, own_day = argument.kind.read(day_stated, flag_of(argument.name)), getattr(catalog, argument.name)
+        if own_day is None or day != own_day.isoformat():
+            seen = f"the catalog that was given has {own_day or 'none'}"
             raise UsageError(f"{argument.name}: {day}, but {seen}. Open it on that day, or leave one of them out.")
 
 
@@ -120,5 +121,5 @@ def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
     """Return the keys that every answer starts with; of the arguments those that were said."""
     from gpucost.answers.common import frame
 
-    said = {key: value for key, value in request.items() if value is not None}
-    return frame(said, catalog.as_of, catalog.version)
+    stated = {key: value for key, value in request.items() if value is not None}
+    return frame(stated, catalog.as_of, catalog.version)

@@ -132,28 +132,28 @@ def estimate(
     $ gpucost estimate --model llama-3-70b --tokens 2t --gpu h100 --option on_demand --deadline 60d
     $ gpucost estimate --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --explain
     """
-    asked = read(QUESTIONS["estimate"], locals())
+    values = read(QUESTIONS["estimate"], locals())
     from gpucost.training.run import estimate as run
 
-    facts, request = opened(asked, catalog), _request(asked, deadline is not None)
-    found = run(request, facts, with_facts=asked["with_facts"])
-    if len(found["options"]) == found["options_found"]:
-        return EstimateResult(found)
+    facts, request = opened(values, catalog), _request(values, deadline is not None)
+    payload = run(request, facts, with_facts=values["with_facts"])
+    if len(payload["options"]) == payload["options_found"]:
+        return EstimateResult(payload)
     return EstimateResult(
-        found, all_of_it=Unabridged(lambda: run(replace(request, top=0), facts, with_facts=False), found)
+        payload, all_of_it=Unabridged(lambda: run(replace(request, top=0), facts, with_facts=False), payload)
     )
 
 
-def _request(asked: Mapping[str, Any], deadline_given: bool, today: date | None = None) -> "TrainingRequest":
+def _request(values: Mapping[str, Any], deadline_given: bool, today: date | None = None) -> "TrainingRequest":
     from gpucost.training.request import make_request
 
-    return make_request(by_field(QUESTIONS["estimate"], asked), deadline_given, today)
+    return make_request(by_field(QUESTIONS["estimate"], values), deadline_given, today)
 
 
-def request_of(asked: Mapping[str, Any], today: date | None = None) -> "TrainingRequest":
+def request_of(stated: Mapping[str, Any], today: date | None = None) -> "TrainingRequest":
     """Read arguments of `estimate` into the request of its engine."""
-    said, _ = renamed(QUESTIONS["estimate"], asked)
-    return _request(read(QUESTIONS["estimate"], said), "deadline" in said, today)
+    arguments, _ = renamed(QUESTIONS["estimate"], stated)
+    return _request(read(QUESTIONS["estimate"], arguments), "deadline" in arguments, today)
 
 
 def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gpucost.arguments import flag_of, read, read_said
+from gpucost.arguments import flag_of, read, read_stated
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FLAG, one_of, whole
 from gpucost.arguments.signature import detail, given, needs
@@ -92,14 +92,14 @@ class ServingFitResult(Fitting):
     @property
     def smallest(self) -> Mapping[str, Any] | None:
         """The option with the least memory in all."""
-        found: Mapping[str, Any] | None = copied(self.payload["smallest"])
-        return found
+        option: Mapping[str, Any] | None = copied(self.payload["smallest"])
+        return option
 
     @property
     def cheapest(self) -> Mapping[str, Any] | None:
         """The option with the lowest price per hour."""
-        found: Mapping[str, Any] | None = copied(self.payload["cheapest"])
-        return found
+        option: Mapping[str, Any] | None = copied(self.payload["cheapest"])
+        return option
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,29 +190,29 @@ def fit(
     $ gpucost fit --model 8b --gpu rtx-4090 --gpus 1 --method qlora --sequence 2048 --explain
     $ gpucost fit --model 70b --serving --prompt-tokens 2k --output-tokens 256 --tpot 50ms
     """
-    asked = read(QUESTIONS["fit"], locals())
-    facts = opened(asked, catalog)
-    said = read_said(QUESTIONS["fit"], locals())
-    others = _OF_TRAINING if asked["serving"] else _OF_SERVING
-    if foreign := [one.name for one in QUESTIONS["fit"].arguments if one.name in others and one.name in said]:
-        flags, how = ", ".join(map(flag_of, foreign)), "without" if asked["serving"] else "with"
+    values = read(QUESTIONS["fit"], locals())
+    facts = opened(values, catalog)
+    stated = read_stated(QUESTIONS["fit"], locals())
+    foreign_names = _OF_TRAINING if values["serving"] else _OF_SERVING
+    if foreign := [one.name for one in QUESTIONS["fit"].arguments if one.name in foreign_names and one.name in stated]:
+        flags, how = ", ".join(map(flag_of, foreign)), "without" if values["serving"] else "with"
         raise ContradictionError(f"{flags}: only {how} --serving.", foreign[:1])
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
-    wanted = {name: asked[name] for name in said if name not in common}
-    if asked["serving"]:
+    job = {name: values[name] for name in stated if name not in common}
+    if values["serving"]:
         from gpucost.ask.inference import request_of
         from gpucost.serving.run import serving_fit_payload
 
-        request = request_of(facts, model=asked["model"], gpu=asked["gpu"], **wanted)
-        return ServingFitResult(serving_fit_payload(facts, request, asked["gpu"]))
-    if "style" in wanted:
-        wanted["software"] = wanted.pop("style")
-    if asked["gpu"] is None and asked["system"] is None:
+        request = request_of(facts, model=values["model"], gpu=values["gpu"], **job)
+        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"]))
+    if "style" in job:
+        job["software"] = job.pop("style")
+    if values["gpu"] is None and values["system"] is None:
         from gpucost.fitting.fit import everywhere
 
-        if "gpus" in wanted:
+        if "gpus" in job:
             raise UsageError("--gpus needs --gpu; without it, the fewest of every accelerator are counted.")
-        return FitsResult(everywhere(facts, asked["model"], **wanted))
+        return FitsResult(everywhere(facts, values["model"], **job))
     from gpucost.fitting.fit import answer as fitted
 
-    return FitResult(fitted(facts, asked["model"], asked["gpu"], **wanted))
+    return FitResult(fitted(facts, values["model"], values["gpu"], **job))

@@ -142,20 +142,20 @@ def inference(
     $ gpucost inference --model 8b --requests-per-s 20 --profile office --autoscale --tpot 50ms
     $ gpucost inference --model gpt-oss-120b --lengths azure-conversation --tokens-per-month 20b --gpu h100
     """
-    asked = read(QUESTIONS["inference"], locals())
+    values = read(QUESTIONS["inference"], locals())
     from gpucost.serving.request import make_request
     from gpucost.serving.run import infer, lengths_of
 
-    facts = opened(asked, catalog)
-    request = make_request(by_field(QUESTIONS["inference"], asked), lengths_of(facts))
-    found = infer(request, facts)
-    return InferenceResult(found, all_of_it=Unabridged(lambda: infer(replace(request, top=0), facts), found))
+    facts = opened(values, catalog)
+    request = make_request(by_field(QUESTIONS["inference"], values), lengths_of(facts))
+    payload = infer(request, facts)
+    return InferenceResult(payload, all_of_it=Unabridged(lambda: infer(replace(request, top=0), facts), payload))
 
 
-def request_of(catalog: "Catalog", **asked: Any) -> "InferenceRequest":
+def request_of(catalog: "Catalog", **stated: Any) -> "InferenceRequest":
     """Read arguments of `inference` into the request of its engine."""
     from gpucost.serving.request import make_request
     from gpucost.serving.run import lengths_of
 
-    found = QUESTIONS["inference"]
-    return make_request(by_field(found, read(found, renamed(found, asked)[0])), lengths_of(catalog))
+    question_ = QUESTIONS["inference"]
+    return make_request(by_field(question_, read(question_, renamed(question_, stated)[0])), lengths_of(catalog))

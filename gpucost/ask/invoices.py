@@ -120,15 +120,15 @@ def reconcile(
         day = plan["as_of"] if isinstance(plan, Mapping) else f"{begin:%Y-%m-%d}"
         budget = {**open_catalog(min(day, facts.as_of.isoformat())).exchange_rates, **budget}
         paid = {**open_catalog(min(f"{end:%Y-%m-%d}", facts.as_of.isoformat())).exchange_rates, **paid}
-    asked = Asked(
+    terms = Asked(
         values["showback"], values["idle_by"], values["done"], read_map(values["map"]), {"USD": 1.0, **budget},
         {"USD": 1.0, **paid},
     )  # fmt: skip
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
-    found = reconciled(framed(facts, values), charges, expected, asked)
-    told = [f"No charge is in {code}: its rate changes nothing." for code in idle]
-    return ReconcileResult({**found, "warnings": [*told, *found["warnings"]]})
+    answer = reconciled(framed(facts, values), charges, expected, terms)
+    notes = [f"No charge is in {code}: its rate changes nothing." for code in idle]
+    return ReconcileResult({**answer, "warnings": [*notes, *answer["warnings"]]})
 
 
 def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
@@ -141,26 +141,26 @@ def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
         if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
             raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
         check_saved(plan, "--estimate")
-    found: Mapping[str, Any] | None = plan
-    return found
+    payload: Mapping[str, Any] | None = plan
+    return payload
 
 
 def _moment(day: str | None) -> datetime | None:
     return datetime.fromisoformat(day) if day else None
 
 
-def _rates(given: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
+def _rates(stated: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
     """Read USD per unit by currency, a code of three letters."""
     from gpucost.arguments.kinds import once, plain
 
     read = plain(1e-9, 1e9).read
-    found = once([(str(code).upper(), read(value, flag)) for code, value in (given or {}).items()], flag)
-    for code in found:
+    rates = once([(str(code).upper(), read(value, flag)) for code, value in (stated or {}).items()], flag)
+    for code in rates:
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise UsageError(f"{flag}: {shown(code)} is no currency. Write a code of three letters, such as EUR=1.1.")
         if code == "USD":
             raise UsageError(f"{flag}: a rate is in USD for one of another currency, such as EUR=1.1; leave out USD.")
-    return found
+    return rates
 
 
 def export(
@@ -181,7 +181,7 @@ def export(
     from gpucost.store.files import replacing
 
     saved = saved.payload if isinstance(saved, Result) else saved
-    asked = read_list(arguments_of(export), {"start": start, "rank": rank, "side": side, "tag": tag})
+    values = read_list(arguments_of(export), {"start": start, "rank": rank, "side": side, "tag": tag})
     path = FILE.read(path, "-o")
     form = next((form for form in FORMS if path.lower().endswith(form)), None)
     if form is None:
@@ -189,10 +189,10 @@ def export(
     plan = plan_of(saved if isinstance(saved, Mapping) else FILE.read(saved, "saved"))
     if not isinstance(plan, Mapping):
         raise UsageError(f"{shown(plan)} is no saved answer: save one with --format json -o FILE.json.")
-    begin = datetime.fromisoformat(asked["start"] or str(plan["as_of"]))
-    tags = json.dumps({name: str(value) for name, value in (asked["tag"] or {}).items()}, sort_keys=True)
+    begin = datetime.fromisoformat(values["start"] or str(plan["as_of"]))
+    tags = json.dumps({name: str(value) for name, value in (values["tag"] or {}).items()}, sort_keys=True)
     with reading("the answer"):
-        rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, asked["rank"], asked["side"], tags)
+        rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, values["rank"], values["side"], tags)
     with replacing(path) as temporary:
         write_rows(rows, str(temporary), form[1:])
     return len(rows)
@@ -276,7 +276,7 @@ def commit(
     from gpucost.invoices.commitment import Wanted, read_agreements, refuse, usage_of
     from gpucost.invoices.commitment import committed as advised
 
-    used_gpus, said = usage_of(values["usage"], facts.as_of)
+    used_gpus, notes = usage_of(values["usage"], facts.as_of)
     prices, used = {"on_demand": values["on_demand"], "committed": values["committed"]}, []
     for name, price in prices.items():
         if price is None:
@@ -287,15 +287,15 @@ def commit(
                f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
                for offer in used]  # fmt: skip
     sources = cited({offer.source_id: facts.source(offer.source_id) for offer in used}, [o.source_id for o in used])
-    wanted = Wanted(
+    decision = Wanted(
         float(prices["on_demand"]), float(prices["committed"]), values["term"], float(values["step"]), values["rungs"],
         said_of, sources,
     )  # fmt: skip
-    refuse(wanted)
+    refuse(decision)
     if not isinstance(values["usage"], str):
         values["usage"] = [float(value) for value in values["usage"]]
     held = read_agreements(values["agreements"])
-    return CommitResult(advised(framed(facts, values), used_gpus, said, held, wanted))
+    return CommitResult(advised(framed(facts, values), used_gpus, notes, held, decision))
 
 
 def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offer":
@@ -308,5 +308,5 @@ def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offe
         fits = is_plain(offer.option) if not term else OPTIONS[offer.option].family == "committed"
         if fits and offer.term_months == term:
             return offer
-    what = f"a commitment of {term} months" if term else "an offer on demand"
-    raise PriceMissingError(f"no price of {what} for {values['gpu']} is on record: say it with {flag}.")
+    offer_kind = f"a commitment of {term} months" if term else "an offer on demand"
+    raise PriceMissingError(f"no price of {offer_kind} for {values['gpu']} is on record: say it with {flag}.")

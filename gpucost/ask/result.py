@@ -164,8 +164,8 @@ class Result(Sealed):
         """
         import pandas
 
-        whole = self.all_of_it() if self.all_of_it is not None else self.payload
-        frame = pandas.json_normalize(list(whole[self.main_list]))
+        payload = self.all_of_it() if self.all_of_it is not None else self.payload
+        frame = pandas.json_normalize(list(payload[self.main_list]))
         values = frame.to_dict("list")
         return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
 
@@ -246,8 +246,8 @@ class Result(Sealed):
     def headline(self) -> str:
         """The answer in one line; of several parts a line each."""
         with self._guard():
-            if said := self.payload.get("headline") or self.payload["lead"]:
-                return str(said)
+            if line := self.payload.get("headline") or self.payload["lead"]:
+                return str(line)
             parts = [(part["name"], part["payload"]) for part in self.payload.get("parts", ())]
             return "\n".join(f"{name}: {part.get('headline') or part['lead']}" for name, part in parts)
 
@@ -317,10 +317,10 @@ class RankedResult(Result):
     def best(self) -> Mapping[str, Any]:
         """The first option."""
         with self._guard():
-            found: Mapping[str, Any] = copied(
+            option: Mapping[str, Any] = copied(
                 self.payload["options" if "options" in self.payload else self.main_list][0]
             )
-        return found
+        return option
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -60,8 +60,8 @@ class ThroughputResult(Result):
     @property
     def layout(self) -> Mapping[str, Any]:
         """The layout that was timed."""
-        found: Mapping[str, Any] = copied(self.payload["layout"])
-        return found
+        layout_copy: Mapping[str, Any] = copied(self.payload["layout"])
+        return layout_copy
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -171,22 +171,22 @@ def throughput(
     $ gpucost throughput --model llama-3-70b --gpu h100-sxm --gpus 512
     $ gpucost throughput --model llama-3-8b --gpu h200-sxm --gpus 8 --sharding 3 --micro-batch 2 --recompute none
     """
-    asked = read(QUESTIONS["throughput"], locals())
+    values = read(QUESTIONS["throughput"], locals())
     from gpucost.speed.throughput import columns_answer, single
     from gpucost.workloads.training import too_long
 
-    facts, wanted = opened(asked, catalog), wanted_of(asked)
-    if not wanted.scalar and wanted.own_speed is not None:
-        raise UsageError(f"{wanted.own_speed.flag} belongs to one layout; columns are timed by the physics.")
-    if not wanted.scalar and any(wanted.data_flow):
+    facts, job = opened(values, catalog), wanted_of(values)
+    if not job.scalar and job.own_speed is not None:
+        raise UsageError(f"{job.own_speed.flag} belongs to one layout; columns are timed by the physics.")
+    if not job.scalar and any(job.data_flow):
         raise UsageError("the data of a run (--dataset, --storage-bandwidth …) belong to one layout, not to columns.")
-    if not wanted.scalar:
-        return ThroughputTable(*columns_answer(facts, wanted))
-    timed = single(facts, wanted)
-    architecture = facts.architecture(asked["model"])
-    told = [*facts.taken(asked["gpu"]), *architecture.warnings, *too_long(architecture, timed["sequence_tokens"])]
-    told += warnings_of(timed)
-    return ThroughputResult({"kind": "throughput", **framed(facts, asked), **timed, "warnings": told, "sources": {}})
+    if not job.scalar:
+        return ThroughputTable(*columns_answer(facts, job))
+    timed = single(facts, job)
+    architecture = facts.architecture(values["model"])
+    notes = [*facts.taken(values["gpu"]), *architecture.warnings, *too_long(architecture, timed["sequence_tokens"])]
+    notes += warnings_of(timed)
+    return ThroughputResult({"kind": "throughput", **framed(facts, values), **timed, "warnings": notes, "sources": {}})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -266,21 +266,23 @@ def roofline(
     $ gpucost roofline --gpu h100-sxm --matmul 64x8192x8192
     $ gpucost roofline --gpu h100-sxm --model llama-3-8b --gpus 8 -o roofline.html
     """
-    asked = read(QUESTIONS["roofline"], locals())
+    values = read(QUESTIONS["roofline"], locals())
     from gpucost.speed import roofline as roofs
     from gpucost.workloads.training import too_long
 
-    facts = opened(asked, catalog)
-    if asked["model"] is None:
-        work = {name: asked[name] for name in _OPERATIONS}
-        found = roofs.one_operation(facts, asked["gpu"], asked["system"], asked["gpus"], asked["precision"], **work)
+    facts = opened(values, catalog)
+    if values["model"] is None:
+        work = {name: values[name] for name in _OPERATIONS}
+        payload = roofs.one_operation(
+            facts, values["gpu"], values["system"], values["gpus"], values["precision"], **work
+        )
     else:
-        found = roofs.whole_step(facts, wanted_of(asked))
-    told = facts.taken(asked["gpu"])
-    if asked["model"]:
-        architecture = facts.architecture(asked["model"])
-        told += [*architecture.warnings, *too_long(architecture, asked["sequence"] or 0)]
-    return RooflineResult({"kind": "roofline", **framed(facts, asked), **found, "warnings": told, "sources": {}})
+        payload = roofs.whole_step(facts, wanted_of(values))
+    notes = facts.taken(values["gpu"])
+    if values["model"]:
+        architecture = facts.architecture(values["model"])
+        notes += [*architecture.warnings, *too_long(architecture, values["sequence"] or 0)]
+    return RooflineResult({"kind": "roofline", **framed(facts, values), **payload, "warnings": notes, "sources": {}})
 
 
 def wanted_of(values: Mapping[str, Any]) -> "Wanted":

@@ -7,7 +7,7 @@ from datetime import date
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from gpucost.arguments import Question, by_field, read_said, refuse_idle
+from gpucost.arguments import Question, by_field, read_stated, refuse_idle
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import DEMAND, FILE, FLAG, RENTS, USD, Kind, count, named, one_of, plain, share, whole
 from gpucost.arguments.signature import absent, detail, given, needs
@@ -233,12 +233,12 @@ def tco(
     """
     from gpucost.ownership.answer import answer as compared
 
-    found = QUESTIONS["tco"]
-    said = read_said(found, locals())
+    question_ = QUESTIONS["tco"]
+    said = read_stated(question_, locals())
     # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
     judged = {name: said[name] for name in (*_OF_A_PRICE, "rent") if name in said and "rent" in said}
-    refuse_idle(found, judged, said)
-    special, flags = _apart(found, said)
+    refuse_idle(question_, judged, said)
+    special, flags = _apart(question_, said)
     facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
     file = plan_of(facts, said.get("plan"))
     flags = {**flags, **workload_flags(facts, file, flags, special)}
@@ -364,10 +364,10 @@ def mix(
     from gpucost.ownership.mix import answer as planned
     from gpucost.ownership.mix import demand_of
 
-    found = QUESTIONS["mix"]
-    said = read_said(found, locals())
-    refuse_idle(found, said, said)
-    special, by_name = _apart(found, said)
+    question_ = QUESTIONS["mix"]
+    stated = read_stated(question_, locals())
+    refuse_idle(question_, stated, stated)
+    special, by_name = _apart(question_, stated)
     facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
     usage, level, rise, length = (by_name.pop(name, None) for name in ("demand", "constant", "growth", "months"))
     length = _MONTHS if length is None else length
@@ -375,18 +375,23 @@ def mix(
     curve = by_month(usage) if listed else demand_of(usage, level, rise, length)
     limits = {name: {**by_name, **special}[name] for name in _LIMITS if name in by_name or name in special}
     flags, special = ({k: v for k, v in part.items() if k not in _LIMITS} for part in (by_name, special))
-    request = requested(said, rent) | ({"months": length} if level is not None else {})
+    request = requested(stated, rent) | ({"months": length} if level is not None else {})
     if listed:
         request["demand"] = curve.tolist()
-    return MixResult(planned(facts, plan_of(facts, said.get("plan")), flags, special, curve, limits, request))
+    return MixResult(planned(facts, plan_of(facts, stated.get("plan")), flags, special, curve, limits, request))
 
 
 @cache
 def plan_kinds() -> tuple[tuple[str, Kind], ...]:
     """Return the kinds of what a plan may say under the name of an argument of `tco` or `mix`."""
-    arguments = [one for asked in ("tco", "mix") for one in QUESTIONS[asked].arguments]
-    found = {called: one.kind for one in arguments for called in (*one.old, one.name, one.field) if called}
-    return tuple(found.items())
+    arguments = [argument for question_name in ("tco", "mix") for argument in QUESTIONS[question_name].arguments]
+    kinds = {
+        called: argument.kind
+        for argument in arguments
+        for called in (*argument.old, argument.name, argument.field)
+        if called
+    }
+    return tuple(kinds.items())
 
 
 def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
@@ -404,12 +409,12 @@ def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> "Catalog":
     return open_catalog(as_of, known_as_of)
 
 
-def _apart(found: Question, said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sort what was said into special names, dates among them, and inputs of the plan; each may be said once."""
     from gpucost.ownership.plan import SPECIAL, once
     from gpucost.ownership.plan import special_value as read_special
 
-    by_name = by_field(found, said)
+    by_name = by_field(question_, stated)
     by_name.pop("plan", None)
     inputs = by_name.pop("set", {})
     if isinstance(rents := by_name.get("rent"), dict):
@@ -426,12 +431,12 @@ def _apart(found: Question, said: Mapping[str, Any]) -> tuple[dict[str, Any], di
     return special, inputs
 
 
-def requested(said: Mapping[str, Any], rent: Any) -> dict[str, Any]:
+def requested(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
     """Return what was asked as it was read, so that it can be asked again; quotes as they were written."""
-    found = dict(said)
-    if isinstance(rents := found.get("rent"), dict):
-        found["rent"] = rents[""] if list(rents) == [""] else rent
-    return found
+    request = dict(stated)
+    if isinstance(rents := request.get("rent"), dict):
+        request["rent"] = rents[""] if list(rents) == [""] else rent
+    return request
 
 
 def plan_of(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
@@ -451,29 +456,29 @@ def workload_flags(
     catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]
 ) -> dict[str, Any]:
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
-    asked = {**plan.special, **special}
-    refuse_idle(QUESTIONS["tco"], asked, asked)
-    if not asked.get("model") and asked.get("tokens_per_month") is None:
+    workload = {**plan.special, **special}
+    refuse_idle(QUESTIONS["tco"], workload, workload)
+    if not workload.get("model") and workload.get("tokens_per_month") is None:
         return {}
     from gpucost.ownership.assemble import inputs_of
 
-    given = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
-    return inputs_of(catalog, asked, given, serving_speed)
+    inputs = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
+    return inputs_of(catalog, workload, inputs, serving_speed)
 
 
-def serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> "tuple[Given, float]":
+def serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Given, float]":
     """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
     from gpucost.ask.inference import request_of
     from gpucost.ownership.plan import Given
     from gpucost.serving.run import infer
 
-    if not asked.get("model") or not asked.get("gpu"):
+    if not workload.get("model") or not workload.get("gpu"):
         raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
-    lengths = {name: asked[name] for name in ("prompt_tokens", "output_tokens") if name in asked}
-    gpu = catalog.accelerator(str(asked["gpu"])).id
-    best = infer(request_of(catalog, model=str(asked["model"]), gpu=gpu, **lengths), catalog)["options"][0]
+    lengths = {name: workload[name] for name in ("prompt_tokens", "output_tokens") if name in workload}
+    gpu = catalog.accelerator(str(workload["gpu"])).id
+    best = infer(request_of(catalog, model=str(workload["model"]), gpu=gpu, **lengths), catalog)["options"][0]
     speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
-    text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
+    text = f"{workload['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
     ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
     server = catalog.default_system(gpu)
     return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))

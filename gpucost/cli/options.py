@@ -150,12 +150,17 @@ class Output:
         """
         from gpucost.render.rows import render_rows, write_rows
 
-        shown, around = columns_of(columns) if isinstance(columns, str) else columns, envelope(catalog, warnings) | more
+        columns_shown, around = (
+            columns_of(columns) if isinstance(columns, str) else columns,
+            envelope(catalog, warnings) | more,
+        )
         if self.is_document:
-            write_rows(str(self.file), rows, shown, self._no_text(), around, title or self._command())
+            write_rows(str(self.file), rows, columns_shown, self._no_text(), around, title or self._command())
             return
-        made = render_rows(rows, columns=shown, format_=self.format, fields=self.fields, envelope=around, title=title)
-        self.text(made, written=True)
+        text = render_rows(
+            rows, columns=columns_shown, format_=self.format, fields=self.fields, envelope=around, title=title
+        )
+        self.text(text, written=True)
 
     def _plan_as_data(self, plan: str) -> str:
         """Return a plan file as JSON; it has no rows for another format."""
@@ -257,9 +262,9 @@ def _completion(argument: Argument) -> Any:
 
 def _taking(function: Function, call: Function, parameters: Sequence[click.Parameter]) -> Function:
     """Return `call` under the name of `function`, with parameters before those that it has."""
-    made = wraps(function)(call)
-    vars(made)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
-    return made
+    command = wraps(function)(call)
+    vars(command)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
+    return command
 
 
 def output_options(function: Function) -> Function:
@@ -280,12 +285,12 @@ def signature_options(function: Function) -> Function:
     groups = {name: group for name, one in function.__annotations__.items() if (group := _group(one)) is not None}
 
     def call(*args: Any, **given: Any) -> Any:
-        own = {item.name: given.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
-        values = read_list(takes, own, complete=True)
+        stated = {item.name: given.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
+        values = read_list(takes, stated, complete=True)
         if dated:
             from gpucost.catalog import open_catalog
 
-            given["catalog"] = open_catalog(*read_list(DATES, own).values())
+            given["catalog"] = open_catalog(*read_list(DATES, stated).values())
         for name, group in groups.items():
             given[name] = {inner: values.pop(inner) for inner in group}
         return function(*args, **given, **values)
@@ -302,11 +307,11 @@ def _group(annotation: Any) -> Group | None:
 def catalog_options(function: Function) -> Function:
     """Add --as-of and --known-as-of alone; the command gets the `catalog` of those days."""
 
-    def call(*args: Any, **given: Any) -> Any:
+    def call(*args: Any, **rest_of_arguments: Any) -> Any:
         from gpucost.catalog import open_catalog
 
-        days = read_list(DATES, {item.name: given.pop(item.name) for item in DATES})
-        return function(*args, catalog=open_catalog(*days.values()), **given)
+        days = read_list(DATES, {item.name: rest_of_arguments.pop(item.name) for item in DATES})
+        return function(*args, catalog=open_catalog(*days.values()), **rest_of_arguments)
 
     return _taking(function, call, [option_of(argument) for argument in DATES])
 

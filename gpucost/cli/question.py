@@ -29,11 +29,11 @@ def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
     question, more = QUESTIONS[name], ways_of_writing(name)
     parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
-    known = {parameter.name for parameter in parameters}
-    old = {old: argument for argument in question.arguments for old in argument.old if old not in known}
+    names = {parameter.name for parameter in parameters}
+    old = {old: argument for argument in question.arguments for old in argument.old if old not in names}
     parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]
     parameters += more
-    parameters += output_parameters(taken={*known, *old})
+    parameters += output_parameters(taken={*names, *old})
     examples = "\n".join(_broken(f"gpucost {line}") for line in question.examples)
     return click.Command(
         name,

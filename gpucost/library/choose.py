@@ -95,33 +95,34 @@ def choose(
     $ gpucost choose --purpose fine-tuning --model 70b --budget 50k
     $ gpucost choose --workload chat='serving 8b 5b' --workload tune='fine-tuning 70b' --pool h100-sxm=8
     """
-    asked = read(QUESTIONS["choose"], locals())
-    facts, most = opened(asked, catalog), asked["budget"]
-    workloads = needs_of(asked)
-    filters = {name: asked[name] for name in _LISTED if asked.get(name) is not None}
-    found = {need.name: judged(candidates(facts, need, filters), most) for need in workloads}
-    if not all(found.values()):
-        empty = next(name for name, rows in found.items() if not rows)
-        kept = " with " + ", ".join(f"{flag_of(name)} {value}" for name, value in filters.items()) if filters else ""
+    values = read(QUESTIONS["choose"], locals())
+    facts, most = opened(values, catalog), values["budget"]
+    workloads = needs_of(values)
+    filters = {name: values[name] for name in _LISTED if values.get(name) is not None}
+    rows_by_need = {need.name: judged(candidates(facts, need, filters), most) for need in workloads}
+    if not all(rows_by_need.values()):
+        empty = next(name for name, rows in rows_by_need.items() if not rows)
+        asked_for = ", ".join(f"{flag_of(name)} {value}" for name, value in filters.items())
+        asked_for = f" with {asked_for}" if filters else ""
         wider = ", or widen these" if filters else ""
         raise NothingFitsError(
-            f"nothing on record suits {empty or workloads[0].purpose}{kept}. Try another model or purpose{wider}."
+            f"nothing on record suits {empty or workloads[0].purpose}{asked_for}. Try another model or purpose{wider}."
         )
-    owned = pool_of(facts, asked["pool"] or {})
-    assigned = assign(found, owned) if len(workloads) > 1 or owned else []
+    owned = pool_of(facts, values["pool"] or {})
+    assigned = assign(rows_by_need, owned) if len(workloads) > 1 or owned else []
     total = sum(row["cost_usd"] for row in assigned) if assigned else None
-    told = facts.taken(*(asked["pool"] or ()))
+    notes = facts.taken(*(values["pool"] or ()))
     if total is not None and most is not None and total > most:
-        told.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {most:,.0f} USD.")
+        notes.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {most:,.0f} USD.")
     return ChoiceResult({
         "kind": "choice",
-        **framed(facts, asked),
-        "lead": lead(workloads, found, assigned, most),
+        **framed(facts, values),
+        "lead": lead(workloads, rows_by_need, assigned, most),
         "budget_usd": most,
-        "rows": [row for rows in found.values() for row in rows],
+        "rows": [row for rows in rows_by_need.values() for row in rows],
         "assigned": assigned,
         "total_usd": total,
-        "warnings": told,
+        "warnings": notes,
         "sources": {},
     })  # fmt: skip
 
@@ -154,11 +155,11 @@ def need_of(name: str, text: str, hours: float) -> Need:
 def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "list[Candidate]":
     """Return a row per accelerator, the cheapest to rent first; what is only bought comes by its price."""
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
-    found = [_row(need, facts[row["gpu"]], row) for row in _first_of_each(_answers(catalog, need, filters))]
+    rows = [_row(need, facts[row["gpu"]], row) for row in _first_of_each(_answers(catalog, need, filters))]
     if need.purpose == "desk":
-        found = [row for row in found if row["card"] in _DESK and row["gpus"] <= _MOST_AT_A_DESK and row["buy_usd"]]
-        return sorted(found, key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
-    return sorted(found, key=_rank)
+        rows = [row for row in rows if row["card"] in _DESK and row["gpus"] <= _MOST_AT_A_DESK and row["buy_usd"]]
+        return sorted(rows, key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
+    return sorted(rows, key=_rank)
 
 
 def _rank(row: "Candidate") -> tuple[bool, bool, float, str]:
@@ -173,13 +174,13 @@ def may_go(row: "Candidate") -> bool:
 def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """Ask the question that a purpose means; yield gpu, gpus, seller, days and rent."""
     tokens = need.tokens or USUAL_TOKENS.get(need.purpose)
-    given = {"model": need.model, **{name: value for name, value in filters.items() if value is not None}}
+    stated = {"model": need.model, **{name: value for name, value in filters.items() if value is not None}}
     if need.purpose in ("training", "fine-tuning"):
         method = {"method": "lora"} if need.purpose == "fine-tuning" else {}
-        asked = {**given, **method, "tokens": tokens, "top": 0, "with_facts": False}
-        return [{**row, "rent_usd": row["cost_usd"]} for row in answer("estimate", asked, catalog).options]
+        run = {**stated, **method, "tokens": tokens, "top": 0, "with_facts": False}
+        return [{**row, "rent_usd": row["cost_usd"]} for row in answer("estimate", run, catalog).options]
     if need.purpose == "serving":
-        options = answer("inference", {**given, "tokens_per_month": tokens, "top": 0}, catalog).options
+        options = answer("inference", {**stated, "tokens_per_month": tokens, "top": 0}, catalog).options
         return [{**row, "days": None, "rent_usd": MONTHS_PER_YEAR * row["usd_per_month"]} for row in options]
     return _held(catalog, need, filters)
 
@@ -189,19 +190,19 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
     from gpucost.fitting.fit import everywhere
     from gpucost.market.facts import FILTERS, asked_for, cheapest, market_of, usual
 
-    asked = {name: filters.get(name) for name in FILTERS}
-    wanted, market = catalog.offer_filter(**asked), market_of(catalog)
-    allowed = asked_for(market, catalog, SimpleNamespace(**asked))
-    placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
-    if wanted["option"] is None:
+    place = {name: filters.get(name) for name in FILTERS}
+    offer_filter, market = catalog.offer_filter(**place), market_of(catalog)
+    allowed = asked_for(market, catalog, SimpleNamespace(**place))
+    placed = any(offer_filter[name] is not None for name in ("provider", "region", "option"))
+    if offer_filter["option"] is None:
         allowed &= ~market.terms.interruptible
     tried = [allowed & usual(market), allowed][: 1 + placed]  # an old price where what was asked for has no other
     hours = need.hours_per_month * MONTHS_PER_YEAR
     for row in everywhere(catalog, need.model, method="qlora" if need.purpose == "desk" else "lora")["rows"]:
-        if wanted["gpu"] is not None and row["gpu"] not in wanted["gpu"]:
+        if offer_filter["gpu"] is not None and row["gpu"] not in offer_filter["gpu"]:
             continue
-        found = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
-        hour, offer = next((one for one in found if one[1]), (None, None))
+        offers_found = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
+        hour, offer = next((cheapest_offer for cheapest_offer in offers_found if cheapest_offer[1]), (None, None))
         if hour is not None and offer is not None:
             yield {**row, "provider": offer.provider, "option": offer.option, "days": None, "rent_usd": hour * hours}
         elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out
@@ -280,12 +281,12 @@ def judged(rows: "Sequence[Candidate]", budget: float | None) -> "list[Candidate
     """Say of each candidate what the budget reaches; what it reaches comes first."""
     if budget is None:
         return list(rows)
-    known: list[Candidate] = []
+    judged_rows: list[Candidate] = []
     for row in rows:
         ways = {"rent": row["rent_usd"], "buy": row["buy_usd"]}
         within = " or ".join(way for way, cost in ways.items() if cost is not None and cost <= budget)
-        known.append({**row, "within": within or "neither"})
-    return sorted(known, key=lambda row: row["within"] == "neither")
+        judged_rows.append({**row, "within": within or "neither"})
+    return sorted(judged_rows, key=lambda row: row["within"] == "neither")
 
 
 def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:

@@ -44,8 +44,10 @@ class CompareResult(Result):
     def changes(self) -> list[Mapping[str, Any]]:
         """The effect of each cause."""
         if "changes" not in self.payload:
-            found = "models side by side have" if self.kind == "side_by_side" else "a comparison of several parts has"
-            raise UsageError(f"{found} no causes of one difference. to_frame() has the rows.")
+            kind_described = (
+                "models side by side have" if self.kind == "side_by_side" else "a comparison of several parts has"
+            )
+            raise UsageError(f"{kind_described} no causes of one difference. to_frame() has the rows.")
         return [*map(copied, self.payload["changes"])]
 
 
@@ -112,32 +114,32 @@ def compare(
     $ gpucost compare scenario.toml#plan-a scenario.toml#plan-b
     $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
     """
-    asked = read(QUESTIONS["compare"], locals())
-    if asked["first"] is not None:
-        return CompareResult(_of_answers(asked["first"], asked["second"], asked["rank"]))
-    if asked["model"] is None and asked["gpu"] is None:
+    values = read(QUESTIONS["compare"], locals())
+    if values["first"] is not None:
+        return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
+    if values["model"] is None and values["gpu"] is None:
         raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
-    facts = opened(asked, catalog)
-    return CompareResult(_timed(facts, asked) if asked["speed"] else _side_by_side(facts, asked))
+    facts = opened(values, catalog)
+    return CompareResult(_timed(facts, values) if values["speed"] else _side_by_side(facts, values))
 
 
 def _of_answers(first: Any, second: Any, rank: int) -> Answer:
     """Compare two answers; of one alone, the parts that ask the same question, each with the first of them."""
-    one, name = _loaded(first)
+    first_answer, name = _loaded(first)
     if second is not None:
-        other, called = _loaded(second)
+        second_answer, called = _loaded(second)
         with reading("one of the answers"):
-            return bridged(one, other, rank, (name, called) if name != called else ("first", "second"))
-    parts = [part for part in one.get("parts", ()) if part["part"] == one["parts"][0]["part"]]
+            return bridged(first_answer, second_answer, rank, (name, called) if name != called else ("first", "second"))
+    parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
     if len(parts) < 2:
         raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
-    begin, rest = parts[0], parts[1:]
+    begin, later_parts = parts[0], parts[1:]
     with reading("one of the answers"):
-        made = [
+        comparisons = [
             {**part, "payload": bridged(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
-            for part in rest
+            for part in later_parts
         ]
-    return made[0]["payload"] if len(made) == 1 else {**one, "lead": "", "parts": made}
+    return comparisons[0]["payload"] if len(comparisons) == 1 else {**first_answer, "lead": "", "parts": comparisons}
 
 
 def _loaded(source: Any) -> tuple[Answer, str]:
@@ -166,8 +168,8 @@ def _asked(path: str, part: str) -> Answer:
 
 def _part(payload: Answer, part: str, path: str) -> Answer:
     parts = [one for one in payload.get("parts", ()) if "payload" in one]  # of a scenario; other parts are no answers
-    found: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
-    return found
+    payload_of_part: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
+    return payload_of_part
 
 
 def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> Any:
@@ -198,10 +200,10 @@ def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
 
 
 def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, Any]) -> Pair:
-    given = {name: values[name] for name in _FILTERS if values[name]} | {"model": model, "gpu": gpu, "top": 1}
-    given = {name: value for name, value in given.items() if value is not None}
-    run, missed = _best("estimate", {**given, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
-    tokens, unserved = _best("inference", given, catalog)
+    stated = {name: values[name] for name in _FILTERS if values[name]} | {"model": model, "gpu": gpu, "top": 1}
+    stated = {name: value for name, value in stated.items() if value is not None}
+    run, missed = _best("estimate", {**stated, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
+    tokens, unserved = _best("inference", stated, catalog)
     note = " ".join(dict.fromkeys(text for text in (missed, unserved) if text))
     return cast(
         Pair,
@@ -218,10 +220,10 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
     )
 
 
-def _best(name: str, given: Answer, catalog: Catalog) -> tuple[Answer, str]:
+def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
     """Return the first option, or nothing and why."""
     try:
-        return answer(name, given, catalog).best, ""
+        return answer(name, stated, catalog).best, ""
     except (NothingFitsError, PriceMissingError) as error:
         return {}, str(error)
 
@@ -229,16 +231,16 @@ def _best(name: str, given: Answer, catalog: Catalog) -> tuple[Answer, str]:
 def _lead(rows: Sequence[Pair]) -> str:
     runs = [row for row in rows if row["cost_usd"] is not None]
     served = [row for row in rows if row["usd_per_mtok"] is not None]
-    said = []
+    sentences = []
     if runs:
         best = min(runs, key=lambda row: row["cost_usd"] or 0)
-        said.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
+        sentences.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
     if served:
         best = min(served, key=lambda row: row["usd_per_mtok"] or 0)
-        said.append(
+        sentences.append(
             f"Cheapest to serve: {best['model']} on {best['gpu']}, {best['usd_per_mtok']:.3g} USD per million tokens."
         )
-    return " ".join(said) or "None of these can be trained or served on what is for rent."
+    return " ".join(sentences) or "None of these can be trained or served on what is for rent."
 
 
 def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
@@ -246,12 +248,12 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
         raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
-    asked = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
+    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
     names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
-    if len(asked) == 1:
-        asked.append({**asked[0], "links": "pcie"})
+    if len(jobs) == 1:
+        jobs.append({**jobs[0], "links": "pcie"})
         names = ["own links", "PCIe"]
-    first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in asked)
-    found = bridged(first, second, 1, (names[0], names[1]))
-    told = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    return {**found, "warnings": [*told, *found["warnings"]]}
+    first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
+    comparison = bridged(first, second, 1, (names[0], names[1]))
+    notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
+    return {**comparison, "warnings": [*notes, *comparison["warnings"]]}

@@ -101,14 +101,14 @@ def report(
     `status` (draft or approved), `by` and `date` stamp it with the hash of the answer. `share_safe` asks without the
     user's own price book and without prices, quotes, pools and files that the request holds.
     """
-    given = {"status": status, "by": by, "date": date, "share_safe": share_safe}
+    stamps = {"status": status, "by": by, "date": date, "share_safe": share_safe}
     at_hand = isinstance(source, Mapping)
-    known = arguments_of(report)
-    said = read_list(known, given if at_hand else {**given, "source": source}, complete=not at_hand)
-    asked = source if isinstance(source, Mapping) else said["source"]
-    payload = _shared(asked) if said["share_safe"] else _answered(asked)
-    called = "the answer" if isinstance(asked, Mapping) else asked
-    return ReportResult(issued(payload, said["status"], said["by"], said["date"]), name=called)
+    arguments = arguments_of(report)
+    values = read_list(arguments, stamps if at_hand else {**stamps, "source": source}, complete=not at_hand)
+    scenario = source if isinstance(source, Mapping) else values["source"]
+    payload = _shared(scenario) if values["share_safe"] else _answered(scenario)
+    called = "the answer" if isinstance(scenario, Mapping) else scenario
+    return ReportResult(issued(payload, values["status"], values["by"], values["date"]), name=called)
 
 
 def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -143,7 +143,7 @@ def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
 def _answer(scenario: Scenario) -> Answer:
     answers: list[tuple[Part, dict[str, Any]]] = []
     for part in scenario.parts:
-        answers.append((part, _ask(part, {asked.name: payload for asked, payload in answers})))
+        answers.append((part, _ask(part, {earlier.name: payload for earlier, payload in answers})))
     first = answers[0][1]
     sources: dict[str, Any] = {}
     for _, payload in answers:
@@ -192,19 +192,19 @@ def hash_of(payload: Payload) -> str:
 
 def issued(payload: Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
     """Return an answer with its stamp; an older stamp gives way, and one that no longer fits is a warning."""
-    kept = {key: value for key, value in payload.items() if key != "issued"}
-    if (old := payload.get("issued")) and old["sha256"] != hash_of(kept) and not (status or by or on):
+    unstamped = {key: value for key, value in payload.items() if key != "issued"}
+    if (old := payload.get("issued")) and old["sha256"] != hash_of(unstamped) and not (status or by or on):
         words = f"The answer was changed after it was {old['status']} on {old['on']}: its SHA-256 is another."
         return {**payload, "warnings": [*payload["warnings"], words]}
     if not (status or by or on):
         return dict(payload)
     stamp = {"status": status or "draft", "by": by or "", "on": on or Day.today().isoformat()}
-    return {**kept, "issued": {**stamp, "sha256": hash_of(kept)}}
+    return {**unstamped, "issued": {**stamp, "sha256": hash_of(unstamped)}}
 
 
 def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:
     """Return what was asked, without private prices, sellers and files; `say` gets what was left out."""
-    found: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
     seller = content.get("provider")
     public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
     for key, value in content.items():
@@ -216,14 +216,16 @@ def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], wh
         ):
             say.append(f"{where}{key}")
         elif isinstance(value, Mapping):
-            found[key] = shareable(value, say, sells, f"{where}{key}.")
+            shared[key] = shareable(value, say, sells, f"{where}{key}.")
         elif isinstance(value, list) and all(isinstance(one, Mapping) for one in value):
-            found[key] = [shareable(one, say, sells, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)]
+            shared[key] = [
+                shareable(one, say, sells, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)
+            ]
         elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):
             say.append(f"{where}{key}")
         else:
-            found[key] = value
-    return found
+            shared[key] = value
+    return shared
 
 
 def asked_anew(payload: Payload) -> dict[str, Any]:
@@ -237,8 +239,8 @@ def asked_anew(payload: Payload) -> dict[str, Any]:
         )
     taken = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
     usual = {name for name in taken if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
-    given = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}
-    request = {taken.get(key, key): value for key, value in given.items() if key in taken or key in taken.values()}
+    stated = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}
+    request = {taken.get(key, key): value for key, value in stated.items() if key in taken or key in taken.values()}
     return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}
 
 
@@ -249,10 +251,10 @@ def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
     best, request = payload["options"][0], payload["request"]
     catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
-    asked = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
-    history = catalog.query(_HISTORY, "offers", parameters=asked)
+    parameters = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
+    history = catalog.query(_HISTORY, "offers", parameters=parameters)
     run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
     adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
     sequence = {"sequence": payload["workload"]["sequence_tokens"]}
-    found = answer("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
-    return {**payload, "price_history": [dict(row) for row in history], "roofline": found.payload}
+    bounds = answer("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
+    return {**payload, "price_history": [dict(row) for row in history], "roofline": bounds.payload}

@@ -80,11 +80,11 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
     """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
     plain = as_json(content)
     try:
-        found, hints = _parts(plain, folder)
+        parts_made, hints = _parts(plain, folder)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
-    return Scenario(name, text, tuple(found), plain, tuple(hints))
+    return Scenario(name, text, tuple(parts_made), plain, tuple(hints))
 
 
 def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
@@ -131,11 +131,13 @@ def _part(
             raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
     name = _values(where, {"name": entry["name"]}, arguments)["name"]
     try:
-        found = giving_way(lambda one: (read(question, one), one)[1], {**shared, **given}, lambda one: one not in given)
+        arguments_read = giving_way(
+            lambda one: (read(question, one), one)[1], {**shared, **given}, lambda one: one not in given
+        )
     except UsageError as error:
         raise UsageError(f"{where}.{_key_of(str(error), given)}{error}") from None
-    found = found if folder is None else files_beside(found, folder, "rent")
-    return Part(kind, name, found), [f"{where}: {hint}" for hint in hints]
+    arguments_read = arguments_read if folder is None else files_beside(arguments_read, folder, "rent")
+    return Part(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
 
 
 def _key_of(sentence: str, given: Mapping[str, Any]) -> str:
@@ -177,14 +179,14 @@ def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[s
 
 def _property(item: Argument) -> dict[str, Any]:
     types = list(item.kind.json)
-    found: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
+    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
     if item.kind.choices and not item.kind.open:
-        found["enum"] = list(item.kind.choices)
+        schema["enum"] = list(item.kind.choices)
     if item.default is not None:
-        found["default"] = item.default
+        schema["default"] = item.default
     if item.example is not None:
-        found["examples"] = [item.example]
-    return found
+        schema["examples"] = [item.example]
+    return schema
 
 
 def example() -> str:

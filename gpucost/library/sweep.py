@@ -75,23 +75,23 @@ def sweep(
     from gpucost.sweeping.work import versions_of
 
     workers, scheduler, into = _read(workers, scheduler, executor, into, told)
-    asked = grid_asked(question, cases, grid, arguments)
-    if into is None and asked.count > _IN_MEMORY:
+    planned = grid_asked(question, cases, grid, arguments)
+    if into is None and planned.count > _IN_MEMORY:
         raise UsageError(
-            f"{asked.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them: into= in the library,"
+            f"{planned.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them: into= in the library,"
             " --into or -o FILE.parquet on the command line."
         )
-    days = [asked.values[name][0] if name in asked.values else None for name in ("as_of", "known_as_of")]
+    days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
     done = 0
 
     def heard(count: int) -> None:
         nonlocal done
         done += count
         if told is not None:
-            told(done, asked.count)
+            told(done, planned.count)
 
     with SpareFolder() as spare:
-        plan = Plan(asked, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
+        plan = Plan(planned, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, kept=into is not None)
@@ -118,10 +118,10 @@ def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str,
     from gpucost.arguments.kinds import FILE
     from gpucost.sweeping.grid import cases_of, combinations, grid_of, listed
 
-    given = {name: value for name, value in arguments.items() if value is not None}
+    stated = {name: value for name, value in arguments.items() if value is not None}
     if grid is not None:
-        given = {**grid_of(FILE.read(grid, "--grid")), **given}
-    return combinations(question, given) if cases is None else listed(question, cases_of(cases), given)
+        stated = {**grid_of(FILE.read(grid, "--grid")), **stated}
+    return combinations(question, stated) if cases is None else listed(question, cases_of(cases), stated)
 
 
 def _result(plan: "Plan", files: list[Path], kept: bool) -> SweepResult:
@@ -146,10 +146,10 @@ def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
     from gpucost.sweeping.chunks import ROWS_KEPT, Found
 
     grid = plan.grid
-    found = Found(files, grid.question)
-    reasons = found.reasons()
-    answered = int(found.rows("select count(*) as cases from found where reason is null")[0]["cases"])
-    best = found.best()
+    summary = Found(files, grid.question)
+    reasons = summary.reasons()
+    answered = int(summary.rows("select count(*) as cases from found where reason is null")[0]["cases"])
+    best = summary.best()
     axes = {name: len(values) for name, values in grid.values.items()}
     return {
         "kind": "sweep",
@@ -164,10 +164,10 @@ def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
         "cases": grid.count,
         "answered": answered,
         "best": best,
-        "front": found.front(grid.count),
-        "heat": found.heat(axes),
+        "front": summary.front(grid.count),
+        "heat": summary.heat(axes),
         "reasons": reasons,
-        "rows": found.rows(f"select * from found limit {ROWS_KEPT}"),
+        "rows": summary.rows(f"select * from found limit {ROWS_KEPT}"),
         "file": None,
         "warnings": [],
         "sources": {},
@@ -177,13 +177,15 @@ def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
 def _lead(grid: "Grid", answered: int, best: Any) -> str:
     moving = () if grid.listed is not None else grid.moving
     counts = " × ".join(f"{len(grid.values[name])} {flag_of(name)}" for name in moving)
-    said = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
+    sentence = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
     if best is None:
-        return f"{said} None can be answered: see the reasons."
+        return f"{sentence} None can be answered: see the reasons."
     if grid.question in ("estimate", "inference"):
         option = OPTIONS[best["option"]].label
         where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"
         if grid.question == "estimate":
-            return f"{said} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}."
-        return f"{said} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}."
-    return f"{said} Least to own: {best['own_npv_usd']:,.0f} USD in present value, {best['cheaper']} is cheaper there."
+            return f"{sentence} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}."
+        return f"{sentence} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}."
+    return (
+        f"{sentence} Least to own: {best['own_npv_usd']:,.0f} USD in present value, {best['cheaper']} is cheaper there."
+    )

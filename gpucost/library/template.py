@@ -31,18 +31,18 @@ def figures(payload: Mapping[str, Any]) -> Figures:
     2.0
     """
     if payload.get("kind") == "scenario":
-        found: Figures = {}
+        by_part: Figures = {}
         for part in payload["parts"]:
             word = re.sub(r"[^a-z0-9]+", "_", str(part["name"]).lower()).strip("_")
-            found |= {f"{word}_{name}": value for name, value in figures(part["payload"]).items()}
-            found = {**figures(part["payload"]), **found} if len(payload["parts"]) == 1 else found
-        return {**dict(_flat("", {k: v for k, v in payload.items() if k != "parts"})), **found}
+            by_part |= {f"{word}_{name}": value for name, value in figures(part["payload"]).items()}
+            by_part = {**figures(part["payload"]), **by_part} if len(payload["parts"]) == 1 else by_part
+        return {**dict(_flat("", {k: v for k, v in payload.items() if k != "parts"})), **by_part}
     plan = payload.get("model")  # of a tco; elsewhere the name of a model
     named = (plan.get("inputs") if isinstance(plan, Mapping) else None) or []
     rows = [*named, *(payload.get("lines") or []), *((payload.get("options") or [{}])[0].get("lines") or [])]
-    own = {_cell_name(row["name"]): row.get(key) for row in rows for key in _NAMED if key in row}
+    named_rows = {_cell_name(row["name"]): row.get(key) for row in rows for key in _NAMED if key in row}
     first = dict(_flat("", (payload.get("options") or [{}])[0]))
-    return {**own, **first, **dict(_flat("", payload))}
+    return {**named_rows, **first, **dict(_flat("", payload))}
 
 
 def _cell_name(text: str) -> str:

@@ -24,7 +24,7 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from gpucost.arguments import Question, flag_of, kinds, read, read_said, reading, renamed
+from gpucost.arguments import Question, flag_of, kinds, read, read_stated, reading, renamed
 from gpucost.arguments.kinds import FLAG
 from gpucost.arguments.signature import COLUMNS, argument_of, detail
 from gpucost.ask import QUESTIONS, dispatch
@@ -185,7 +185,7 @@ class Asked(str, enum.Enum):  # noqa: UP042
     ],
 )
 def test_a_text_of_an_enumeration_or_of_numpy_is_read_as_a_text(question, name, given, text):
-    assert read_said(QUESTIONS[question], {name: given}) == read_said(QUESTIONS[question], {name: text})
+    assert read_stated(QUESTIONS[question], {name: given}) == read_stated(QUESTIONS[question], {name: text})
 
 
 @pytest.mark.parametrize(
@@ -639,7 +639,7 @@ def test_what_would_be_ignored_is_refused(question, known, name, need):
             spoiled[other] = other_than(words, other) if wanted else words[0]
         elif not wanted:
             spoiled[other] = value_of(known[other])
-    values = {key: known[key].default for key in known} | read_said(QUESTIONS[question], spoiled)
+    values = {key: known[key].default for key in known} | read_stated(QUESTIONS[question], spoiled)
     with pytest.raises(ContradictionError, match=f"^--(no-)?{name.replace('_', '-')}: only ") as told:
         reading.refuse_idle(QUESTIONS[question], spoiled, values)
     assert told.value.names == (name,)
