@@ -78,8 +78,8 @@ def sweep(
     planned = grid_asked(question, cases, grid, arguments)
     if into is None and planned.count > _IN_MEMORY:
         raise UsageError(
-            f"{planned.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them: into= in the library,"
-            " --into or -o FILE.parquet on the command line."
+            f"{planned.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them:"
+            " into= in the library, --into or -o FILE.parquet on the command line."
         )
     days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
     done = 0
