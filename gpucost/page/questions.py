@@ -75,6 +75,8 @@ def arguments_of(asked: Asked) -> dict[str, Any]:
     """Return the arguments of the estimate that an address asks for; unknown names are refused."""
     if sum(len(name) + len(value) for name, value in asked.items()) > _MOST_SIGNS:
         raise UsageError(f"the address asks with more than {_MOST_SIGNS:,} signs. Shorten what was typed.")
+    former = {old: item.name for item in QUESTIONS["estimate"].arguments for old in item.old if item.name in FIELDS}
+    asked = {former.get(name, name): value for name, value in asked.items()}  # of an address that somebody kept
     if unknown := [name for name in asked if name not in (*FIELDS, *OWN, PRICE)]:
         raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
     return {name: asked[name].strip() for name in FIELDS if asked.get(name, "").strip()}
