@@ -9,7 +9,8 @@ Of two annotations laid over each other, such as `Annotated[Gpus | None, "How ma
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from inspect import Signature, signature
+from typing import Any, NamedTuple, Union
 
 from gpucost.arguments.kinds import Kind
 
@@ -200,6 +201,30 @@ def described(question: Question) -> str:
         lines.append(f"        {argument.name}: {argument.help}{choices}{usual}")
     lines.append("        catalog: A catalog that is already open; else one is opened for the days asked for.")
     return "\n\n".join([first, *paragraphs, "    Args:\n" + "\n".join(lines) + "\n    "])
+
+
+def plain_signature(function: Callable[..., Any]) -> Signature:
+    """Return a signature with the types alone, as `help` shows it; the docstring has what is declared beside them.
+
+    >>> from typing import Annotated
+    >>> from gpucost.arguments.kinds import USD
+    >>> def ask(budget: Annotated[float, USD, "Most to spend."] | None = None) -> None: ...
+    >>> print(plain_signature(ask))
+    (budget: Optional[float] = None) -> None
+    """
+    declared = signature(function)
+    plain = [item.replace(annotation=_plain(item.annotation)) for item in declared.parameters.values()]
+    return declared.replace(parameters=plain)
+
+
+def _plain(annotation: Any) -> Any:
+    """Return an annotation without its metadata."""
+    if hasattr(annotation, "__metadata__"):
+        return _plain(annotation.__origin__)
+    inner = getattr(annotation, "__args__", ())
+    if not any(hasattr(each, "__metadata__") for each in inner):
+        return annotation
+    return Union[tuple(map(_plain, inner))]  # noqa: UP007 # of as many types as there are
 
 
 def by_field(question: Question, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost.arguments import Needs, flag_of, renamed
 from gpucost.arguments.kinds import TABLE
-from gpucost.arguments.signature import Question, argument_of, described, question_of
+from gpucost.arguments.signature import Question, argument_of, described, plain_signature, question_of
 from gpucost.arguments.vocabulary import AsOf, KnownAsOf
 from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError
@@ -51,7 +51,7 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
             return result
 
         asked.__doc__ = described(asks)
-        vars(asked)["question"] = asks
+        vars(asked).update(question=asks, __signature__=plain_signature(function))
         return asked  # type: ignore[return-value]
 
     return decorate

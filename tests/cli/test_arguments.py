@@ -247,6 +247,7 @@ def test_a_signature_declares_each_argument_with_its_type_and_a_sentence(questio
         assert parameter.default == (parameter.empty if item.required else item.default)
         assert item.help.endswith((".", "…"))
         assert f"{item.name}: {item.help}" in getattr(gpucost, question).__doc__
+        assert "Annotated" not in str(parameter)
     assert signature.return_annotation is not signature.empty
 
 
