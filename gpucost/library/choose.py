@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -155,7 +156,7 @@ def need_of(name: str, text: str, hours: float) -> Need:
 def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "list[Candidate]":
     """Return a row per accelerator, the cheapest to rent first; what is only bought comes by its price."""
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
-    rows = [_row(need, facts[row["gpu"]], row) for row in _first_of_each(_answers(catalog, need, filters))]
+    rows = [_row(catalog, need, facts[row["gpu"]], row) for row in _first_of_each(_answers(catalog, need, filters))]
     if need.purpose == "desk":
         rows = [row for row in rows if row["card"] in _DESK and row["gpus"] <= _MOST_AT_A_DESK and row["buy_usd"]]
         return sorted(rows, key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
@@ -217,11 +218,31 @@ def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(first.values())
 
 
-def _row(need: Need, chip: Mapping[str, Any], row: Mapping[str, Any]) -> "Candidate":
-    gpus, rent = int(row["gpus"]) * int(row.get("replicas") or 1), row["rent_usd"]
-    street = [chip[f"street_{end}_usd"] for end in ("low", "high") if chip[f"street_{end}_usd"]]
-    price = sum(street) / len(street) if street else chip["launch_usd"]
-    buy = None if not price else price * gpus
+def purchase_usd(catalog: "Catalog", chip: Mapping[str, Any], gpus: int) -> float | None:
+    """Return what so many accelerators cost to buy, as they are sold; None where they are for rent alone.
+
+    Cards and small computers are bought one by one. Modules (SXM, OAM, superchips) run in their servers only, so that
+    whole servers count, at the quote that `tco` takes. Chips of a cloud are not sold at all.
+    """
+    from gpucost.ownership.offers import server_of
+
+    form = str(chip["form_factor"])
+    if form == "pod":
+        return None
+    if form.startswith("PCIe") or form == "SoC":
+        street = [chip[f"street_{end}_usd"] for end in ("low", "high") if chip[f"street_{end}_usd"]]
+        price = sum(street) / len(street) if street else chip["launch_usd"]
+        return price * gpus if price else None
+    _, quote = server_of(catalog, catalog.accelerator(chip["id"]))
+    if quote is None:
+        return None
+    server = (quote["price_low_usd"] + (quote["price_high_usd"] or quote["price_low_usd"])) / 2
+    return float(server * ceil(gpus / quote["gpus"]))
+
+
+def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[str, Any]) -> "Candidate":
+    gpus, rent = int(row["gpus"]), row["rent_usd"]  # all of them, over all replicas
+    buy = purchase_usd(catalog, chip, gpus)
     runs = need.purpose in ("training", "fine-tuning")
     months = row["days"] / DAYS_PER_MONTH if runs and row["days"] else MONTHS_PER_YEAR
     return {

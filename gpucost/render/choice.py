@@ -7,8 +7,8 @@ from gpucost.render.document import Block, Document, Paragraph, Section, Table, 
 
 _SHOWN, _EACH = 9, 3
 _NOTE = (
-    "Rent: the run; for serving, research and a desk a year. Buy: cards alone at street prices, without a server, power"
-    " or staff (`gpucost tco`). Pays after: months of the same use."
+    "Rent: the run; for serving, research and a desk a year. Buy: cards at street prices without a server, modules as"
+    " whole servers; without power or staff (`gpucost tco`). Pays after: months of the same use."
     " Warranty: what makers usually give, an assumption."
 )
 
