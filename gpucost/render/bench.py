@@ -51,17 +51,17 @@ def document(
 
 def shares(rows: Sequence[Mapping[str, Any]]) -> Chart:
     """Return the shares as bars."""
-    known = [row for row in rows if row["share_fraction"] is not None]
-    words = "; ".join(f"{row['what']} {row['share_fraction']:.0%}" for row in known)
-    what, share = Axis("what"), Axis("share_fraction", "share of the datasheet's peak", "fraction of one")
-    return Chart("bar", "Achieved share of the datasheet's peak", words, known, what, share)
+    compared = [row for row in rows if row["share_fraction"] is not None]
+    description = "; ".join(f"{row['what']} {row['share_fraction']:.0%}" for row in compared)
+    name, share = Axis("what"), Axis("share_fraction", "share of the datasheet's peak", "fraction of one")
+    return Chart("bar", "Achieved share of the datasheet's peak", description, compared, name, share)
 
 
 def plot(roof: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the two roofs and the products under them."""
     tops = {row["curve"]: row["reached_tflops"] for row in roof}  # of each curve the end, which is flat
     measured = f"the measured one {tops['measured']:,.0f}" if "measured" in tops else "no large product was measured"
-    words = (
+    description = (
         f"The datasheet's roof is {tops['datasheet']:,.0f} TFLOP/s, {measured};"
         " products of few rows lie on the slope, where memory bounds them."
     )
@@ -69,4 +69,4 @@ def plot(roof: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     x = Axis("intensity_flop_per_byte", "intensity", "FLOP per byte", log=True)
     y = Axis("reached_tflops", "speed", "TFLOP/s", log=True)
     chart = Chart("roofline", "bf16 products", marks, list(roof), x, y, series="curve", label="operation")
-    return Paragraph(words), chart
+    return Paragraph(description), chart

@@ -42,15 +42,17 @@ def _scenario(answer: Scenario) -> Document:
     sections: list[Section] = []
     overview, sources, warnings = [], dict[str, Source](), list(answer["warnings"])
     for part in answer["parts"]:
-        made = document(part["payload"])
-        overview.append({"part": part["name"], "answer": made.lead or made.title})
-        sources |= dict(made.sources)
-        warnings += [f"{part['name']}: {warning}" for warning in made.warnings]
-        sections += [_titled(section, part["name"], number == 0) for number, section in enumerate(made.sections)]
+        part_document = document(part["payload"])
+        overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})
+        sources |= dict(part_document.sources)
+        warnings += [f"{part['name']}: {warning}" for warning in part_document.warnings]
+        sections += [
+            _titled(section, part["name"], number == 0) for number, section in enumerate(part_document.sections)
+        ]
     head: list[Block] = [Paragraph(answer["description"])] if answer["description"] else []
     first = Section("Answers", [*head, Table(columns("part", "answer"), overview)])
-    whole = document_of(answer, answer["name"] or "Scenario", first, *sections)
-    return replace(whole, sources=sources, warnings=tuple(dict.fromkeys(warnings)))
+    joined = document_of(answer, answer["name"] or "Scenario", first, *sections)
+    return replace(joined, sources=sources, warnings=tuple(dict.fromkeys(warnings)))
 
 
 def _titled(section: Section, part: str, first: bool) -> Section:

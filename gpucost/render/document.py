@@ -16,7 +16,7 @@ from gpucost.gate import beside
 from gpucost.render.json import SIGNIFICANT_DIGITS
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 
-# --- How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ.
+# --- Values: one rule per unit, shared by every medium, so that figures never differ.
 
 MISSING = "–"
 _ACRONYMS, _HEADINGS, _SHORT_UNITS = (
@@ -35,10 +35,10 @@ def measure_of(key: str) -> str:
     >>> measure_of("tpot_ms_high"), measure_of("usd_per_mtok_input"), measure_of("gpus")
     ('milliseconds', 'USD per million tokens', '')
     """
-    found = unit_of(key)
+    unit = unit_of(key)
     for end in _ENDS:
-        found = found or (unit_of(key.removesuffix(end)) if key.endswith(end) else "")
-    return found
+        unit = unit or (unit_of(key.removesuffix(end)) if key.endswith(end) else "")
+    return unit
 
 
 def heading_of(key: str) -> str:
@@ -51,12 +51,12 @@ def heading_of(key: str) -> str:
         return _HEADINGS[key]
     if key in SUFFIX_UNITS and key.startswith("usd"):
         return "cost"
-    words = key
+    stem = key
     for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
         if key.endswith("_" + suffix) and suffix not in ("hours", "days", "months", "years", "tokens", "on", "from"):
-            words = key[: -len(suffix) - 1]
+            stem = key[: -len(suffix) - 1]
             break
-    return " ".join(_ACRONYMS.get(word, word) for word in words.split("_") if word)
+    return " ".join(_ACRONYMS.get(word, word) for word in stem.split("_") if word)
 
 
 def short_unit(unit: str) -> str:
@@ -155,10 +155,10 @@ def with_unit(text: str, unit: str) -> str:
     return f"{text} {short}"
 
 
-# --- The medium-neutral document: sections of paragraphs, facts, tables and charts, with notes, sources and warnings.
+# --- The document.
 #
 # A builder turns an answer into a Document once; every writer (text, Markdown, HTML) only walks it. Values stay
-# numbers here. Rounding happens in the writers, by the unit alone (render/numbers.py).
+# numbers here. Rounding happens in the writers, by the unit alone.
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
@@ -349,11 +349,11 @@ def columns(*specs: str | Column) -> tuple[Column, ...]:
 
 
 def _column(spec: str) -> Column:
-    rest, colon, priority = spec.rpartition(":")
+    remainder, colon, priority = spec.rpartition(":")
     if not (colon and priority.isdigit()):
-        rest, priority = spec, "0"
-    rest, _, unit_key = rest.partition("@")
-    key, _, heading = rest.partition("=")
+        remainder, priority = spec, "0"
+    remainder, _, unit_key = remainder.partition("@")
+    key, _, heading = remainder.partition("=")
     return Column(key, heading, priority=int(priority), unit_key=unit_key)
 
 
@@ -371,14 +371,16 @@ def table_of(
     title: str, rows: Sequence[Row], *specs: str | Column, note: str = "", interactive: bool = False
 ) -> list[Table]:
     """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
-    shown = specs or tuple(dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list))))
-    return [Table(columns(*shown), rows, title, note, interactive=interactive)] if rows else []
+    headings = specs or tuple(
+        dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list)))
+    )
+    return [Table(columns(*headings), rows, title, note, interactive=interactive)] if rows else []
 
 
-def known_of(facts: Iterable[Fact], title: str = "") -> list[KeyFigures]:
+def present_figures(facts: Iterable[Fact], title: str = "") -> list[KeyFigures]:
     """Return the key figures that are known; nothing where none is."""
-    known = tuple(fact for fact in facts if fact.value is not None)
-    return [KeyFigures(known, title)] if known else []
+    present = tuple(fact for fact in facts if fact.value is not None)
+    return [KeyFigures(present, title)] if present else []
 
 
 def facts_of(title: str, figures: Row, unit: str = "") -> KeyFigures:
@@ -403,7 +405,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
     reach = [*levels, ends[1][effect]]
     room = (max(reach) - min(reach)) or abs(max(reach)) or 1.0
     base = max(min(reach) - room / 4, 0.0) if min(reach) > 0 else 0.0
-    hung: list[Row] = [
+    effect_bars: list[Row] = [
         {
             name: row[name],
             effect: row[effect],
@@ -413,7 +415,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
         }
         for row, pair in zip(effects, pairwise(levels), strict=True)
     ]
-    stand: list[Row] = [
+    end_bars: list[Row] = [
         {
             name: end[name],
             effect: end[effect],
@@ -424,12 +426,12 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
         for end in ends
     ]
     note = f"The bars of both ends begin at {amount(base, unit)}, not at 0." if base else ""
-    words = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
+    description = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
     return Chart(
         "bridge",
         title,
-        words,
-        [stand[0], *hung, stand[1]],
+        description,
+        [end_bars[0], *effect_bars, end_bars[1]],
         Axis(name),
         Axis(effect, "amount", unit),
         low="low",
@@ -479,18 +481,18 @@ def printable(value: Item) -> Item:
     """Return a document, or a part of one, in which no text can steer a terminal or reorder a line."""
     if type(value) in _NO_TEXT:
         return value
-    made: Any = value
+    cleaned: Any = value
     if isinstance(value, str):
-        made = visible(value)
-    elif type(made) is dict and _are_printable(tuple(made)) and _all_printable(made.values()):
+        cleaned = visible(value)
+    elif type(cleaned) is dict and _are_printable(tuple(cleaned)) and _all_printable(cleaned.values()):
         return value  # most rows of a large table
     elif isinstance(value, Mapping):
-        made = {printable(key): printable(item) for key, item in value.items()}
+        cleaned = {printable(key): printable(item) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
-        made = type(value)(printable(item) for item in value)
+        cleaned = type(value)(printable(item) for item in value)
     elif is_dataclass(value) and not isinstance(value, type):
-        made = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
-    return cast(Item, made)
+        cleaned = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
+    return cast(Item, cleaned)
 
 
 def _all_printable(values: Iterable[Any]) -> bool:
@@ -501,7 +503,7 @@ def _all_printable(values: Iterable[Any]) -> bool:
 _are_printable = lru_cache(maxsize=64)(_all_printable)  # of the keys that every row has
 
 
-# --- How figures, headings and cells are worded: the same in every medium.
+# --- Wording of figures, headings and cells, the same in every medium.
 
 
 def fact_text(fact: Fact) -> str:

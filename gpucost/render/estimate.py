@@ -19,17 +19,17 @@ from gpucost.render.document import (
     document_of,
     format_named,
     format_value,
-    known_of,
+    present_figures,
     table_of,
 )
 from gpucost.render.offers import (
     bill_table,
     excluded_table,
-    left_out,
+    not_included,
     offer_charts,
     offers_table,
     option_text,
-    said,
+    range_text,
     training_causes,
 )
 from gpucost.units import format_count
@@ -49,6 +49,10 @@ def document(answer: Estimate) -> Document:
     options = answer["options"]
     best = options[0]
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
+    panel = answer.get("roofline")
+    bounds: list[Block] = (
+        [] if panel is None else [Paragraph(panel["lead"]), *roofline.plot(panel), roofline.table(panel)]
+    )
     return document_of(
         answer,
         _title(answer),
@@ -60,7 +64,7 @@ def document(answer: Estimate) -> Document:
         Section("How the first offer runs", _layout(best), detail=True),
         Section("Pictures", _charts(options), detail=True),
         Section("How the price came about", _history(answer), detail=True),
-        Section("What bounds the speed", _roofline(answer), detail=True),
+        Section("What bounds the speed", bounds, detail=True),
         Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
         headline=answer.get("headline", ""),
         screen=_screen(answer),
@@ -87,10 +91,12 @@ def _screen(answer: Estimate) -> list[Block]:
     if not rows:
         return []
     excluded = answer["excluded"]
-    out = f"; {len(excluded):,} left out and why" if excluded else ""
+    excluded_count = f"; {len(excluded):,} left out and why" if excluded else ""
     return [
-        Table(columns_of("estimate kinds"), rows, note=said(training_causes(answer, answer["options"][0]))),
-        Paragraph(f"Next: --details (all offers, sizes, ways to buy, the bill{out}), --explain, -o FILE, {_ASK}"),
+        Table(columns_of("estimate kinds"), rows, note=range_text(training_causes(answer, answer["options"][0]))),
+        Paragraph(
+            f"Next: --details (all offers, sizes, ways to buy, the bill{excluded_count}), --explain, -o FILE, {_ASK}"
+        ),
     ]
 
 
@@ -114,14 +120,14 @@ def _figures(best: RankedOption) -> list[Block]:
         Fact("Energy", best["energy_kwh"], "kWh"),
         Fact("Carbon", best["kgco2e"], "kgCO2e"),
     )
-    return [*known_of(facts)]
+    return [*present_figures(facts)]
 
 
 def _scaling(answer: Estimate) -> list[Block]:
     rows = answer["scaling"]
     if len(rows) < 2:
         return []
-    words = (
+    description = (
         "Each point is one cluster size: a larger cluster ends sooner and costs more where communication eats into its "
         "speed."
     )
@@ -129,7 +135,7 @@ def _scaling(answer: Estimate) -> list[Block]:
     days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
     return [
         Table(columns_of("estimate sizes"), rows, "The first offer at other cluster sizes"),
-        Chart("scatter", title, words, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),
+        Chart("scatter", title, description, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),
     ]
 
 
@@ -145,7 +151,7 @@ def _changes(answer: Estimate) -> list[Block]:
     ]
     blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
     blocks += table_of("What dominates the cost", answer["drivers"], "name", "share_fraction", "note:1")
-    return [*blocks, *left_out(answer["not_included"])]
+    return [*blocks, *not_included(answer["not_included"])]
 
 
 def _against(saving_fraction: float | None) -> str | None:
@@ -170,8 +176,8 @@ def _bill(best: RankedOption) -> list[Block]:
     offer = f"{best['provider']} {best['gpu']}"
     parts = [{"offer": offer, "part": line["name"], "cost_usd": line["cost_usd"]} for line in best["lines"]]
     named = ", ".join(f"{line['name']} {format_named('cost_usd', line['cost_usd'])}" for line in best["lines"])
-    words = f"The bill of the first offer: {named}."
-    picture = Chart("stacked", "Cost breakdown", words, parts, Axis("offer"), Axis("cost_usd"), series="part")
+    description = f"The bill of the first offer: {named}."
+    picture = Chart("stacked", "Cost breakdown", description, parts, Axis("offer"), Axis("cost_usd"), series="part")
     return [bill_table(best["lines"], best["cost_usd"]), picture] if parts else []
 
 
@@ -184,9 +190,9 @@ def _layout(best: RankedOption) -> list[Block]:
         return [facts]
     part, time_s = max(best["components"].items(), key=lambda item: item[1])
     longest = amount(time_s, "seconds")
-    words = f"The longest part of a step is {part.removesuffix('_s').replace('_', ' ')}, {longest}."
+    description = f"The longest part of a step is {part.removesuffix('_s').replace('_', ' ')}, {longest}."
     time = Axis("time_s", "time", "seconds")
-    return [facts, Chart("bar", "Where the time of a step goes", words, rows, Axis("part"), time)]
+    return [facts, Chart("bar", "Where the time of a step goes", description, rows, Axis("part"), time)]
 
 
 def _charts(options: Sequence[RankedOption]) -> list[Block]:
@@ -201,15 +207,10 @@ def _history(answer: Estimate) -> list[Block]:
     rows = answer.get("price_history") or []
     if len(rows) < 2:
         return []
-    words = (
+    description = (
         f"On-demand prices of {answer['options'][0]['gpu']} by the month in which they were seen: the median, and a "
         "line from the lowest to the highest. Which providers were seen differs from month to month."
     )
     price = Axis("usd_per_gpu_hour", "median price", "USD per GPU-hour")
     low, high = "low_usd_per_gpu_hour", "high_usd_per_gpu_hour"
-    return [Chart("line", "Price history", words, rows, Axis("month"), price, label="prices", low=low, high=high)]
-
-
-def _roofline(answer: Estimate) -> list[Block]:
-    found = answer.get("roofline")
-    return [] if found is None else [Paragraph(found["lead"]), *roofline.plot(found), roofline.table(found)]
+    return [Chart("line", "Price history", description, rows, Axis("month"), price, label="prices", low=low, high=high)]

@@ -33,12 +33,14 @@ def document(answer: Roofline) -> Document:
 
 def screen(answer: Roofline) -> list[Block]:
     """Return what one screen shows: the operations that take longest, and what would help."""
-    shown = answer["points"][:_MOST_POINTS]
-    several = len({row["share_fraction"] for row in shown}) > 1
+    points = answer["points"][:_MOST_POINTS]
+    several = len({row["share_fraction"] for row in points}) > 1
     names = columns_of("roofline step" if several else "roofline operation")
-    rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in shown]
-    ask = "Next: --details (the roofs, the plot, what each roof alone allows), --precision, --gpus, -o roofline.html."
-    return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(ask)]
+    rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in points]
+    next_step = (
+        "Next: --details (the roofs, the plot, what each roof alone allows), --precision, --gpus, -o roofline.html."
+    )
+    return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)]
 
 
 def roofs(answer: Roofline) -> KeyFigures:
@@ -74,14 +76,14 @@ def plot(answer: Roofline) -> list[Chart]:
         {"intensity_flop_per_byte": intensity, "attainable_tflops": reached, "operation": name, "curve": "reached"}
         for name, intensity, reached in points
     ]
-    words = "; ".join(
+    description = "; ".join(
         f"{name} at {intensity:,.0f} FLOP per byte reaches {reached:,.0f} TFLOP/s"
         for name, intensity, reached in points
     )
     chart = Chart(
         kind="roofline",
         title="Speed against intensity",
-        description=f"{words}. The ridge is at {answer['ridge_flop_per_byte']:,.0f} FLOP per byte.",
+        description=f"{description}. The ridge is at {answer['ridge_flop_per_byte']:,.0f} FLOP per byte.",
         data=[*roof, *marks],
         x=Axis("intensity_flop_per_byte", "intensity", "FLOP per byte", log=True),
         y=Axis("attainable_tflops", "speed", "TFLOP/s", log=True),

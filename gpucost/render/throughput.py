@@ -24,10 +24,14 @@ def document(answer: Throughput) -> Document:
     degrees = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "global_batch")
     spread: Row = answer["layout"]
     layout = ", ".join(f"{name.replace('_', ' ')} {spread[name]}" for name in degrees)
-    rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
+    idle_note = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
     room = f"{answer['memory_gib']:.1f} of {answer['usable_memory_gib']:.1f} GiB"
-    said = f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {rest}; software {answer['software']}."
-    ask = "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
+    summary = (
+        f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {idle_note}; software {answer['software']}."
+    )
+    next_step = (
+        "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
+    )
     return document_of(
         answer,
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
@@ -35,19 +39,19 @@ def document(answer: Throughput) -> Document:
         Section("Layout", [_layout(answer)]),
         Section("The step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *columns_of("throughput layouts"))),
-        screen=(Paragraph(said), _parts(answer)[0], Paragraph(f"Next: {ask}.")),
+        screen=(Paragraph(summary), _parts(answer)[0], Paragraph(f"Next: {next_step}.")),
     )
 
 
 def _speed(answer: Throughput) -> KeyFigures:
     low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
-    each = "tokens per second per GPU"
+    unit = "tokens per second per GPU"
     room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB usable"
     counted = "model FLOP: 6·N + causal attention, no input embedding"
     return KeyFigures(
         (
             Fact("Tokens per second, all GPUs", answer["tokens_per_s"], "tokens per second"),
-            Fact("Tokens per second and GPU", answer["tokens_per_s_per_gpu"], each, low, high),
+            Fact("Tokens per second and GPU", answer["tokens_per_s_per_gpu"], unit, low, high),
             Fact("Step", answer["step_s"], "seconds"),
             Fact("MFU", answer["mfu_fraction"], "fraction of one", note=counted),
             Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP: with what is recomputed"),
@@ -59,20 +63,23 @@ def _speed(answer: Throughput) -> KeyFigures:
 
 def _layout(answer: Throughput) -> KeyFigures:
     """Return the layout and what was assumed about the run."""
-    words = {
+    settings = {
         **answer["layout"],
         "system": answer["system"],
         "sequence_tokens": answer["sequence_tokens"],
         "software": answer["software"],
     }
-    return KeyFigures(tuple(Fact(name.replace("_", " "), value) for name, value in words.items()))
+    return KeyFigures(tuple(Fact(name.replace("_", " "), value) for name, value in settings.items()))
 
 
 def _parts(answer: Throughput) -> list[Block]:
     """Return the step by part, longest first, with what bounds each."""
     rows = sorted((row for row in answer["parts"] if row["time_s"] > 0), key=lambda row: -row["time_s"])
-    shown = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in rows]
-    words = "; ".join(f"{row['part']} {row['share_fraction']:.0%}" for row in rows[:5])
+    rows_as_text = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in rows]
+    description = "; ".join(f"{row['part']} {row['share_fraction']:.0%}" for row in rows[:5])
     part, time = Axis("part", "part"), Axis("time_s", "time", "seconds")
     heading = columns("part", "time_s=time", "share_fraction=share", "bound=bound by")
-    return [Table(heading, shown), Chart("bar", "Where the step's time goes", words, shown, part, time)]
+    return [
+        Table(heading, rows_as_text),
+        Chart("bar", "Where the step's time goes", description, rows_as_text, part, time),
+    ]

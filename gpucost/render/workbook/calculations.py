@@ -11,8 +11,7 @@ from gpucost.money import comparison
 from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters, shown_usd
 from gpucost.render.workbook.live import LiveModel, Value, needed
 
-# --- The Calculations and Cash flows sheets: one live formula per row, every input by name, no figure inside a
-# formula.
+# --- Calculations and Cash flows: one live formula per row, every input by name, no figure inside a formula.
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
@@ -34,11 +33,11 @@ _TOTALS = frozenset(
         "saving",
     )
 )
-Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
+FlowRows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
 
 def write(
-    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: FlowRows
 ) -> None:
     """Write the lines with one value, in the order in which they follow from each other."""
     sheet.title("Calculations")
@@ -56,8 +55,8 @@ def write(
             )
             style = "answer" if line.name in model.shown else "plain"
             live = Cell(Formula(text, value), style, shown_unit(line))
-            words, formula = Cell(line.description, "wrap"), Cell(line.text, "wrap")
-            row = sheet.row(line.name, words, line.measure, live, formula)
+            description, formula = Cell(line.description, "wrap"), Cell(line.text, "wrap")
+            row = sheet.row(line.name, description, line.measure, live, formula)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 
@@ -66,7 +65,7 @@ def shown_unit(line: Line) -> str:
     return POSSIBLE if line.name == "breakeven_utilisation_fraction" else line.measure
 
 
-def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
+def scalar_reference(model: LiveModel, flows: FlowRows, name: str) -> str:
     """Return how a formula outside the timeline names a quantity: a monthly line is its whole row."""
     name = name.removesuffix(ALL_MONTHS)
     if (model.key, name) in flows:
@@ -78,10 +77,10 @@ def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
 
 def solved(text: str, value: Any) -> tuple[str, Any]:
     """Let a figure that does not exist (the IRR of cash flows of one sign) read "none" in the workbook."""
-    found = plain(value)
+    number = plain(value)
     if "IRR(" not in text and "NA(" not in text:
-        return text, found
-    return f'IFERROR({text},"none")', "none" if isinstance(found, float) and found != found else found
+        return text, number
+    return f'IFERROR({text},"none")', "none" if isinstance(number, float) and number != number else number
 
 
 def plain(value: Any) -> Any:
@@ -89,9 +88,9 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str) else float(value)
 
 
-def plan_rows(models: list[LiveModel]) -> Rows:
+def plan_rows(models: list[LiveModel]) -> FlowRows:
     """Decide on which row of the Cash flows sheet every monthly line stands."""
-    rows: Rows = {}
+    rows: FlowRows = {}
     row = 3
     for model in models:
         if not model.monthly:
@@ -106,7 +105,7 @@ def plan_rows(models: list[LiveModel]) -> Rows:
 
 
 def write_flows(
-    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: FlowRows
 ) -> None:
     """Write one row per line and one column per month; each row holds one formula, copied across."""
     unit = shown_usd(_largest(models, values))
@@ -152,11 +151,11 @@ def _largest(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -
     return max(float(abs(series).max()) for series, unit in lines if unit == "USD")
 
 
-def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows, shown: str) -> None:
+def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: FlowRows, shown_in: str) -> None:
     row = flows[model.key, line.name]
     assert row == sheet.next_row
     first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
-    unit = shown if line.measure == "USD" else line.measure
+    unit = shown_in if line.measure == "USD" else line.measure
     added = line.measure == "USD"
     total = Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", unit) if added else None
     template = to_excel(line.text, partial(_month_reference, model, flows))
@@ -167,7 +166,7 @@ def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows, 
     sheet.row(line.name, line.description, line.measure, line.side, total, *cells)
 
 
-def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
+def _month_reference(model: LiveModel, flows: FlowRows, name: str) -> str:
     if name.endswith(ALL_MONTHS):
         return scalar_reference(model, flows, name)
     if (model.key, name) in flows:
@@ -189,7 +188,7 @@ def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
         book.define(model.cell_name(name), TABLES, head + 1, column, head + len(table))
 
 
-# --- A model recomputed case by case: one column of scalars a case, and only those monthly lines that a case moves.
+# --- Cases: a column of scalars for each case, and only those monthly lines that the case changes.
 
 CASES, CASE_FLOWS = "Cases", "Case flows"
 _FIRST_CASE = 3  # column of the first case on the Cases sheet
@@ -207,10 +206,10 @@ class Case:
     cells: Mapping[str, str] = field(default_factory=dict)  # input -> formula of the cell
 
 
-class Cases:
+class CaseBlock:
     """The recomputation of one model for some targets."""
 
-    def __init__(self, model: LiveModel, cases: Sequence[Case], targets: Sequence[str], flows: Rows) -> None:
+    def __init__(self, model: LiveModel, cases: Sequence[Case], targets: Sequence[str], flows: FlowRows) -> None:
         self.model, self.cases, self.flows = model, list(cases), flows
         reached = {name for target in targets for name in needed(model, target)}
         self.inputs = [entry for entry in model.inputs if entry.name in reached]
@@ -328,13 +327,13 @@ def _moved(changes: Mapping[str, Value], scalars: Sequence[Line], monthly: Seque
     return moved
 
 
-# --- Checks that a workbook makes on itself, each by another way than the figure that it checks.
+# --- Checks, each by another route than the figure it checks.
 
 Check = tuple[str, str, str]  # what holds, the condition, how it is found
 _NEAR = "ABS(({0})-({1}))<=check_tolerance*MAX(1,ABS({1}),{2})"
 
 
-def balances(model: LiveModel, flows: Rows) -> list[Check]:
+def balances(model: LiveModel, flows: FlowRows) -> list[Check]:
     """Return the checks of a cash-flow model: totals, balances, depreciation and present values; others have none."""
     if (model.key, "saving_usd") not in flows:
         return []
@@ -342,8 +341,8 @@ def balances(model: LiveModel, flows: Rows) -> list[Check]:
     def ref(name: str) -> str:
         return scalar_reference(model, flows, name)
 
-    def near(one: str, other: str) -> str:
-        return _NEAR.format(one, other, f"ABS({ref('capex_usd')})")
+    def near(first: str, second: str) -> str:
+        return _NEAR.format(first, second, f"ABS({ref('capex_usd')})")
 
     def total(*names: str) -> str:
         return "+".join(f"SUM({ref(name)})" for name in names)

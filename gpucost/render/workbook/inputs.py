@@ -27,15 +27,15 @@ def write(
     sheet.title("Inputs")
     row = sheet.next_row  # of the scenario; its number, the count of changes and the heads follow
     first, last = (address(row + 3, column, fixed=True) for column in (_BASE, _BASE + len(names)))
-    words = "every input at its base, or where the column of the scenario holds another value, at that"
-    sheet.row("Scenario", None, None, Cell(BASE, "input"), words)
+    explanation = "every input at its base, or where the column of the scenario holds another value, at that"
+    sheet.row("Scenario", None, None, Cell(BASE, "input"), explanation)
     choices = {"validate": "list", "source": f"={first}:{last}", "error_message": "Choose a scenario of the list."}
     sheet.page.data_validation(row, _BASE, row, _BASE, choices)
     book.define("scenario", NAME, row, _BASE)
     sheet.row("Scenario number", None, None, Formula(f"MATCH(scenario,{first}:{last},0)", 1))
     book.define("scenario_number", NAME, row + 1, _BASE)
     count = sum(len(model.inputs) for model in models)
-    end = row + 4 + count + 2 * sum(_groups(model) + 1 for model in models)
+    end = row + 4 + count + 2 * sum(len({entry.group for entry in model.inputs}) + 1 for model in models)
     changed = _BASE + len(heads) + list(_AFTER).index("changed")
     span = f"{address(row + 3, changed, fixed=True)}:{address(end, changed, fixed=True)}"
     counted = Formula(f"SUM({span})+IF(scenario_number=1,0,1)", 0)
@@ -47,10 +47,6 @@ def write(
     for model in models:
         changes = scenarios[model.key]
         _model(book, sheet, model, [changes.get(name, {}) for name in names], sources)
-
-
-def _groups(model: LiveModel) -> int:
-    return len({entry.group for entry in model.inputs})
 
 
 def _model(
@@ -76,9 +72,9 @@ def _model(
 
 def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], source: Mapping[str, Any]) -> int:
     row = sheet.next_row
-    base, *others = (address(row, _BASE + column) for column in range(len(values) + 1))
-    texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in others)]
-    active = f"CHOOSE(scenario_number,{','.join(texts)})" if others else base
+    base, *scenario_cells = (address(row, _BASE + column) for column in range(len(values) + 1))
+    texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in scenario_cells)]
+    active = f"CHOOSE(scenario_number,{','.join(texts)})" if scenario_cells else base
     style = "input" if live else "shade"
     delivered = _BASE + len(texts) + list(_AFTER).index("as delivered")
     sheet.row(
