@@ -344,10 +344,10 @@ def test_a_price_of_low_confidence_is_said_to_be_one_by_training_and_by_serving(
         assert said == doubted != set()
 
 
-def test_prices_that_ended_are_counted_by_training_and_by_serving_alike(catalog):
+def test_prices_not_used_are_counted_by_training_and_by_serving_alike(catalog):
     trained = gpucost.estimate("8b", 1e10, gpu="h100", catalog=catalog, with_facts=False)
     served = gpucost.inference("8b", gpu="h100", catalog=catalog)
-    counted = [[line for line in found.payload["warnings"] if "prices ended" in line] for found in (trained, served)]
+    counted = [[line for line in found.payload["remarks"] if "prices not used" in line] for found in (trained, served)]
     assert counted[0] == counted[1]
     assert len(counted[0]) == 1
 

@@ -49,6 +49,7 @@ class Answer(Frame):
 
     lead: str
     warnings: list[str]
+    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     sources: dict[str, Source]
 
 

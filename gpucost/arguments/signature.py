@@ -5,7 +5,7 @@ unit (a `Kind`), what it is for (a sentence), and what else there is to say (`de
 
     deadline: Annotated[str | float | None, DEADLINE, "Longest run.", detail(usual="30d", example="30d")] = None
 
-Of two annotations laid over each other, such as `Annotated[Gpus | None, "How many."]`, the outer one speaks last.
+Of two annotations laid over each other, such as `Annotated[Gpus | None, "Number of GPUs."]`, the outer one speaks last.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -53,7 +53,9 @@ Gpu = Annotated[
     detail(example="h100"),
 ]
 OneGpu = Annotated[str, GPU, "One accelerator, such as h100-sxm.", detail(example="h100-sxm")]
-Provider = Annotated[str | Sequence[str], ANY_PROVIDER, "Who sells it.", detail(example="lambda")]
+Provider = Annotated[
+    str | Sequence[str], ANY_PROVIDER, "Provider, such as lambda; a list takes commas.", detail(example="lambda")
+]
 Region = Annotated[
     str | Sequence[str],
     ANY_REGION,
@@ -66,57 +68,59 @@ Option = Annotated[
 MaxAge = Annotated[
     str | float, DAYS, "Leave out prices older than this, such as 90d.", detail(example="180d", field="max_age_days")
 ]
-StrictPrices = Annotated[bool, FLAG, "Leave out prices that are old for their kind."]
-AsOf = Annotated[str | date, DATE, "The day that prices are asked for.", detail(usual="today", example="2026-11-20")]
-KnownAsOf = Annotated[str | date, DATE, "Hide what was recorded after this day.", detail(example="2026-11-20")]
-Top = Annotated[str | int, whole(0), "Options to show; 0 shows all."]
-Gpus = Annotated[str | int, whole(), "Take exactly this many accelerators.", detail(example=64)]
-Count = Annotated[str | int, whole(), "How many."]
-Tokens = Annotated[str | float, RUN_TOKENS, "Tokens of one epoch, such as 100b.", detail(example="100b")]
+StrictPrices = Annotated[
+    bool, FLAG, "Leave out prices that are old for their kind (spot 7 days, marketplaces 30, lists 180)."
+]
+AsOf = Annotated[str | date, DATE, "Use prices as of this day.", detail(usual="today", example="2026-11-20")]
+KnownAsOf = Annotated[str | date, DATE, "Ignore prices recorded after this day.", detail(example="2026-11-20")]
+Top = Annotated[str | int, whole(0), "Number of options to show; 0 shows all."]
+Gpus = Annotated[str | int, whole(), "Use exactly this many accelerators.", detail(example=64)]
+Count = Annotated[str | int, whole(), "Number of GPUs."]
+Tokens = Annotated[str | float, RUN_TOKENS, "Tokens per epoch, such as 100b.", detail(example="100b")]
 SequenceTokens = Annotated[
     str | int,
     whole(1, 16_777_216, metavar="TOKENS"),
     "Tokens per sequence.",
     detail(usual="the model's, at most 8,192", example=8192, field="sequence_tokens"),
 ]
-Offload = Annotated[str, one_of(*OFFLOADS), "What host memory takes."]
+Offload = Annotated[str, one_of(*OFFLOADS), "What to offload to host memory."]
 DocumentTokens = Annotated[
     str | float,
     count(16_777_216),
-    "Tokens of a document, where several share a sequence and attend to themselves alone.",
+    "Tokens per document, where several documents share a sequence and attend only to themselves.",
     detail(usual="the sequence's", example=600),
 ]
 GlobalBatch = Annotated[
     str | int, whole(1, 10_000_000), "Sequences per step.", detail(usual="as models of its size use", example=512)
 ]
-Method = Annotated[str, one_of(*METHODS), "What is trained: all weights, or adapters."]
+Method = Annotated[str, one_of(*METHODS), "Train all weights, or adapters."]
 LoraRank = Annotated[str | int, whole(1, 65_536), "Rank of the adapters.", detail(old="rank")]
 Precision = Annotated[
     str,
     one_of(*PRECISIONS),
-    "Precision of the products.",
+    "Precision of the matrix products.",
     detail(usual="bf16, or fp16 on chips without it", example="bf16"),
 ]
 PromptTokens = Annotated[
     str | float,
     LENGTH,
-    "Mean prompt of a request, or a named length distribution.",
+    "Mean prompt tokens per request, or a named length distribution.",
     detail(usual="1024", example=1000, old="prompt"),
 ]
 OutputTokens = Annotated[
     str | float,
     LENGTH,
-    "Mean output of a request, or a named length distribution.",
+    "Mean output tokens per request, or a named length distribution.",
     detail(usual="256", example=250, old="output"),
 ]
 Ttft = Annotated[
     str | float,
     MILLISECONDS,
-    "Longest time to the first token without a queue: 300ms, 1s.",
+    "Maximum time to first token without a queue, e.g. 300ms.",
     detail(example="2s", field="ttft_ms"),
 ]
 Tpot = Annotated[
-    str | float, MILLISECONDS, "Longest time per output token: 50ms.", detail(example="50ms", field="tpot_ms")
+    str | float, MILLISECONDS, "Maximum time per output token, e.g. 50ms.", detail(example="50ms", field="tpot_ms")
 ]
 WeightFormat = Annotated[
     str,
@@ -149,26 +153,26 @@ Engine = Annotated[
         "mlc",
         "exllama",
     ),
-    "What serves it.",
+    "Serving engine.",
 ]
 Mfu = Annotated[
     str | float,
     positive_share(100),
-    "Your own speed as MFU over the steps, such as 35%, not the predicted one.",
+    "Use your measured MFU instead of the prediction, e.g. 35%.",
     detail(example="35%", field="mfu_fraction"),
 ]
 TokensPerSPerGpu = Annotated[
-    str | float, count(1e9), "Your own speed: tokens per second on each accelerator.", detail(example=9000)
+    str | float, count(1e9), "Use your measured speed: tokens per second per accelerator.", detail(example=9000)
 ]
 StepTime = Annotated[
     str | float,
     SECONDS,
-    "Your own speed: seconds of a step on --gpus accelerators.",
+    "Use your measured speed: seconds per step on --gpus accelerators.",
     detail(example="7.3s", field="step_s"),
 ]
-Software = Annotated[str, STACK, "Training stack."]
+Software = Annotated[str, STACK, "Training software stack."]
 SoftwareYear = Annotated[
-    str | float, plain(2012, 2100, metavar="YEAR"), "Age of the software, such as 2024.5.", detail(example=2024.5)
+    str | float, plain(2012, 2100, metavar="YEAR"), "Year of the software, such as 2024.5.", detail(example=2024.5)
 ]
 Rent = Annotated[
     str | float,
@@ -179,69 +183,66 @@ Rent = Annotated[
 Wacc = Annotated[
     str | float,
     share(),
-    "Cost of capital, effective, a year.",
+    "Cost of capital, effective annual rate.",
     detail(usual="10%", example="10%", field="wacc_fraction"),
 ]
 LeadTime = Annotated[
     str | float,
     WEEKS,
-    "Wait for delivery, such as 36w; bridged by rent.",
+    "Delivery time, such as 36w; bridged by renting.",
     detail(example="36w", field="lead_time_weeks", old="lead_time_weeks"),
 ]
 PlanSource = Annotated[
     str | Mapping[str, Any],
     PLAN,
-    "TOML file with any input by name; in the library and in scenarios also a table.",
+    "TOML file of inputs by name; in the library and in scenarios also a table.",
     detail(example="plan.toml"),
 ]
 Inputs = Annotated[
     Mapping[str, Any], TABLE, "Set any input of the plan; may be repeated.", detail(example={"pue_ratio": 1.2})
 ]
 Sharding = Annotated[str | int, whole(0, 3), "0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP)."]
-MicroBatch = Annotated[str | int, whole(), "Sequences per GPU and micro-step."]
-System = Annotated[str, SYSTEM, "Node and network.", detail(usual="the usual one of the accelerator")]
-Flash = Annotated[bool, FLAG, "Fused attention, or the scores in memory."]
+MicroBatch = Annotated[str | int, whole(), "Sequences per GPU per micro-step."]
+System = Annotated[str, SYSTEM, "Node type and network.", detail(usual="the usual one of the accelerator")]
+Flash = Annotated[bool, FLAG, "Use fused attention, or keep the scores in memory."]
 TrainedModel = Annotated[
     "str | PathLike[str] | Architecture",
     BUILT_MODEL,
     "Preset, alias, size such as 11b, or a config.json.",
     detail(example="8b"),
 ]
-Links = Annotated[str, one_of("own", "pcie"), "What joins the GPUs of a node: their own links, or PCIe alone."]
-Side = Annotated[str, one_of("own", "rent"), "Which side of a saved tco.", detail(usual="the cheaper", example="own")]
-Rank = Annotated[str | int, whole(), "Which option of a saved answer."]
-Start = Annotated[
-    str | date, DATE, "Day on which the plan starts.", detail(usual="the invoice's first", example="2026-11-01")
-]
+Links = Annotated[str, one_of("own", "pcie"), "Links between the GPUs of a node: their own, or PCIe only."]
+Side = Annotated[str, one_of("own", "rent"), "Side of a saved tco.", detail(usual="the cheaper", example="own")]
+Rank = Annotated[str | int, whole(), "Rank of the option in a saved answer."]
+Start = Annotated[str | date, DATE, "Start day of the plan.", detail(usual="the invoice's first", example="2026-11-01")]
 OwnOutputTokensPerS = Annotated[
-    str | float, count(1e9), "Your own speed: output tokens per second of a saturated replica.", detail(example=2400)
+    str | float,
+    count(1e9),
+    "Use your measured speed: output tokens per second of a saturated replica.",
+    detail(example=2400),
 ]
 OwnTpot = Annotated[
     str | float,
     MILLISECONDS,
-    "Your own speed: time per output token of a replica with own_concurrency requests.",
+    "Use your measured speed: time per output token at own_concurrency requests.",
     detail(example="25ms", field="own_tpot_ms"),
 ]
-OwnConcurrency = Annotated[
-    str | int, whole(), "Requests that ran at once when own_tpot was measured.", detail(example=64)
-]
-ReplicaGpus = Annotated[str | int, whole(1, 4096), "Accelerators of one replica.", detail(usual="searched", example=4)]
+OwnConcurrency = Annotated[str | int, whole(), "Concurrent requests when own_tpot was measured.", detail(example=64)]
+ReplicaGpus = Annotated[str | int, whole(1, 4096), "Accelerators per replica.", detail(usual="searched", example=4)]
 Dataset = Annotated[
     str | float,
     DATASET,
-    "What is read: bytes in all, such as 2TB, or of a token or a sample (a sequence), such as 150kb/sample.",
+    "Data to read: total bytes, such as 2TB, or bytes per token or per sample (sequence), such as 150kb/sample.",
     detail(usual="token ids of 2 or 4 bytes", example="150kb/sample"),
 ]
-LoaderWorkers = Annotated[
-    str | int, whole(1, 4096), "Workers of the data loader on each accelerator.", detail(example=8)
-]
+LoaderWorkers = Annotated[str | int, whole(1, 4096), "Data-loader workers per accelerator.", detail(example=8)]
 DecodeRate = Annotated[
-    str | float, DECODE, "What one of them prepares in a second: 50MB/s, or 200 samples/s.", detail(example="50MB/s")
+    str | float, DECODE, "Throughput of one loader worker: 50MB/s, or 200 samples/s.", detail(example="50MB/s")
 ]
 StorageBandwidth = Annotated[
     str | float,
     GB_PER_S,
-    "What storage delivers to the whole run, such as 10GB/s.",
+    "Storage bandwidth for the whole run, such as 10GB/s.",
     detail(example="10GB/s", field="storage_gb_per_s"),
 ]
 TensorParallel = Annotated[str | int, whole(), "Tensor-parallel degree."]

@@ -76,7 +76,7 @@ def audit(
     model: v.Model | None = None,
     tokens: Annotated[v.Tokens | None, "Tokens trained on."] = None,
     gpu: Annotated[
-        v.OneGpu | None, "Accelerator; a family is judged by its most favourable variant.", detail(example="h100")
+        v.OneGpu | None, "Accelerator; a family is judged as its most favourable variant.", detail(example="h100")
     ] = None,
     gpus: v.Count | None = None,
     days: Annotated[str | float | None, DAYS, "Claimed duration."] = None,

@@ -64,13 +64,13 @@ def estimate(
     deadline: Annotated[
         str | float | date | None,
         DEADLINE,
-        "Longest run: a duration, a day, or none.",
+        "Longest run allowed: a duration, a day, or none.",
         detail(usual="30d; none with gpus", example="30d"),
     ] = None,
     budget: Annotated[
         str | float | None,
         USD,
-        "Budget; exit code 3 if no option keeps it.",
+        "Budget; exit code 3 if no option fits it.",
         detail(example=100000, field="max_cost_usd", old="max_cost"),
     ] = None,
     sequence: v.SequenceTokens | None = None,
@@ -79,14 +79,14 @@ def estimate(
     precision: Annotated[
         str | None,
         one_of("bf16", "fp16", "fp8", "fp4", "tf32", "fp32"),
-        "Precision of the products.",
+        "Precision of the matrix products.",
         detail(usual="bf16, or fp16 on chips without it", example="bf16"),
     ] = None,
     method: v.Method = "full",
     lora_rank: v.LoraRank = 16,
     offload: v.Offload = "none",
     lora_targets: Annotated[
-        str, one_of("all", "attention", "feed_forward"), "Matrices with adapters.", detail(old="targets")
+        str, one_of("all", "attention", "feed_forward"), "Matrices that get adapters.", detail(old="targets")
     ] = "all",
     software: v.Software = "typical",
     software_year: v.SoftwareYear | None = None,
@@ -95,25 +95,31 @@ def estimate(
     step_time: v.StepTime | None = None,
     optimize: Annotated[str, one_of(*GOALS["estimate"]), "What to rank by."] = "cost",
     top: v.Top = 10,
-    all_regions: Annotated[bool, FLAG, "A row for every region, not for the cheapest only."] = False,
+    all_regions: Annotated[bool, FLAG, "Show a row for every region, not only the cheapest."] = False,
     strict_prices: v.StrictPrices = False,
     commitment: Annotated[
-        str, one_of("full", "used"), "full: a run pays for its whole term; used: for its hours."
+        str, one_of("full", "used"), "Charge a run for its whole term (full) or for its hours (used)."
     ] = "full",
     overhead: Annotated[
         str | float,
         share(),
-        "Hours beside the steps (evaluations, stalls, slower phases), as a share of them.",
+        "Hours outside training steps (evaluations, stalls, slower phases), as a share of the steps.",
         detail(field="evaluation_fraction", old="evaluation"),
     ] = "20%",
     experiments: Annotated[
-        str | float, share(100), "Trial runs before the run, as a share of it.", detail(field="experiments_fraction")
+        str | float,
+        share(100),
+        "Trial runs and failed experiments, as a share of the run.",
+        detail(field="experiments_fraction"),
     ] = "0%",
     pool: Annotated[
-        str | None, FILE, "TOML file with your own accelerators; they enter as offers.", detail(example="pool.toml")
+        str | None, FILE, "TOML file of your own accelerators, to compare as offers.", detail(example="pool.toml")
     ] = None,
     pool_view: Annotated[
-        str, one_of("both", "loaded", "incremental"), "What your own accelerators cost.", detail(old="pool_cost")
+        str,
+        one_of("both", "loaded", "incremental"),
+        "Cost of your own accelerators: loaded, incremental or both.",
+        detail(old="pool_cost"),
     ] = "both",
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,

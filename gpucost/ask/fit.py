@@ -116,7 +116,7 @@ class FitsResult(Fitting):
 def fit(
     model: v.TrainedModel,
     gpu: Annotated[v.OneGpu | None, "One accelerator, such as h100-sxm; all of them else."] = None,
-    gpus: Annotated[v.Count | None, "How many; else the fewest that fit."] = None,
+    gpus: Annotated[v.Count | None, "Number of GPUs; by default the fewest that fit."] = None,
     *,
     system: v.System | None = None,
     method: v.Method = "full",
@@ -140,12 +140,12 @@ def fit(
     sequence: Annotated[v.SequenceTokens | None, detail(usual="the model's, at most 4,096", field="")] = None,
     micro_batch: Annotated[v.MicroBatch | None, detail(usual="1")] = None,
     recompute: Annotated[
-        str, one_of("auto", *RECOMPUTES), "Activations to recompute; auto: the least that fits."
+        str, one_of("auto", *RECOMPUTES), "Activation recomputation; auto: the least that fits."
     ] = "auto",
     loss_chunk: Annotated[
         str | int | None,
         whole(1, 16_777_216, metavar="TOKENS"),
-        "Tokens whose logits exist at a time.",
+        "Tokens per chunk of the loss.",
         detail(usual="all"),
     ] = None,
     offload: v.Offload = "none",
@@ -158,22 +158,22 @@ def fit(
     style: Annotated[
         str | None,
         one_of(*STYLES),
-        "How the stack keeps activations.",
+        "Software style, which decides what activations are kept.",
         detail(usual="fused; library for adapters", old="software"),
     ] = None,
     flash: v.Flash = True,
     serving: Annotated[bool, FLAG, "Serve the model instead of training it."] = False,
     prompt_tokens: Annotated[
-        v.PromptTokens | None, "Serving: mean prompt of a request, or a named length distribution."
+        v.PromptTokens | None, "Serving: mean prompt tokens per request, or a named length distribution."
     ] = None,
     output_tokens: Annotated[
-        v.OutputTokens | None, "Serving: mean output of a request, or a named length distribution."
+        v.OutputTokens | None, "Serving: mean output tokens per request, or a named length distribution."
     ] = None,
-    ttft: Annotated[v.Ttft | None, "Serving: longest time to the first token without a queue: 300ms, 1s."] = None,
-    tpot: Annotated[v.Tpot | None, "Serving: longest time per output token: 50ms."] = None,
+    ttft: Annotated[v.Ttft | None, "Serving: maximum time to first token without a queue, e.g. 300ms."] = None,
+    tpot: Annotated[v.Tpot | None, "Serving: maximum time per output token, e.g. 50ms."] = None,
     precision: Annotated[v.WeightFormat, "Serving: precision of the weights; auto: as published."] = "auto",
     cache: Annotated[v.CacheFormat, "Serving: precision of the key-value cache."] = "auto",
-    engine: Annotated[v.Engine, "Serving: what serves it."] = "vllm",
+    engine: Annotated[v.Engine, "Serving: engine."] = "vllm",
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,

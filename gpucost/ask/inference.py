@@ -39,8 +39,8 @@ def explanation(payload: "Inference") -> "Document":
     return document_of(
         payload,
         f"How {best['provider']} {best['instance_type']} comes to its price",
-        Section("What was assumed", [Paragraph(text) for text in payload["said"]]),
-        Section("Where the range of a month comes from", [Table(CAUSES, serving_causes(best))]),
+        Section("Assumptions", [Paragraph(text) for text in payload["said"]]),
+        Section("Where the monthly range comes from", [Table(CAUSES, serving_causes(best))]),
         Section("One decode step, by part", [Table(columns("part", "time_ms"), parts)]),
         Section("Memory of one accelerator, GB", [Table(columns("part", "value"), memory)]),
         Section("Numbers", [Table(columns("name", "value", "unit", "source_id:2"), block["inputs"])]),
@@ -73,12 +73,12 @@ def inference(
         detail(example="azure-conversation", field="distribution", old="distribution"),
     ] = None,
     requests_per_s: Annotated[
-        str | float | None, count(1e7), "Mean load in requests per second.", detail(example=5)
+        str | float | None, count(1e7), "Mean load, in requests per second.", detail(example=5)
     ] = None,
     tokens_per_month: Annotated[
         str | float | None,
         count(1e18, metavar="TOKENS"),
-        "Load in tokens, prompt and output together.",
+        "Load in tokens per month, prompt and output together.",
         detail(example="5b"),
     ] = None,
     ttft: v.Ttft | None = None,
@@ -89,22 +89,22 @@ def inference(
     utilisation: Annotated[
         str | float | None,
         share(),
-        "Load at the busiest hour against capacity.",
+        "Load at the peak hour as a share of capacity.",
         detail(usual="70%; 100% at saturation", example="60%", field="utilisation_fraction", old="utilization"),
     ] = None,
     profile: Annotated[
         str, named("NAME|FILE"), "Load over the day: flat, office, consumer, or a file of 24 or 168 numbers."
     ] = "flat",
-    autoscale: Annotated[bool, FLAG, "Switch replicas by the hour."] = False,
-    floor: Annotated[str | int, whole(0), "Replicas that stay on when scaling.", detail(field="floor_replicas")] = 1,
+    autoscale: Annotated[bool, FLAG, "Scale replicas every hour."] = False,
+    floor: Annotated[str | int, whole(0), "Minimum replicas when scaling.", detail(field="floor_replicas")] = 1,
     replicas: Annotated[str | int | None, whole(), "Run exactly this many serving replicas.", detail(example=2)] = None,
-    redundancy: Annotated[str | int, whole(0), "Replicas beside those that serve."] = 0,
+    redundancy: Annotated[str | int, whole(0), "Spare replicas."] = 0,
     prefix_hit: Annotated[
-        str | float, share(), "Share of prompt tokens found in the prefix cache.", detail(field="prefix_hit_fraction")
+        str | float, share(), "Share of prompt tokens in the prefix cache.", detail(field="prefix_hit_fraction")
     ] = 0,
-    draft_tokens: Annotated[str | int, whole(0), "Tokens proposed per step by speculation."] = 0,
+    draft_tokens: Annotated[str | int, whole(0), "Tokens per step proposed by speculative decoding."] = 0,
     acceptance: Annotated[
-        str | float, share(), "Probability that a proposed token is kept.", detail(field="acceptance_fraction")
+        str | float, share(), "Probability that a proposed token is accepted.", detail(field="acceptance_fraction")
     ] = 0,
     draft_cost: Annotated[
         str | float, share(), "Time of proposing a token, as a share of a step.", detail(field="draft_cost_fraction")
@@ -120,10 +120,10 @@ def inference(
     budget: Annotated[
         str | float | None,
         USD,
-        "Budget of a month; exit code 3 if no offer keeps it.",
+        "Monthly budget; exit code 3 if no offer fits it.",
         detail(example=50000, field="max_cost_usd", old="max_cost"),
     ] = None,
-    top: Annotated[v.Top, "Options to show of those that stay and of those that may be interrupted; 0 shows all."] = 10,
+    top: Annotated[v.Top, "Number of options to show, interruptible ones counted apart; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
     gpu: v.Gpu | None = None,
     provider: v.Provider | None = None,

@@ -83,16 +83,18 @@ class TcoResult(Result):
 )
 def tco(
     gpu: Annotated[v.OneGpu | None, "Accelerator to own, such as h100-sxm."] = None,
-    gpus: Annotated[v.Gpus | None, "How many."] = None,
+    gpus: Annotated[v.Gpus | None, "Number of GPUs."] = None,
     *,
     utilisation: Annotated[
         str | float | None,
         share(),
-        "Share of the owned hours that are allocated, such as 70%; of a workload at most that.",
+        "Share of owned hours that are allocated, such as 70%; for a workload the maximum.",
         detail(example="70%", field="utilisation_fraction", old="utilization"),
     ] = None,
     years: v.Years | None = None,
-    months: Annotated[str | int | None, whole(1, 1200), "The same in months.", detail(example=48)] = None,
+    months: Annotated[
+        str | int | None, whole(1, 1200), "Length of the comparison in months.", detail(example=48)
+    ] = None,
     rent: Annotated[
         str | float | Sequence[str | float] | Mapping[str, str] | None,
         RENTS,
@@ -106,7 +108,7 @@ def tco(
     rent_path: Annotated[
         str | None,
         one_of("flat", "decline", "observed_v", "curve"),
-        "How the rental price moves.",
+        "Path of the rental price.",
         detail(usual="flat", example="decline"),
     ] = None,
     rent_curve: Annotated[
@@ -147,7 +149,7 @@ def tco(
     profile: Annotated[
         str | None,
         one_of("desk", "lab", "colocation", "own"),
-        "Where it stands and who runs it.",
+        "Where the hardware is and who runs it.",
         detail(usual="by the number and form of the GPUs", example="colocation"),
     ] = None,
     financing: Annotated[
@@ -171,15 +173,13 @@ def tco(
     ] = None,
     model: Annotated[v.Model | None, "Model of the workload that sets utilisation and cost per token."] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of one training run."] = None,
-    mfu: Annotated[
-        v.Mfu | None, "Your own training speed as MFU over the steps, such as 35%.", detail(field="")
-    ] = None,
+    mfu: Annotated[v.Mfu | None, "Use your measured training MFU, e.g. 35%.", detail(field="")] = None,
     tokens_per_s_per_gpu: Annotated[
         v.TokensPerSPerGpu | None,
-        "Your own speed: tokens per second on each accelerator; for serving, prompt and reply.",
+        "Use your measured speed: tokens per second per accelerator; for serving, prompt and reply together.",
     ] = None,
     step_time: Annotated[
-        v.StepTime | None, "Your own seconds of a training step on the gpus.", detail(field="")
+        v.StepTime | None, "Use your measured seconds per training step on the gpus.", detail(field="")
     ] = None,
     runs_per_year: Annotated[
         str | float | None, plain(0, 1e6), "Training runs a year.", detail(usual="1", example=4)
@@ -315,7 +315,7 @@ def mix(
         detail(example=64, field="max_owned_gpus", old="max_owned_gpus"),
     ] = None,
     max_on_demand: Annotated[
-        str | float | None, plain(0, 1e9, metavar="GPUS"), "Most GPUs that on demand can give.", detail(example=32)
+        str | float | None, plain(0, 1e9, metavar="GPUS"), "Most GPUs available on demand.", detail(example=32)
     ] = None,
     spot_share: Annotated[
         str | float | None,
@@ -343,7 +343,7 @@ def mix(
     time_limit: Annotated[
         str | float | None,
         plain(0.001, 86_400, metavar="SECONDS"),
-        "Stop by the clock too; a busy machine then finds another mix.",
+        "Also stop after this time; the result then depends on the machine.",
         detail(example=60, field="time_limit_s"),
     ] = None,
     plan: Annotated[

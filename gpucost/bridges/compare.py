@@ -582,7 +582,7 @@ _SENTENCES = {  # of a figure: what the second does; {0} is how much, {1} more o
 def _lead(comparison: Comparison) -> str:
     """Say by how much the second differs and what does most of it."""
     if not comparison["changes"]:
-        return f"Nothing that moves the {comparison['subject']} differs."
+        return f"Nothing that affects the {comparison['subject']} differs."
     more, largest = comparison["difference"], max(comparison["changes"], key=lambda row: abs(row["effect"]))
     ends, name = (comparison["before_value"], comparison["after_value"]), comparison["second"]
     unit = comparison["unit"]

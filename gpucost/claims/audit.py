@@ -392,7 +392,7 @@ def check_time(
         verdict, reason = IMPLAUSIBLE, f"{reason} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
     elif low is not None and high is not None and not low <= claimed <= high:
         verdict = IMPLAUSIBLE
-        reason += " No measured software comes near it." if claimed < low else " Usual software needs less time."
+        reason += " No measured software comes near this." if claimed < low else " Usual software needs less time."
     if typical is None and run.offload:
         verdict = worst([verdict, IMPLAUSIBLE])
         reason = (
@@ -502,7 +502,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
             if check.unit == "days" and check.typical < _FEWEST_DAYS:
                 unit, times = "hours", HOURS_PER_DAY
             low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
-            parts.append(f"About {typical} {unit} ({low} to {high}) would be true.")
+            parts.append(f"Likely: about {typical} {unit} ({low} to {high}).")
     return " ".join(parts)
 
 
@@ -536,7 +536,7 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         return checks
     gpus = claim.gpus or 1
     if claim.gpus is None and (claim.days or claim.fits or claim.decode_tokens_per_s):
-        notes.append(f"--gpus is not said: judged as 1 × {chip.id}.")
+        notes.append(f"Number of GPUs not given: judged as 1 × {chip.id}.")
     if claim.fits == "training":
         checks.append(check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
@@ -557,7 +557,7 @@ def _chip(claim: Claim, catalog: Catalog, workload: Workload, notes: list[str]) 
         trained_in = claim.precision if claim.precision in PRECISIONS else None
         chip = fastest_trainer(catalog, workload, candidates, trained_in, claim.gpus or 8)
     meant = ", ".join(item.id for item in candidates)
-    notes.append(f"{claim.gpu} may mean {meant}; judged by {chip.id}, the most favourable.")
+    notes.append(f"{claim.gpu} may mean {meant}; judged as {chip.id}, the most favourable.")
     return chip
 
 
@@ -574,7 +574,7 @@ def _run(
         gpus = best_count(catalog, workload, chip)
     speed = speed_of(catalog, workload, chip, gpus)
     if not counted and speed.fits[0]:
-        notes.append(f"--gpus is not said: speed is that of {gpus} × {chip.id}, the count that needs fewest GPU-hours.")
+        notes.append(f"Number of GPUs not given: speed of {gpus} × {chip.id}, the count with the fewest GPU-hours.")
     days = claim.days
     if days is None and claim.gpu_hours is not None:
         days = claim.gpu_hours / gpus / HOURS_PER_DAY

@@ -46,7 +46,7 @@ SMALLEST_CHANGE = 0.002
 @click.option(
     "--gpus",
     type=click.IntRange(1),
-    help="With --from-log: how many. This and what follows is read where the log says it.",
+    help="With --from-log: number of GPUs. This and the options below are read from the log where it states them.",
 )
 @click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
 @click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
@@ -66,22 +66,24 @@ SMALLEST_CHANGE = 0.002
 @click.option(
     "--software",
     metavar="NAME",
-    help="A class of your own, such as my-stack; with --from-log also the stack, such as torchtitan.",
+    help="Your own software class, such as my-stack; with --from-log also the stack, such as torchtitan.",
 )
 @click.option("--prompt-tokens", type=click.IntRange(1), help="With --from-log of serving: mean prompt of a request.")
 @click.option("--output-tokens", type=click.IntRange(1), help="With --from-log of serving: mean output of a request.")
 @click.option("--concurrency", type=click.IntRange(1), help="With --from-log of serving: requests at once.")
 @click.option("--precision", default="bf16", metavar="NAME", help="With --from-log of serving: format of the weights.")
-@click.option("--machine", metavar="NAME", help="The machine that the runs are of: several stand side by side.")
+@click.option("--machine", metavar="NAME", help="Machine of the runs; calibrations of several machines are kept apart.")
 @click.option(
     "--estimate",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Show what becomes of a saved estimate.",
+    help="Show how a saved estimate changes.",
 )
-@click.option("--save", is_flag=True, help="Keep the result in your own book: every command then uses it.")
-@click.option("--undo", is_flag=True, help="Take your book's calibration away; with --machine or --software, theirs.")
-@click.option("--list", "listed", is_flag=True, help="List the classes of your own.")
+@click.option("--save", is_flag=True, help="Save the result in your book; every command then uses it.")
+@click.option(
+    "--undo", is_flag=True, help="Remove the calibration from your book; with --machine or --software, only theirs."
+)
+@click.option("--list", "listed", is_flag=True, help="List your own software classes.")
 @output_options
 def command(
     out: Output,

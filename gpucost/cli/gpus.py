@@ -29,20 +29,20 @@ _AFTER = (
 )
 
 
-def beside(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
+def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
     """Return a row per fact and a column per accelerator: what it is, and its memories from the smallest on."""
     from gpucost.catalog.chips import memory_speeds
 
     def total_mib(row: "Mapping[str, Any]", level: str) -> str | None:
-        known = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
-        found = [fact for fact in known if str(row["architecture"]).startswith(fact["architecture"])]
-        if not found or not row["multiprocessors"]:
+        levels = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
+        matching = [fact for fact in levels if str(row["architecture"]).startswith(fact["architecture"])]
+        if not matching or not row["multiprocessors"]:
             return None
-        each = found[0]["kib_per_multiprocessor"]
-        return f"{each * row['multiprocessors'] / 1024:.0f} MiB"
+        kib_each = matching[0]["kib_per_multiprocessor"]
+        return f"{kib_each * row['multiprocessors'] / 1024:.0f} MiB"
 
     speeds = {row["id"]: memory_speeds(catalog, row) for row in rows}
-    facts = [_fact(words, rows, *names) for words, *names in _BEFORE]
+    facts = [_fact(label, rows, *names) for label, *names in _BEFORE]
     for level in ("registers", "shared memory"):
         facts.append({"what": level, **{row["id"]: total_mib(row, level) for row in rows}})
         facts += _speeds_of(level, rows, speeds)
@@ -51,12 +51,12 @@ def beside(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict
     facts += _speeds_of("last cache", rows, speeds, "last cache")
     facts.append(_fact("memory GiB", rows, "memory_gib", "memory_type"))
     of = {row["id"]: speeds[row["id"]].get("device memory", {}) | {"peak": [row["hbm_gb_per_s"]]} for row in rows}
-    facts += _speeds_of("device memory", rows, {id_: {"device memory": said} for id_, said in of.items()})
-    facts += [_fact(words, rows, *names) for words, *names in _AFTER]
+    facts += _speeds_of("device memory", rows, {id_: {"device memory": peaks} for id_, peaks in of.items()})
+    facts += [_fact(label, rows, *names) for label, *names in _AFTER]
     return [fact for fact in facts if any(fact[row["id"]] is not None for row in rows)]
 
 
-def _fact(words: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[str, Any]:
+def _fact(label: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[str, Any]:
     """Return one fact of every chip, of one column or of two in a cell."""
     from gpucost.render.document import format_value
 
@@ -65,30 +65,30 @@ def _fact(words: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[
             return f"{row[names[0]]:g} × {row[names[1]]}" if row[names[0]] else None
         return row[names[0]] if len(names) == 1 else " ".join(format_value(row[name]) for name in names)
 
-    return {"what": words, **{row["id"]: cell(row) for row in rows}}
+    return {"what": label, **{row["id"]: cell(row) for row in rows}}
 
 
 def _speeds_of(
     level: str, rows: "Sequence[Mapping[str, Any]]", speeds: "Mapping[str, Any]", named: str = " "
 ) -> "Iterator[dict[str, Any]]":
     """Give bandwidth and latency of a memory below its size; of one without a size, `named`, what a source says."""
-    found = {row["id"]: speeds[row["id"]].get(level, {}) for row in rows}
+    of_level = {row["id"]: speeds[row["id"]].get(level, {}) for row in rows}
     written = {
-        "GB/s": {id_: _bandwidth(said) for id_, said in found.items()},
-        "cycles": {id_: _span(said.get("cycles")) or NOT_KNOWN for id_, said in found.items()},
+        "GB/s": {id_: _bandwidth(speed) for id_, speed in of_level.items()},
+        "cycles": {id_: _span(speed.get("cycles")) or NOT_KNOWN for id_, speed in of_level.items()},
     }
-    for what, cells in written.items():
+    for quantity, cells in written.items():
         if not named.strip() or any(text != NOT_KNOWN for text in cells.values()):
-            yield {"what": f"{named} {what}", **cells}
+            yield {"what": f"{named} {quantity}", **cells}
 
 
-def _bandwidth(said: "Mapping[str, list[float]]") -> str:
+def _bandwidth(speed: "Mapping[str, list[float]]") -> str:
     """Write what was measured, of which stated peak, else what is computed.
 
     >>> _bandwidth({"measured": [4862.9], "peak": [8986.0]}), _bandwidth({"computed": [19491.8]}), _bandwidth({})
     ('4,863 of 8,986', '19,492 computed', 'not known')
     """
-    measured, peak, computed = (_span(said.get(name)) for name in ("measured", "peak", "computed"))
+    measured, peak, computed = (_span(speed.get(name)) for name in ("measured", "peak", "computed"))
     of = " of ".join(filter(None, (measured, peak and (peak if measured else f"peak {peak}"))))
     return of or (f"{computed} computed" if computed else NOT_KNOWN)
 
@@ -121,10 +121,10 @@ def _with_ratio(value: float | None, ratio: float | None) -> str | None:
     return (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + (f" ×{ratio:.2g}" if ratio else "")
 
 
-def _meant(catalog: "Catalog", names: "Sequence[str]", beside: bool) -> tuple[list[str], list[str]]:
+def _meant(catalog: "Catalog", names: "Sequence[str]", compare: bool) -> tuple[list[str], list[str]]:
     """Return the chips that names mean, all of a family; side by side the flagship of each, and a word of that."""
     every = {name: [chip.id for chip in catalog.accelerators(name)] for name in names}
-    if beside and len(names) > 1 and all(catalog.flagship(name) or len(ids) == 1 for name, ids in every.items()):
+    if compare and len(names) > 1 and all(catalog.flagship(name) or len(ids) == 1 for name, ids in every.items()):
         return catalog.taken(*names), [catalog.accelerator(name).id for name in names]
     return [], list(dict.fromkeys(id_ for ids in every.values() for id_ in ids))
 
@@ -142,9 +142,10 @@ def command(
 ) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
 
-    Peaks are dense; sparse_ratio says how much higher the marketed sparse peak is. Empty is unknown. Two to four names
-    stand side by side, with their memories from registers to HBM: size, bandwidth, latency. --generations gives a row
-    per generation of a maker: its chip's 16-bit peak, memory, bandwidth, link and power, each against the one before.
+    Peaks are dense; sparse_ratio says how much higher the marketed sparse peak is. Empty means unknown. Two to four
+    names are shown side by side, with their memories from registers to HBM: size, bandwidth, latency. --generations
+    gives a row per generation of a maker: 16-bit peak, memory, bandwidth, link and power, each with its ratio to the
+    generation before.
 
     \b
     gpucost gpus h100
@@ -158,16 +159,16 @@ def command(
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     if name is not None and gpu is not None and not is_setting("gpu"):
         raise click.UsageError(f"name accelerators by place or with --gpu, not both: {name},{gpu}.")
-    asked = name if name is not None else gpu
-    if asked is not None:
-        told, wanted = _meant(catalog, listed(asked), out.is_plain and not generations)
-        rows = sorted((row for row in rows if row["id"] in wanted), key=lambda row: wanted.index(row["id"]))
+    named = name if name is not None else gpu
+    if named is not None:
+        taken_notes, ids = _meant(catalog, listed(named), out.is_plain and not generations)
+        rows = sorted((row for row in rows if row["id"] in ids), key=lambda row: ids.index(row["id"]))
     rows = chosen(rows, "vendor", vendor, (row["vendor"] for row in catalog.rows("accelerators")))
     if generations:
         out.rows(list(_in_lines(rows)) if out.is_plain else rows, "gpus generations", catalog)
         return
-    if out.is_plain and asked is not None and len(listed(asked)) > 1 and len(rows) <= _MOST_BESIDE:
-        facts, names = beside(catalog, rows), [f"{row['id']}" for row in rows]
-        out.rows(facts, ("what", *names), catalog, [*told, SPEEDS])
+    if out.is_plain and named is not None and len(listed(named)) > 1 and len(rows) <= _MOST_BESIDE:
+        facts, names = side_by_side(catalog, rows), [f"{row['id']}" for row in rows]
+        out.rows(facts, ("what", *names), catalog, [*taken_notes, SPEEDS])
         return
     out.rows(rows, "gpus", catalog)

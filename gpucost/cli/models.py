@@ -28,10 +28,10 @@ def command(
 ) -> None:
     """Model architectures. NAME is a preset, a size such as 11b, or the path of a config.json or params.json.
 
-    Parameters are recounted from the layers; published figures stand beside them. The cache is that of one sequence
-    at 16 bits, recurrent state apart; weights are those of the language model in the format of the file. A size
-    without a preset becomes a plausible dense architecture with the status `synthesised`. A model that alone is found
-    stands line by line.
+    Parameters are counted from the layers, with the published figures beside them. The cache is that of one sequence
+    at 16 bits, without recurrent state; weights are those of the language model in the format of the file. A size
+    without a preset becomes a plausible dense architecture with the status `synthesised`. A single match is shown
+    line by line.
 
     \b
     gpucost models llama-3
@@ -40,10 +40,10 @@ def command(
     """
     from gpucost.catalog.names import chosen
 
-    found = catalog.architectures(name)
-    families = () if family is None or name is None else (one.family for one in catalog.presets)
-    rows = chosen(described(catalog, found, context), "family", family, families)
-    warnings = [f"{item.name}: {text}" for item in found for text in item.warnings]
+    architectures = catalog.architectures(name)
+    families = () if family is None or name is None else (preset.family for preset in catalog.presets)
+    rows = chosen(described(catalog, architectures, context), "family", family, families)
+    warnings = [f"{item.name}: {text}" for item in architectures for text in item.warnings]
     if name is not None and len(rows) == 1 and out.is_plain:
         out.rows(_in_full(rows[0]), ("what", "value"), catalog, warnings)
         return
@@ -54,8 +54,8 @@ def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
     """Return a model as a line per column of the list, so that a narrow terminal drops none."""
     from gpucost.render.document import cell_text, columns, head_text
 
-    shown = columns(*columns_of("models"))
-    return [{"what": head_text(column), "value": cell_text(row, column)} for column in shown]
+    columns_shown = columns(*columns_of("models"))
+    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_shown]
 
 
 def described(
@@ -88,6 +88,6 @@ def described(
             "weight_bytes": int(published_bytes(item)),
             "native_precision": item.native_precision or "bf16",
         }
-        own = {key: value for key, value in asdict(item).items() if key not in (*NOT_SHOWN, *counts)}
-        rows.append({**counts, **own})
+        dimensions = {key: value for key, value in asdict(item).items() if key not in (*NOT_SHOWN, *counts)}
+        rows.append({**counts, **dimensions})
     return rows

@@ -13,8 +13,8 @@ from gpucost.arguments import Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.signature import Group, argument_of, arguments_of
 from gpucost.arguments.vocabulary import AsOf, KnownAsOf
+from gpucost.cli.said import printable as visible
 from gpucost.cli.said import say
-from gpucost.cli.said import shown as visible
 from gpucost.gate import beside
 
 if TYPE_CHECKING:
@@ -205,9 +205,9 @@ def output_parameters(taken: Collection[str | None] = ()) -> list[click.Paramete
     help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page."
     return [
         click.Option(
-            ["--format", "format_"], type=click.Choice(FORMATS), help="How to write the answer; else as FILE ends."
+            ["--format", "format_"], type=click.Choice(FORMATS), help="Output format; by default that of FILE's suffix."
         ),
-        click.Option(["--fields"], metavar="NAMES", help="Comma-separated columns to show, in this order."),
+        click.Option(["--fields"], metavar="NAMES", help="Columns to show, separated by commas, in this order."),
         click.Option([*names, "output_file"], type=click.Path(dir_okay=False), metavar="FILE", help=help_),
     ]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, output_options
-from gpucost.cli.said import say, shown, tell
+from gpucost.cli.said import printable as shown
+from gpucost.cli.said import say, tell
 
 if TYPE_CHECKING:
     from gpucost.importers.refresh import Outcome
@@ -44,11 +45,11 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 
 @click.command(name="refresh")
 @click.option("--from", "sources", multiple=True, metavar="SOURCE", help="Only this source or file; may be repeated.")
-@click.option("--accept", is_flag=True, help="Publish also what was held back.")
+@click.option("--accept", is_flag=True, help="Also publish rows that were held back.")
 @click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
-@click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="Of a file: our column and its own.")
+@click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
 @click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
-@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Bound on each source's time.")
+@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit for each source.")
 @store_option
 @output_options
 @click.pass_context

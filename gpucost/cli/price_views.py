@@ -25,7 +25,7 @@ def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str]
 @signature_options
 @output_options
 def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
-    """Which prices are old for their kind, by provider and option, the most first: what to refresh next."""
+    """Prices that are old for their kind, by provider and option, most first: what to refresh next."""
     from gpucost.catalog.prices import stale as found
 
     rows = found(catalog, wanted_of(catalog, filters), filters["max_age"])
@@ -50,18 +50,18 @@ def coverage(
     """
     from gpucost.catalog import prices as views
 
-    wanted, most = wanted_of(catalog, filters), filters["max_age"]
+    chosen, most = wanted_of(catalog, filters), filters["max_age"]
     if machines:
-        rows = views.machines(catalog, wanted, most)
+        rows = views.machines(catalog, chosen, most)
         without = sum(row["age_days"] is None for row in rows)
-        said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows, most)]
-        out.rows(rows, "prices coverage machines", catalog, said)
+        notes = [f"{without} of {len(rows)} machines have no current price.", *views.unseen(rows, most)]
+        out.rows(rows, "prices coverage machines", catalog, notes)
         return
-    rows = views.coverage(catalog, wanted, most)
-    large = views.LARGE_CLOUDS & (wanted["provider"] or views.LARGE_CLOUDS)
-    old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)}, most), most) if large else []
-    said = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
-    out.rows(rows, "prices coverage", catalog, said)
+    rows = views.coverage(catalog, chosen, most)
+    large = views.LARGE_CLOUDS & (chosen["provider"] or views.LARGE_CLOUDS)
+    old = views.unseen(views.machines(catalog, {**chosen, "provider": set(large)}, most), most) if large else []
+    notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
+    out.rows(rows, "prices coverage", catalog, notes)
 
 
 @click.command(name="watch")
@@ -73,7 +73,7 @@ def watch(
     gpus: Annotated[int, whole(), "At least so many in one unit."] = 1,
     filters: v.OfferFilters,
 ) -> None:
-    """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
+    """Whether an offer fits a budget: exit code 0 if so, 3 if the cheapest costs more, 4 if there is none.
 
     \b
     gpucost prices watch --gpu h100-sxm --budget 2.50 || echo "too dear"
@@ -82,9 +82,9 @@ def watch(
 
     row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
     refuse_over(row, budget)
-    place = f" in {row['region']}" if row["region"] else ""
+    where = f" in {row['region']}" if row["region"] else ""
     tell(
-        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{place},"
+        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{where},"
         f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
     )
 
@@ -95,7 +95,7 @@ def watch(
 def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> None:
     """Write a page of prices: today's offers, a map of regions by price, and their history with a slider.
 
-    The page is one file without requests to anywhere; it needs the extra `report` to be made.
+    The page is one file that contacts no server; writing it needs the extra `report`.
     """
     from gpucost.catalog.prices import page_data
     from gpucost.errors import UsageError
@@ -147,14 +147,14 @@ def decline(
     filters = {"gpu": gpu, "provider": provider, "region": region, "option": option}
     rows = list_declines(catalog, wanted_of(catalog, filters))
     every = overall(rows)
-    said = []
+    notes = []
     if every["chips"]:
         low, typical, high = (every[f"decline_{end}fraction"] for end in ("low_", "", "high_"))
-        said.append(
-            f"over {every['chips']} chips of two sellers and more a list price falls by {typical:.1%} a year"
+        notes.append(
+            f"over {every['chips']} chips with two or more sellers, list prices fall by {typical:.1%} a year"
             f" ({low:.1%} to {high:.1%})."
         )
-    out.rows(rows, "prices decline", catalog, said)
+    out.rows(rows, "prices decline", catalog, notes)
 
 
 def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:

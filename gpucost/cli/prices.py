@@ -29,10 +29,10 @@ def command(
     filters: v.OfferFilters,
     limit: Annotated[int | None, whole(), "Show only the cheapest N."] = None,
 ) -> None:
-    """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
+    """Prices that can be ordered on a day, one per offer, cheapest GPU-hour first.
 
-    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. A day
-    before the newest shipped price is answered from the daily series of the history, too: it may know more regions.
+    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. For a
+    day before the newest shipped price, the daily price history is used too; it may know more regions.
 
     \b
     gpucost prices --gpu h100-sxm
@@ -55,10 +55,12 @@ def command(
 
 def _refuse_before(ctx: click.Context, view: str) -> None:
     """Refuse options that stand before a view's name: they are those of the list that is not shown."""
-    for one in ctx.command.params:
-        if ctx.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE:
-            said = f"{max(one.opts, key=len)} stands before {view}, which does not heed it there."
-            raise click.UsageError(f"{said} Options of {view} stand behind its name: gpucost prices {view} --help.")
+    for option in ctx.command.params:
+        if ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+            complaint = f"{max(option.opts, key=len)} before {view} has no effect."
+            raise click.UsageError(
+                f"{complaint} Put options of {view} after its name; see gpucost prices {view} --help."
+            )
 
 
 @command.command(name="history")
@@ -70,7 +72,7 @@ def history(
     filters: v.OfferFilters,
     plot: Annotated[bool, FLAG, "Draw lines and events; a page with -o FILE.html."] = False,
 ) -> None:
-    """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
+    """Every recorded price, offer by offer, by the day from which it holds."""
     from gpucost.catalog.prices import history as price_history
 
     rows = price_history(catalog, wanted_of(catalog, filters), filters["max_age"])
@@ -101,7 +103,7 @@ def diff(
 
     catalog = open_catalog(second, known_as_of)
     rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), all)
-    said = [f"{unknown} prices of {first} are left out: nothing says whether they hold on {second}."] * (unknown > 0)
+    said = [f"{unknown} prices of {first} are left out: it is unknown whether they hold on {second}."] * (unknown > 0)
     out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, said, first=first, second=second)
 
 

@@ -10,39 +10,39 @@ _FIRST_S, _EVERY_S, _WIDTH = 0.8, 0.1, 20  # nothing is drawn before the first m
 
 
 @contextmanager
-def working(words: str) -> Iterator[Callable[[int, int], None]]:
+def working(activity: str) -> Iterator[Callable[[int, int], None]]:
     """Draw a bar with the seconds spent, until the work is done; nothing in a pipe. It may be told of done and all."""
     counted = [0, 0]
 
-    def told(done: int, total: int) -> None:
+    def advance(done: int, total: int) -> None:
         counted[:] = done, total
 
     if not sys.stderr.isatty():
-        yield told
+        yield advance
         return
     done = Event()
-    drawing = Thread(target=_draw, args=(words, done, counted), daemon=True)
+    drawing = Thread(target=_draw, args=(activity, done, counted), daemon=True)
     drawing.start()
     try:
-        yield told
+        yield advance
     finally:
         done.set()
         drawing.join()
 
 
-def _draw(words: str, done: Event, counted: list[int]) -> None:
+def _draw(activity: str, done: Event, counted: list[int]) -> None:
     start, drawn = monotonic(), False
     wait = _FIRST_S
     while not done.wait(wait):
         wait, drawn = _EVERY_S, True
-        sys.stderr.write(f"\r{bar(words, monotonic() - start, *counted)}\x1b[K")
+        sys.stderr.write(f"\r{bar(activity, monotonic() - start, *counted)}\x1b[K")
         sys.stderr.flush()
     if drawn:
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
 
 
-def bar(words: str, seconds: float, done: int = 0, total: int = 0) -> str:
+def bar(activity: str, seconds: float, done: int = 0, total: int = 0) -> str:
     """Return one frame: a block that runs to and fro, or the share that is done with the time that is left.
 
     >>> bar("reading", 0.0), bar("cases", 60.0, 25, 100)
@@ -51,7 +51,7 @@ def bar(words: str, seconds: float, done: int = 0, total: int = 0) -> str:
     if done and total:
         filled = _WIDTH * done // total
         left = f"{seconds * (total - done) / done:.0f} s left"
-        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done:,} of {total:,} {words}, {left}"
-    place = int(seconds / _EVERY_S) % (2 * (_WIDTH - 3))
-    place = min(place, 2 * (_WIDTH - 3) - place)
-    return f"[{'.' * place}###{'.' * (_WIDTH - 3 - place)}] {words}, {seconds:.0f} s"
+        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done:,} of {total:,} {activity}, {left}"
+    position = int(seconds / _EVERY_S) % (2 * (_WIDTH - 3))
+    position = min(position, 2 * (_WIDTH - 3) - position)
+    return f"[{'.' * position}###{'.' * (_WIDTH - 3 - position)}] {activity}, {seconds:.0f} s"

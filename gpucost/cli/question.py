@@ -14,13 +14,13 @@ from gpucost.cli.said import say
 # how an answer is written -> what that means, and the questions whose answers can; none: all
 _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--explain": (
-        "Show how the figures come about: formulas, numbers, sources.",
+        "Explain the figures: formulas, numbers, sources.",
         ("estimate", "inference", "tco", "fit"),
     ),
     "--lines": ("CSV: one row per line of each bill.", ("estimate", "inference")),
     "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
-    "--details": ("Show everything, not one screen.", ()),
-    "--quiet": ("Show the answer in one line.", ()),
+    "--details": ("Show the full answer, not just one screen.", ()),
+    "--quiet": ("Print the answer in one line.", ()),
 }
 _EXAMPLE_COLUMNS = 78  # help stands two columns in
 

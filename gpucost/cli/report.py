@@ -28,9 +28,9 @@ def command(
         str | None, FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."
     ] = None,
 ) -> None:
-    """Answer a scenario and write it as a report; the output's suffix says how.
+    """Answer a scenario and write a report in the format of the output's suffix.
 
-    A saved answer (--format json of any command) is rendered again without asking anew.
+    A saved answer (--format json of any command) is rendered without computing it again.
 
     \b
     gpucost init scenario.toml

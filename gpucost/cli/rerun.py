@@ -21,7 +21,7 @@ def command(
         bool, FLAG, "Say whether the figures are equal, and why not, instead of writing the answer."
     ] = False,
 ) -> None:
-    """Compute a saved estimate again from its own facts; --format json gives equal bytes under the same version.
+    """Compute a saved estimate again from the facts it embeds; --format json gives equal bytes in the same version.
 
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o run.json
@@ -40,6 +40,6 @@ def command(
     calibration = training_calibration(open_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
-        found = verdict(saved, fresh)
-        say(f"{found['lead']}")
-        out.result(Result(found if explain else fresh))
+        verdict_row = verdict(saved, fresh)
+        say(f"{verdict_row['lead']}")
+        out.result(Result(verdict_row if explain else fresh))

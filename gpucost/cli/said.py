@@ -5,15 +5,15 @@ import click
 
 def say(text: str) -> None:
     """Write one remark on stderr; signs that a terminal would obey are shown, not sent."""
-    click.echo(f"gpucost: {shown(text)}", err=True)
+    click.echo(f"gpucost: {printable(text)}", err=True)
 
 
 def tell(text: str) -> None:
     """Write one line of an answer on stdout, as `say` does."""
-    click.echo(shown(text))
+    click.echo(printable(text))
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text in which control characters can be seen."""
     if text.isprintable():
         return text

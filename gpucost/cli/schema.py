@@ -28,8 +28,8 @@ def command(what: Annotated[str, named("NAME", "schemas"), PLACE] = "scenario") 
 _COMMANDS = {"report": "scenario", "compare": "comparison", "validate": "validation"}
 
 
-def _schema(what: str) -> dict[str, Any]:
-    if what == "scenario":
+def _schema(name: str) -> dict[str, Any]:
+    if name == "scenario":
         from gpucost.library.scenario import json_schema
 
         return json_schema()
@@ -37,10 +37,10 @@ def _schema(what: str) -> dict[str, Any]:
     from gpucost.answers.schema import answer_schema
     from gpucost.schemas import TABLES, row_model
 
-    kind = _COMMANDS.get(what, what)
+    kind = _COMMANDS.get(name, name)
     if kind in KINDS:
         return answer_schema(kind)
-    if what not in TABLES:
-        near = nearest(what, [*KINDS, *TABLES], 3, 0.4)
-        raise UnknownNameError("schema", what, near, f"There are: {', '.join([*KINDS, 'report', *TABLES])}.")
-    return row_model(what).model_json_schema()
+    if name not in TABLES:
+        near = nearest(name, [*KINDS, *TABLES], 3, 0.4)
+        raise UnknownNameError("schema", name, near, f"There are: {', '.join([*KINDS, 'report', *TABLES])}.")
+    return row_model(name).model_json_schema()

@@ -6,14 +6,14 @@ from gpucost.cli.said import say
 
 
 @click.command(name="serve")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: any that is free]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port.  [default: any free one]")
 @click.option(
     "--open/--no-open", "opened", default=True, is_flag=True, help="Open the page in the browser.  [default: open]"
 )
 def command(port: int, opened: bool) -> None:
-    """Serve a page on which assumptions are moved and the answer follows: offers, cost against days, rent or buy.
+    """Serve a page on which you change assumptions and see the answer: offers, cost against days, rent or buy.
 
-    On this machine alone: the address holds a token, nothing is stored, and the page asks no other server.
+    Only on this machine: the address holds a token, nothing is stored, and the page contacts no other server.
 
     \b
     pip install 'gpucost[serve]'

@@ -21,7 +21,7 @@ def command(
     source_id: Annotated[str | None, named("NAME", "sources"), PLACE] = None,
     table: Annotated[str | None, named("NAME", "tables"), "Only the sources of one table, such as offers."] = None,
 ) -> None:
-    """Sources of the facts: who published what, where and when, and how many rows lean on each.
+    """Sources of the facts: who published what, where and when, and how many rows use each.
 
     \b
     gpucost sources --table accelerators

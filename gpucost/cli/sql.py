@@ -50,11 +50,11 @@ def command(
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
-    out.rows(answer.rows, [Column(name) for name in answer.columns], catalog)
+    out.rows(answer.rows, [Column(name, verbatim=True) for name in answer.columns], catalog)
 
 
 def _text(query: str | None, file: str | None, question: str | None) -> str:
-    if sum(given is not None for given in (query, file, question)) != 1:
+    if sum(source is not None for source in (query, file, question)) != 1:
         raise click.UsageError('give one query, such as gpucost sql "show tables", or --file FILE, or --question NAME.')
     if question is not None:
         return _question(question)

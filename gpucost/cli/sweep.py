@@ -35,13 +35,15 @@ def _own() -> list[click.Parameter]:
             type=click.Choice(QUESTIONS_SWEPT),
             default="estimate",
             show_default=True,
-            help="What is asked of every case.",
+            help="Question to ask for each case.",
         ),
         click.Option(["--grid"], metavar="FILE", help="TOML file of arguments, each a value, a list or a range."),
         click.Option(["--cases"], metavar="FILE", help="Parquet or CSV: a column per argument, a row per case."),
-        click.Option(["--workers"], type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes here."),
+        click.Option(
+            ["--workers"], type=click.IntRange(1, 1024), default=1, show_default=True, help="Number of local processes."
+        ),
         click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
-        click.Option(["--into"], metavar="FOLDER", help="Keep the chunks; a stopped sweep goes on from there."),
+        click.Option(["--into"], metavar="FOLDER", help="Keep the chunks here; a stopped sweep resumes from them."),
     ]
 
 
@@ -62,7 +64,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _ask(
-    format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **given: Any
+    format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **arguments: Any
 ) -> None:
     from gpucost.library.sweep import sweep
 
@@ -70,15 +72,15 @@ def _ask(
     joined = out.ending in (".parquet", ".csv") and output_file is not None
     if joined and ((fields and not is_setting("fields")) or out.chosen not in (None, out.ending[1:])):
         raise click.UsageError(f"{output_file}: every case with all its columns. Leave --fields and --format out.")
-    into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
+    into = arguments.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
-    said = {name: value for name, value in given.items() if value is not None and value != ()}
-    found = QUESTIONS[said["question"]]
-    names = {name for one in found.arguments for name in (one.name, *one.old)}
-    for hint in renamed(found, {name: value for name, value in said.items() if name in names})[1]:
+    values = {name: value for name, value in arguments.items() if value is not None and value != ()}
+    question = QUESTIONS[values["question"]]
+    names = {name for argument in question.arguments for name in (argument.name, *argument.old)}
+    for hint in renamed(question, {name: value for name, value in values.items() if name in names})[1]:
         say(hint)
-    with working("cases") as told:
-        result = giving_way(lambda asked: sweep(**{**asked, "into": into, "told": told}), said, is_setting)
+    with working("cases") as advance:
+        result = giving_way(lambda chosen: sweep(**{**chosen, "into": into, "told": advance}), values, is_setting)
     if joined:
         _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
         out = Output(None, None, None)

@@ -24,7 +24,7 @@ def command(
 ) -> None:
     """Nodes, instances and racks: how many GPUs, how they are linked, and by which network nodes meet.
 
-    Links are per GPU and one direction; an empty network means that none is named.
+    Links are per GPU and one direction; an empty network means that none is known.
 
     \b
     gpucost systems p5.48xlarge
@@ -34,10 +34,10 @@ def command(
 
     rows = catalog.rows("systems")
     if name is not None:
-        wanted = {found.id for part in listed(name) for found in catalog.systems(part)}
-        rows = [row for row in rows if row["id"] in wanted]
+        ids = {match.id for part in listed(name) for match in catalog.systems(part)}
+        rows = [row for row in rows if row["id"] in ids]
     if gpu is not None:
-        gpus = {found.id for part in listed(gpu) for found in catalog.accelerators(part)}
+        gpus = {match.id for part in listed(gpu) for match in catalog.accelerators(part)}
         rows = [row for row in rows if row["accelerator_id"] in gpus]
     rows = chosen(rows, "provider", provider, (row["provider"] for row in catalog.rows("systems") if row["provider"]))
     out.rows(rows, "systems", catalog)

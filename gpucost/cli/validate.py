@@ -31,7 +31,9 @@ from gpucost.cli.progress import working
     type=click.Choice(["source", "family", "software", "model"]),
     help="Predict each group with a calibration fitted to the others (takes minutes).",
 )
-@click.option("--core/--all", "core", default=False, is_flag=True, help="Only rows marked as well suited.")
+@click.option(
+    "--core/--all", "core", default=False, is_flag=True, help="Only rows marked as well suited to validation."
+)
 @click.option("--max-error", metavar="SHARE", help="Exit 5 if the macro-median error is above this.")
 @output_options
 def command(

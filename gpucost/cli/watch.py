@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 @click.command(name="watch")
 @click.argument("log", type=click.Path(exists=True, dir_okay=False), required=True)
 @click.option("--estimate", type=click.Path(exists=True, dir_okay=False), required=True, help="A saved estimate.")
-@click.option("--rank", type=click.IntRange(1), default=1, show_default=True, help="The option that runs.")
+@click.option(
+    "--rank", type=click.IntRange(1), default=1, show_default=True, help="Rank of the option that is running."
+)
 @click.option("--tokens-done", metavar="COUNT", help="Tokens trained so far, where the log does not count steps.")
-@click.option("--every", type=click.FloatRange(1, 86400), metavar="SECONDS", help="Look again and again.")
+@click.option("--every", type=click.FloatRange(1, 86400), metavar="SECONDS", help="Repeat at this interval.")
 @output_options
 @catalog_options
 def command(
     out: Output, catalog: "Catalog", log: str, estimate: str, rank: int, tokens_done: str | None, every: float | None
 ) -> None:
-    """Show how far a job is, what it has cost, and when it ends at what cost, against its saved estimate.
+    """Show the progress and cost of a job so far, and when and at what cost it will end, against its saved estimate.
 
     Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, the Hugging Face Trainer
     and MLPerf. The range narrows as the job goes on.
@@ -39,9 +41,9 @@ def command(
     saved = read_estimate(estimate)
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
-        found = read_log(lines_of(log), log)
+        progress = read_log(lines_of(log), log)
         with reading(estimate):
-            rows = forecast(found, saved, rank, tokens_done=tokens)
+            rows = forecast(progress, saved, rank, tokens_done=tokens)
         out.rows(rows, "watch", catalog, title=f"{log} against {estimate}")
         if every is None:
             return

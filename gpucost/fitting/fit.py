@@ -36,7 +36,7 @@ from gpucost.physics.training.memory_activations import layer_bytes
 from gpucost.physics.training.memory_recipe import LORA, OPTIMIZERS, RANGE_RATIOS, MemoryRecipe, memory_recipe
 from gpucost.physics.transformer import Shape, stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
-from gpucost.units import GB, format_count
+from gpucost.units import GB, counted, format_count
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import DEFAULT_RANK, too_long
 
@@ -268,10 +268,10 @@ def plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
 
 # From the least to the greatest intrusion.
 COSTS = (
-    "same result, about as fast",
+    "same result, similar speed",
     "same result, slower",
     "more or larger GPUs",
-    "other numerics of the optimizer",
+    "different optimizer numerics",
     "another training",
 )
 LARGER = COSTS[2]
@@ -300,7 +300,7 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
         yield JobChange("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
     if any(name in job.degrees for name in ("tensor", "pipeline", "expert")):
         free = {name: value for name, value in job.degrees.items() if name == "context"}
-        yield JobChange("let the layout be searched", 0, replace(job, degrees=free))
+        yield JobChange("search the layout", 0, replace(job, degrees=free))
     if job.micro_batch > 1:
         yield JobChange("micro-batch 1", 1, replace(job, micro_batch=1))
     if job.recompute not in (AUTO, "full"):
@@ -567,7 +567,7 @@ def lead(figures: Verdict, changes: list[Tried]) -> str:
         return f"Fits: {need}, {spare:.1f} GB to spare."
     helps = next((row for row in changes if row["helps"]), None)
     if helps is None:
-        return f"Does not fit: {need}, {-spare:.1f} GB too much. No change that was tried helps."
+        return f"Does not fit: {need}, {-spare:.1f} GB too much. None of the changes tried helps."
     more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
     change_texts = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
     here_text = f"; on {gpus:,}: {same}" if more and (same := next(change_texts, None)) else ""
@@ -658,10 +658,10 @@ def warnings(job: MemoryJob) -> list[str]:
     """Return what a reader must know about the answer."""
     messages = [*job.architecture.warnings, *too_long(job.architecture, job.sequence_tokens)]
     if job.architecture.status == "synthesised":
-        messages.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
+        messages.append(f"{job.architecture.name} is synthesised from its size; a real model of that size may differ.")
     if job.accelerator.vendor != "NVIDIA":
         messages.append(
-            f"The counts were held against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
+            f"The memory model was checked against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
         )
     if half_precision(job.accelerator) != "bf16":
         messages.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
@@ -793,9 +793,9 @@ def smaller(market: Market, gpu: str, gpus: int) -> str:
 def lead_everywhere(job: MemoryJob, rows: list[FitRow]) -> str:
     """Say what fits with the least money, and what fits on one."""
     first, single = rows[0], [row["gpu"] for row in rows if row["gpus"] == 1]
-    price = "" if first["usd_per_hour"] is None else f", from {first['usd_per_hour']:,.2f} USD an hour"
-    alone = f"{len(single)} accelerators hold it alone" if single else "no accelerator holds it alone"
+    price = "" if first["usd_per_hour"] is None else f" at {first['usd_per_hour']:,.2f} USD an hour"
+    alone = f"{len(single) or 'none'} of them with a single accelerator"
     return (
-        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits {len(rows)} accelerators:"
-        f" cheapest {first['gpus']} × {first['gpu']}{price}; {alone}."
+        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits on"
+        f" {counted(len(rows), 'accelerator type')}, {alone}. Cheapest: {first['gpus']} × {first['gpu']}{price}."
     )

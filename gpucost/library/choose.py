@@ -371,6 +371,8 @@ def lead(
     reach = ""
     if budget is not None:
         reached = sum(row["within"] != "neither" for row in next(iter(found.values())))
-        reach = f" {budget:,.0f} USD reach {reached} of {len(next(iter(found.values())))} kinds."
+        types = len(next(iter(found.values())))
+        share = f"All {types}" if reached == types else f"{reached} of {types}"
+        reach = f" {share} GPU types fit your budget."
     use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
     return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {words}.{reach}"

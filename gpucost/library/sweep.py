@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.arguments import flag_of
 from gpucost.ask.result import Result, copied
 from gpucost.errors import UsageError
 from gpucost.gate import shown
@@ -176,10 +175,10 @@ def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
 
 def _lead(grid: "Grid", answered: int, best: Any) -> str:
     moving = () if grid.listed is not None else grid.moving
-    counts = " × ".join(f"{len(grid.values[name])} {flag_of(name)}" for name in moving)
+    counts = ", ".join(f"{name.replace('_', ' ')}: {len(grid.values[name])}" for name in moving)
     sentence = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
     if best is None:
-        return f"{sentence} None can be answered: see the reasons."
+        return f"{sentence} None has an answer; see the reasons."
     if grid.question in ("estimate", "inference"):
         option = OPTIONS[best["option"]].label
         where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"

@@ -25,7 +25,7 @@ from gpucost.gate import beside, read_toml, repeated, shown
 from gpucost.market.interruptions import AssumptionBook, make_book
 from gpucost.market.supply import Providers, Supply, build_supply, company, sold_nodes
 from gpucost.market.terms import Terms, build_terms, on_demand, place_of
-from gpucost.options import OPTIONS
+from gpucost.options import EXPIRED, OPTIONS
 from gpucost.schemas import TABLES, Column
 from gpucost.schemas.validation import held, number, text
 from gpucost.schemas.validation import record as typed_record
@@ -202,21 +202,37 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
     )
 
 
-OLD_PRICE = "The first price is old, its range widened: --strict-prices leaves such out."
+OLD_PRICE = "The top offer's price is old; its range is wider for that."
 
 
-def not_offered(ended: Mapping[str, int], placeless: int) -> list[str]:
-    """Say which prices of the catalog are no offers: those that a region leaves out; by reason, those that ended.
+# why a price is no longer an offer -> how a reader is told
+_ENDED = {EXPIRED: "expired", "replaced": "superseded", "stated": "ended by the provider"}
 
-    >>> not_offered({"replaced": 3, "too old": 20}, 0)
-    ['23 prices ended: 3 replaced, 20 too old.']
-    >>> not_offered({}, 1)
-    ['--region leaves out 1 offer that names no region: it may stand there.']
+
+def outside_region(placeless: int) -> list[str]:
+    """Warn of offers that a filter by region leaves out because they name none.
+
+    >>> outside_region(1), outside_region(0)
+    (['1 offer is left out because it names no region; it may be in this one.'], [])
     """
-    which = "offer that names no region: it" if placeless == 1 else "offers that name no region: they"
-    nameless = [f"--region leaves out {placeless:,} {which} may stand there."] if placeless else []
-    reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
-    return [*nameless, *([f"{sum(ended.values())} prices ended: {reasons}."] if ended else [])]
+    if not placeless:
+        return []
+    if placeless == 1:
+        return ["1 offer is left out because it names no region; it may be in this one."]
+    return [f"{placeless:,} offers are left out because they name no region; they may be in this one."]
+
+
+def prices_not_used(ended: Mapping[str, int]) -> list[str]:
+    """Say how many prices of the catalog are no longer offers, by reason, the most frequent first.
+
+    >>> prices_not_used({"replaced": 3, "too old": 20})
+    ['23 prices not used: 20 expired, 3 superseded.']
+    """
+    if not ended:
+        return []
+    largest_first = sorted(ended.items(), key=lambda item: -item[1])
+    reasons = ", ".join(f"{count:,} {_ENDED.get(reason, reason)}" for reason, count in largest_first)
+    return [f"{sum(ended.values()):,} prices not used: {reasons}."]
 
 
 def make_offer(known: Mapping[str, Any]) -> Offer:

@@ -1,4 +1,4 @@
-"""How often an offer is interrupted, what that costs, where it may stand; what is assumed beside the steps."""
+"""How often an offer is interrupted, what that costs, where it may stand; what is assumed outside training steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -291,7 +291,7 @@ def _observed_decline(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str
         status="derived",
         source_id=rents_moved["source_id"],
         note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
-        f"the range holds what market rents did too",
+        f"the range also covers past market rents",
     )
 
 

@@ -186,7 +186,7 @@ def market_rent(catalog: Catalog, gpu: str) -> RentChoice:
     oldest = max(offer.age_days for offer in cheapest.values())
     note = (
         f"median of {len(cheapest)} providers' cheapest on-demand price, none older than {oldest} days; "
-        "range: 10th to 90th percentile; name an offer with --provider"
+        "range: 10th to 90th percentile"
     )
     return RentChoice(
         "rent",

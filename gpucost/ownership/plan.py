@@ -610,11 +610,11 @@ def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Acc
         defaults[key] = replace(
             defaults[key], value=value, low=None, high=None, status="assumed", source_id="", note=f"profile {name}"
         )
-    listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+    listed = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
     how = (
-        "as asked"
+        "as requested"
         if profile
-        else f"by {counted(gpus, 'GPU')} of this form; another with --profile {' | '.join(PROFILES)}"
+        else f"usual for {counted(gpus, 'GPU')} of this form; the profiles are {', '.join(PROFILES)}"
     )
     return f"{name} ({listed}), {how}"
 

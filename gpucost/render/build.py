@@ -40,19 +40,23 @@ def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
 def _scenario(answer: Scenario) -> Document:
     """Build the document of a scenario: the documents of its parts, one after the other."""
     sections: list[Section] = []
-    overview, sources, warnings = [], dict[str, Source](), list(answer["warnings"])
+    overview, sources = [], dict[str, Source]()
+    warnings, remarks = list(answer["warnings"]), list(answer.get("remarks", ()))
     for part in answer["parts"]:
         part_document = document(part["payload"])
         overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})
         sources |= dict(part_document.sources)
         warnings += [f"{part['name']}: {warning}" for warning in part_document.warnings]
+        remarks += [f"{part['name']}: {remark}" for remark in part_document.remarks]
         sections += [
             _titled(section, part["name"], number == 0) for number, section in enumerate(part_document.sections)
         ]
     head: list[Block] = [Paragraph(answer["description"])] if answer["description"] else []
     first = Section("Answers", [*head, Table(columns("part", "answer"), overview)])
     joined = document_of(answer, answer["name"] or "Scenario", first, *sections)
-    return replace(joined, sources=sources, warnings=tuple(dict.fromkeys(warnings)))
+    return replace(
+        joined, sources=sources, warnings=tuple(dict.fromkeys(warnings)), remarks=tuple(dict.fromkeys(remarks))
+    )
 
 
 def _titled(section: Section, part: str, first: bool) -> Section:

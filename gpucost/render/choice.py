@@ -7,9 +7,9 @@ from gpucost.render.document import Block, Document, Paragraph, Section, Table, 
 
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3
 _NOTE = (
-    "Rent: the run; for serving, research and a desk a year. Buy: cards at street prices without a server, modules as"
-    " whole servers; without power or staff (`gpucost tco`). Pays after: months of the same use."
-    " Warranty: what makers usually give, an assumption."
+    "Rent: the cost of the run, or of a year for serving, research and desk use. Buy: cards at street prices without a"
+    " server, modules as whole servers; without power or staff. Pays after: months of the same use. Warranty: assumed,"
+    " as makers usually give."
 )
 
 
@@ -23,7 +23,8 @@ def document(answer: Choice) -> Document:
         row for rows in by_workload.values() for row in rows[: _ROWS_OF_ONE if len(by_workload) == 1 else _ROWS_EACH]
     ]
     next_step = Paragraph(
-        "Next: --details (every kind), --purpose, --budget, --workload NAME='PURPOSE MODEL', --pool GPU=N."
+        "Next: --details (every GPU type), `gpucost tco` (the full cost of buying), --purpose, --budget,"
+        " --workload NAME='PURPOSE MODEL', --pool GPU=N."
     )
     return document_of(
         answer,

@@ -19,6 +19,7 @@ from gpucost.render.document import (
     columns_of,
     document_of,
     heading_of,
+    in_words,
     table_of,
 )
 from gpucost.units import counted, unit_of
@@ -30,7 +31,7 @@ _FIGURES = {
     "usd_per_mtok": "the price of a million tokens",
     "npv_saving_usd": "what owning saves",
     "cost_usd": "the cost",
-    "usd_per_month": "the cost of a month",
+    "usd_per_month": "the monthly cost",
     "needed_gb": "the memory needed, GB",
 }
 _EFFECTS = 5  # of one screen
@@ -48,7 +49,7 @@ def document(answer: Comparison) -> Document:
         f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
         Section("What changed", [*changed, *([Paragraph("Nothing.")] if not changed else [])]),
         Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
-        Section("What was asked otherwise", argument_changes, detail=True),
+        Section("Arguments that differ", argument_changes, detail=True),
         screen=_screen(answer),
     )
 
@@ -64,7 +65,7 @@ def _screen(answer: Comparison) -> list[Block]:
         else []
     )
     largest_in_order = [row for row in answer["changes"] if row in drawn]
-    next_step = "Next: --details (all of it, arguments), -o FILE.html, --format json."
+    next_step = "Next: --details (all effects, arguments), -o FILE.html, --format json."
     return [*_changed(answer), *_bars(answer, [*largest_in_order, *smaller_sum]), Paragraph(next_step)]
 
 
@@ -94,7 +95,7 @@ def _effects(answer: Comparison) -> list[Block]:
         "rent_effect_usd=renting:2",
         "note:3",
     )
-    total = {"factor": "in all", "effect": answer["difference"], "unit": answer["unit"]}
+    total = {"factor": "total", "effect": answer["difference"], "unit": answer["unit"]}
     causes: list[Any] = answer["changes"]
     sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
     total |= {key: sum(row.get(key, 0.0) for row in causes) for key in sides}
@@ -108,7 +109,10 @@ def _argument_change(row: Any) -> dict[str, Any]:
     ends = {
         end: ", ".join(map(str, row[end])) if isinstance(row[end], list) else row[end] for end in ("before", "after")
     }
-    return {"name": row["name"], **{end: str(v) if isinstance(v, dict) else v for end, v in ends.items()}}
+    return {
+        "name": in_words("name", row["name"]),
+        **{end: str(v) if isinstance(v, dict) else v for end, v in ends.items()},
+    }
 
 
 def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
@@ -119,7 +123,7 @@ def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
         {"factor": answer["first"], "effect": answer["before_value"]},
         {"factor": answer["second"], "effect": answer["before_value"] + answer["difference"]},
     ]
-    title = f"What each does to {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
+    title = f"Effect of each cause on {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
     return [bridge(title, (ends[0], ends[1]), [*map(_named, changes)], "factor", "effect", answer["unit"])]
 
 
@@ -139,14 +143,14 @@ def side_by_side_document(answer: SideBySide) -> Document:
     for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
         data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
         if len(data) > 1:
-            next_step = f"The least is that of {min(data, key=lambda row: row[key])['pair']}."
+            next_step = f"The lowest is {min(data, key=lambda row: row[key])['pair']}."
             pictures.append(Chart("bar", title, next_step, data, Axis("pair"), Axis(key)))
     tables = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
-    next_step = "Next: --details (who sells it, bars), --tokens, --region, --option; --speed times one job on two."
+    next_step = "Next: --details (sellers, charts), --tokens, --region, --option, --speed (compare step times of two)."
     return document_of(
         answer,
         "Side by side",
-        Section("The cheapest run and the cheapest tokens of each", tables),
+        Section("Cheapest training run and cheapest tokens of each pair", tables),
         Section("Pictures", pictures),
         screen=(Table(columns_of("side by side screen"), rows, note=notes), Paragraph(next_step)),
     )

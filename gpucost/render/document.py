@@ -1,6 +1,7 @@
 """The medium-neutral document: sections, facts, tables and charts, and how values are written in every medium."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from datetime import date
@@ -13,6 +14,7 @@ from gpucost.answers.common import Answer, Issued, Source
 from gpucost.errors import visible as visible
 from gpucost.frozen import Frozen
 from gpucost.gate import beside
+from gpucost.options import OPTIONS
 from gpucost.render.json import SIGNIFICANT_DIGITS
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 
@@ -171,8 +173,9 @@ class Column(Frozen):
     key: str
     heading: str = ""
     unit: str = ""
-    priority: int = 0  # a narrow terminal drops the highest first; 0 is never dropped
+    priority: int = 0  # a narrow terminal hides the highest first; 0 is never hidden
     unit_key: str = ""  # key of the cell that names this cell's unit, where units differ by row
+    verbatim: bool = False  # codes stay codes: a column that was chosen by its key, or an answer to SQL
 
     @property
     def title(self) -> str:
@@ -327,6 +330,7 @@ class Document(Frozen):
     catalog_version: str = ""
     request: Row = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what a full view says beside the warnings, one screen does not
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
@@ -387,7 +391,7 @@ def facts_of(title: str, figures: Row, unit: str = "") -> KeyFigures:
     """Return the plain values of a mapping as key figures, each under the heading of its key."""
     plain = {key: value for key, value in figures.items() if value is None or isinstance(value, (int, float, str))}
     items = (
-        Fact(heading_of(key), "none" if value is None else value, unit or measure_of(key))
+        Fact(heading_of(key), "none" if value is None else in_words("name", value), unit or measure_of(key))
         for key, value in plain.items()
     )
     return KeyFigures(tuple(items), title)
@@ -425,8 +429,8 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
         }
         for end in ends
     ]
-    note = f"The bars of both ends begin at {amount(base, unit)}, not at 0." if base else ""
-    description = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
+    note = f"The bars at both ends start at {amount(base, unit)}, not at 0." if base else ""
+    description = f"Each bar starts where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
     return Chart(
         "bridge",
         title,
@@ -462,6 +466,7 @@ def document_of(
         catalog_version=answer["catalog_version"],
         request=answer["request"],
         warnings=tuple(answer["warnings"]),
+        remarks=tuple(answer.get("remarks", ())),
         sources=answer["sources"],
         sections=tuple(section for section in filled if section.blocks),
     )
@@ -505,6 +510,10 @@ _are_printable = lru_cache(maxsize=64)(_all_printable)  # of the keys that every
 
 # --- Wording of figures, headings and cells, the same in every medium.
 
+_CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")
+# columns whose cells are codes of ours, such as on_demand, and no ids that one may have to type
+_CODED = frozenset(("option", "kind", "payment", "billing", "price_kind", "side", "constraint", "metric"))
+
 
 def fact_text(fact: Fact) -> str:
     """Write a key figure with its range and note."""
@@ -522,9 +531,29 @@ def cell_text(row: Row, column: Column) -> str:
 def cell_writer(column: Column) -> Callable[[Row], str]:
     """Return what writes the cells of a column."""
     key, unit = column.key, column.measure
+    if key in _CODED and not column.verbatim:
+        return lambda row: figure(in_words(key, row.get(key)), unit)
     if column.unit_key:
         return lambda row: amount(row.get(key), column.unit_in(row))
     return lambda row: figure(row.get(key), unit)
+
+
+def in_words(key: str, value: Any) -> Any:
+    """Return a value as a person reads it: the codes of some columns become words, anything else stays.
+
+    A name is a code only where it does not also stand in a formula, so tables of names ask for this themselves.
+
+    >>> in_words("option", "commitment"), in_words("name", "own_in_cash"), in_words("provider", "aws_bedrock")
+    ('committed use', 'own in cash', 'aws_bedrock')
+    """
+    return _code_in_words(key, value) if isinstance(value, str) and (key in _CODED or key == "name") else value
+
+
+@lru_cache(maxsize=4096)
+def _code_in_words(key: str, code: str) -> str:
+    if key == "option" and code in OPTIONS:
+        return OPTIONS[code].label
+    return heading_of(code) if _CODE.fullmatch(code) else code
 
 
 def head_text(column: Column) -> str:

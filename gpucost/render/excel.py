@@ -9,7 +9,7 @@ from gpucost.render.workbook import calculations, charts, cover, inputs, options
 from gpucost.render.workbook.book import Workbook, new_workbook
 from gpucost.render.workbook.live import LiveModel, compute, model_of
 
-_MACHINERY = "The machinery behind other sheets, not laid out for print: Sensitivity and Options read it."
+_MACHINERY = "Intermediate results that Sensitivity and Options read; not laid out for print."
 
 
 def write_workbook(payload: Mapping[str, Any], path: str) -> None:

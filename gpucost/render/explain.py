@@ -34,14 +34,14 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
         Section("Where the range comes from", (Table(CAUSES, shares),)),
         Section("The bill", (bill,)),
-        Section("What was assumed", (assumed,) if assumed.rows else ()),
-        Section("What an option's notes say", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
+        Section("Assumptions", (assumed,) if assumed.rows else ()),
+        Section("Notes", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
     ]
     where = (
         f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']},"
         f" {option['option'].replace('_', ' ')}"
     )
-    return document_of(payload, f"How {where} comes about", *sections)
+    return document_of(payload, f"How the cost of {where} is calculated", *sections)
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -102,13 +102,13 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
     rows = [
         _step(
             "Time of one step, on the fastest layout",
-            "sum of its parts, those that are hidden left out",
+            "sum of its parts, without those that overlap others",
             f"{degrees}; sharding {layout['sharding']}, micro-batch {layout['micro_batch']}, recompute"
             f" {layout['recompute']}: {shares}",
             f"{step_s:.4g} s for {layout['global_batch']:,} sequences",
         ),
         _step(
-            "Tokens per second and accelerator",
+            "Tokens per second per accelerator",
             "sequences × sequence length ÷ step time ÷ accelerators",
             f"{layout['global_batch']:,} sequences ÷ {step_s:.4g} s ÷ {option['gpus']}",
             f"{speed:,.1f} ({option['tokens_per_s_per_gpu_low']:,.1f} to {option['tokens_per_s_per_gpu_high']:,.1f};"
@@ -173,9 +173,7 @@ def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, st
         title = f"{name}: {line.description}"
         rate_is_assumed = name == "stops_per_hour" and not option["interruption_rate_measured"]
         result = _result_text(value, line.measure)
-        steps.append(
-            _step(title, text, operands, result + (" (not measured for this offer)" if rate_is_assumed else ""))
-        )
+        steps.append(_step(title, text, operands, result + (" (assumed for this offer)" if rate_is_assumed else "")))
     return steps
 
 

@@ -32,7 +32,7 @@ def document(answer: Fit) -> Document:
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
         Section("Verdict", [_verdict(answer)]),
-        Section("By component, on the fullest GPU", _parts(answer)),
+        Section("Memory by component, on the fullest GPU", _parts(answer)),
         Section("What would make it fit" if not answer["fits"] else "What would need fewer GPUs", _changes(answer)),
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
@@ -92,9 +92,9 @@ def _verdict(answer: Fit) -> KeyFigures:
 def _closeness(answer: Fit) -> str:
     """Say when the verdict could turn within the range."""
     if answer["fits"] and answer["needed_high_gb"] > answer["usable_gb"]:
-        return "close: software that keeps more would not fit"
+        return "close: software that needs more memory would not fit"
     if not answer["fits"] and answer["needed_low_gb"] <= answer["usable_gb"]:
-        return "close: software that keeps less would fit"
+        return "close: software that needs less memory would fit"
     return ""
 
 
@@ -117,10 +117,10 @@ def _changes(answer: Fit) -> list[Block]:
         return []
     helpful = [row for row in answer["changes"] if row["helps"]]
     fruitless = [row["change"] for row in answer["changes"] if not row["helps"]]
-    nothing = Paragraph("Nothing that was tried helps.", style="note")
+    nothing = Paragraph("None of the changes tried helps.", style="note")
     blocks: list[Block] = [Table(columns_of("fit changes"), helpful[:_HELPFUL]) if helpful else nothing]
     if fruitless:
-        blocks.append(Paragraph(f"Tried without gain: {', '.join(fruitless[:_VAIN])}.", style="note"))
+        blocks.append(Paragraph(f"Tried without effect: {', '.join(fruitless[:_VAIN])}.", style="note"))
     return blocks
 
 
@@ -153,13 +153,13 @@ def serving_document(answer: ServingFit) -> Document:
     picks = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
     rows, next_step = answer["options"], "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens"
     remarks = Paragraph(" ".join(answer["said"]))
-    table = Table(columns_of("serving fit"), rows, note="The cheapest first; speed at saturation within the targets.")
+    table = Table(columns_of("serving fit"), rows, note="Cheapest first. Speed is at saturation, within the targets.")
     return document_of(
         answer,
-        f"Serving {model}: what it fits",
-        Section("What serves it", [_options(answer)]),
+        f"Accelerators that serve {model}",
+        Section("What can serve it", [_options(answer)]),
         Section("Memory", [_memory(row, title) for row, title in picks if row is not None]),
-        Section("What does not", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
+        Section("What cannot, and why", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
         screen=(table, remarks, Paragraph(f"Next: {next_step}.")) if rows else (),
     )
 
@@ -168,9 +168,9 @@ def _options(answer: ServingFit) -> Block:
     """Return the accelerators that serve it, the cheapest first."""
     rows = answer["options"]
     if not rows:
-        return Paragraph("Nothing serves it within the targets.", style="note")
-    more = f" {len(rows) - _ROWS_OF_SERVING} more in --format json." if len(rows) > _ROWS_OF_SERVING else ""
-    note = f"The cheapest first; speed at saturation within the targets.{more} {' '.join(answer['said'])}"
+        return Paragraph("No accelerator serves it within the targets.", style="note")
+    more = f" {len(rows) - _ROWS_OF_SERVING} more in the JSON output." if len(rows) > _ROWS_OF_SERVING else ""
+    note = f"Cheapest first. Speed is at saturation, within the targets.{more} {' '.join(answer['said'])}"
     return Table(columns_of("serving fit"), rows[:_ROWS_OF_SERVING], note=note.strip())
 
 
@@ -181,29 +181,26 @@ def _memory(row: Serves, title: str) -> KeyFigures:
         for name, value in row["memory"].items()
         if name in _MEMORY_PARTS
     )
-    return KeyFigures(tuple(parts), title=f"{title}: {row['gpus']} × {row['gpu']}, on each")
+    return KeyFigures(tuple(parts), title=f"{title}: {row['gpus']} × {row['gpu']}, per GPU")
 
 
 # --- All accelerators.
 
 _ROWS_OF_EVERYWHERE = 11
 _NOTE_OF_EVERYWHERE = (
-    "Fewest that fit; longest context at this batch, largest micro-batch at this context; the lowest price on demand,"
-    " not old, of a seller that hosts so many as one job. As singles, up to N: nobody hosts so many."
+    "GPUs: the fewest that fit. Longest context at this batch; largest micro-batch at this context. Price: the lowest"
+    " fresh on-demand price of a seller that hosts that many for one job; 'as singles' and 'up to N': no seller does."
 )
 
 
 def everywhere_document(answer: Everywhere) -> Document:
     """Return the document of a fit over all accelerators."""
     rows, nowhere = answer["rows"], answer["nowhere"]
-    more = f"{len(rows) - _ROWS_OF_EVERYWHERE} more, " if len(rows) > _ROWS_OF_EVERYWHERE else ""
-    next_step = Paragraph(
-        f"Next: --details ({more}all of them), --gpu NAME (components, changes), --method, --sequence."
-    )
+    next_step = Paragraph(f"Next: --details (all {len(rows)}), --gpu NAME (components, changes), --method, --sequence.")
     return document_of(
         answer,
-        f"What {answer['model']} fits",
+        f"Accelerators that fit {answer['model']}",
         Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE_OF_EVERYWHERE)]),
-        Section("Fits on no count", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
+        Section("Does not fit on any number of", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
         screen=(Table(columns_of("fit everywhere"), rows[:_ROWS_OF_EVERYWHERE], note=_NOTE_OF_EVERYWHERE), next_step),
     )

@@ -138,7 +138,7 @@ def _table(table: Table, *, live: bool) -> dict[str, Any]:
     """Return a table as texts: heads, cells, and the totals."""
     rows, columns = table.rows[:ROWS_SHOWN], table.filled
     right = {column.key: is_numeric(column, rows) for column in columns}
-    cut = f"The first {len(rows):,} of {len(table.rows):,} rows; the workbook and CSV hold all."
+    cut = f"The first {len(rows):,} of {len(table.rows):,} rows; the workbook and the CSV output have all."
     return {
         "live": live,
         "heads": [(head_text(column), right[column.key]) for column in columns],

@@ -31,13 +31,15 @@ from gpucost.render.offers import (
     serving_causes,
 )
 
-_SCREEN_STAYS, _SCREEN_RISKY, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
+_SCREEN_LASTING, _SCREEN_INTERRUPTIBLE, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
 _HEADINGS = {
-    "cost": "Offers that stay, cheapest tokens first",
-    "latency": "Offers that stay, fastest tokens first",
-    "carbon": "Offers that stay, least carbon first",
+    "cost": "Offers without interruptions, cheapest tokens first",
+    "latency": "Offers without interruptions, fastest tokens first",
+    "carbon": "Offers without interruptions, least carbon first",
 }
-_RISKY = "Offers that may be interrupted, in the same order: requests in flight are lost, keep redundancy"
+_RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
+# family of purchase options -> the kind that one screen names
+_KINDS = {"committed": "reserved", "scheduled": "capacity block"}
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 
 
@@ -53,10 +55,10 @@ def document(answer: Inference) -> Document:
         Section("", _figures(answer), detail=True),
         *_offers(answer),
         Section("Self-host or API", _api(answer)),
-        Section("The bill of the first offer", bill),
+        Section("Bill of the top offer", bill),
         Section("Speed against cost", _tradeoff(answer)),
         Section("Pictures", _charts(options), detail=True),
-        Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
+        Section("Offers left out, and why", excluded_table(answer["excluded"]), detail=True),
         screen=_screen(answer),
     )
 
@@ -75,8 +77,7 @@ def _screen(answer: Inference) -> list[Block]:
     """Return what one screen shows: the best offers of both kinds, the cheapest hosted prices, what to ask next."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    rows = [_kind("stays", row) for row in _unlike(stay)[:_SCREEN_STAYS]]
-    rows += [_kind("may go", row) for row in _unlike(risky)[:_SCREEN_RISKY]]
+    rows = [_kind(row) for row in (*_unlike(stay)[:_SCREEN_LASTING], *_unlike(risky)[:_SCREEN_INTERRUPTIBLE])]
     hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
         {
@@ -91,12 +92,12 @@ def _screen(answer: Inference) -> list[Block]:
         }
         for row in hosted
     ]
-    excluded_count = f"; {len(answer['excluded']):,} left out and why" if answer["excluded"] else ""
+    why_out = f"; {len(answer['excluded']):,} left out, with reasons" if answer["excluded"] else ""
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
-    note = range_text(serving_causes(answer["options"][0]), "Range of the first's month")
+    note = range_text(serving_causes(answer["options"][0]), "Monthly range of the top offer")
     return [
         Table(columns_of("inference kinds"), rows, note=note),
-        Paragraph(f"Next: --details (all offers, the bill, self-host or API{excluded_count}), {ask}"),
+        Paragraph(f"Next: --details (all offers, the bill, self-host or API{why_out}), {ask}"),
     ]
 
 
@@ -108,8 +109,9 @@ def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:
     return list(first.values())
 
 
-def _kind(kind: str, row: ServingOption) -> dict[str, object]:
-    unit = "USD per million tokens"
+def _kind(row: ServingOption) -> dict[str, object]:
+    unit, option = "USD per million tokens", OPTIONS[row["option"]]
+    kind = "interruptible" if option.interruptible else _KINDS.get(option.family, option.family)
     return {
         **row,
         "kind": kind,
@@ -160,8 +162,8 @@ def _volumes(answer: Inference) -> list[Block]:
         for key, side in _SIDES.items()
     ]
     description = (
-        "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs in proportion "
-        "to the volume."
+        "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs more with each "
+        "token."
     )
     volume = Axis("tokens_per_month", log=True, unit="tokens")
     cost = Axis("usd_per_month", "cost per month", "USD", log=True)
@@ -174,7 +176,7 @@ def _tradeoff(answer: Inference) -> list[Block]:
     rows = answer["tradeoff"]
     if len(rows) < 2:
         return not_included(answer["not_included"])
-    description = "The first offer at other batch sizes: a larger batch makes tokens cheaper and each of them slower."
+    description = "The top offer at other batch sizes: a larger batch makes tokens cheaper, but slower."
     cost = Axis("usd_per_mtok", log=True)
     chart = Chart("line", "Cost against time per token", description, rows, Axis("tpot_ms"), cost, label="batch")
     return [chart, *not_included(answer["not_included"])]

@@ -34,14 +34,16 @@ def document(answer: Mix) -> Document:
             ("supplies", "name"),
         )
     )
-    next_step = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
+    next_step = (
+        "--details (binding constraints, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
+    )
     return document_of(
         answer,
         "The cheapest mix of capacity",
         Section("", [Paragraph(line) for line in answer["said"]]),
         Section("What to buy and rent", table_of("", plan, *columns_of("mix bought"))),
         Section("Against one option alone", table_of("", pure)),
-        Section("What binds", table_of("", binding)),
+        Section("Binding constraints", table_of("", binding)),
         Section("Month by month", _months(answer)),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=(
@@ -64,7 +66,7 @@ def _months(answer: Mix) -> list[Block]:
         for row in rows
         for key in ("demand_gpus", *(key for key in supplies if any(row[key] for row in rows)))
     ]
-    description = "GPUs in use each month by the way they are paid for, with the demand that they meet."
+    description = "GPUs in use each month by purchase option, with the demand."
     gpus = Axis("gpus", "GPUs")
     chart = Chart("line", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity")
     gpus_by_month = Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)

@@ -24,12 +24,12 @@ from gpucost.units import counted
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.
 
-CAUSES = columns("share", "low_usd", "high_usd", "narrower")
-OVERHEAD = "overhead beside the steps, not in the range"
-IDLE = "idle and spare hours, not in the range"
-LOST = "one replica against interruptions, not in the range"
+CAUSES = columns("share=cause", "low_usd=low", "high_usd=high", "narrower=how to narrow it")
+OVERHEAD = "overhead (not in the range)"
+IDLE = "idle and spare hours (not in the range)"
+LOST = "a spare replica (not in the range)"
 _WORTH_SAYING = 0.05  # of the hours that are bought
-_BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a replica to spare"}
+_BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a spare replica"}
 
 
 def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -46,21 +46,21 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
             "speed",
             *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
             "--mfu",
-            "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate",
+            "name your software (--software), give your own speed (--mfu, --step-time), or run gpucost calibrate",
         ),
         _price_cause(option),
         (
             "interruptions",
             *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
             "--option",
-            "an option that is not interrupted; a measured rate",
+            "choose an option without interruptions, or an offer with a measured rate",
         ),
     ]
     if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
-        causes.append(("start-up", *start, "--gpus", "fewer accelerators that wait for it"))
+        causes.append(("start-up", *start, "--gpus", "use fewer accelerators, which wait during start-up"))
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
         ends = [(1 + assumed[end]) / overhead_ratio for end in ("low", "high")]
-        causes.append((OVERHEAD, *_bought(option, *ends), "--overhead", "your own share (--overhead)"))
+        causes.append((OVERHEAD, *_bought(option, *ends), "--overhead", "give your own share (--overhead)"))
     return _widest_first(cost, hours, causes)
 
 
@@ -68,12 +68,25 @@ def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what each cause alone would make of the cost of a month of serving; the widest first."""
     factors, cost = option["factors"], option["usd_per_month"]
     price = _price_cause(option)
-    how = "name the engine (--engine); your own speed (--own-tpot, --own-output-tokens-per-s); gpucost calibrate"
+    how = (
+        "name the engine (--engine), give your own speed (--own-tpot, --own-output-tokens-per-s),"
+        " or run gpucost calibrate"
+    )
     causes = [("speed", factors["low_ratio"] / price[1], factors["high_ratio"] / price[2], "--own-tpot", how), price]
     if option["utilisation_fraction"] < 1:
-        causes.append((IDLE, option["utilisation_fraction"], 1.0, "--utilisation", "--utilisation; --autoscale"))
+        causes.append(
+            (IDLE, option["utilisation_fraction"], 1.0, "--utilisation", "give --utilisation, or use --autoscale")
+        )
     if OPTIONS[option["option"]].interruptible and not factors["spare_gpu_hours"] and factors["replicas"]:
-        causes.append((LOST, 1.0, 1 + 1 / factors["replicas"], "--redundancy", "an option that stays; --redundancy"))
+        causes.append(
+            (
+                LOST,
+                1.0,
+                1 + 1 / factors["replicas"],
+                "--redundancy",
+                "choose an option without interruptions, or give --redundancy",
+            )
+        )
     return _widest_first(cost, cost, causes)
 
 
@@ -88,7 +101,7 @@ def range_text(rows: Sequence[Mapping[str, Any]], title: str = "Range") -> str:
         elif "–" in ends:
             by_flag.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
     parts_text = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in by_flag.items())
-    return f"{title}: {parts_text or 'none'}{'; beyond it ' if outside else ''}{', '.join(outside)}."
+    return f"{title}: {parts_text or 'none'}{'; not in the range: ' if outside else ''}{', '.join(outside)}."
 
 
 Cause = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the flag that narrows it, and how
@@ -140,9 +153,9 @@ def _price_cause(option: Mapping[str, Any]) -> Cause:
     """Return what the price may do: a spot price moves from day to day, a list price ages."""
     low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
     if OPTIONS[option["option"]].family == "preemptible":
-        how = "on demand or a commitment; a fresh price; `gpucost prices risk`"
+        how = "choose on demand or a commitment, or a fresher price; see `gpucost prices risk`"
         return "spot price", low, high, "--option", how
-    return "price age", low, high, "--strict-prices", "a fresh quote; --strict-prices"
+    return "price age", low, high, "--strict-prices", "get a fresh quote, or use --strict-prices"
 
 
 # --- Offers with their notes, the bill, and what the figures leave out.
@@ -163,9 +176,9 @@ def offers_table(
             ranks.setdefault(note, []).append(str(row["rank"]))
     lines = [f"{_rank_list(note_ranks)}: {note}" for note, note_ranks in list(ranks.items())[:_NOTES]]
     if len(ranks) > _NOTES:
-        lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} with the offers (--format json).")
+        lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} in the JSON output.")
     if excluded:
-        lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
+        lines.append(f"{counted(len(excluded), 'offer')} left out; reports and the JSON output give each reason.")
     return [Table(headings, options, note="\n".join(lines), interactive=True)]
 
 
@@ -214,7 +227,7 @@ def _rank_list(ranks: Sequence[str]) -> str:
 def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
     """Return what is not possible with the reason, or nothing; paper counts it only."""
     headings = columns("provider", "instance_type=instance:1", "gpu:2", "option:3", "reason")
-    paper = f"{counted(len(rows), 'offer')} left out: on screen each stands with its reason."
+    paper = f"{counted(len(rows), 'offer')} left out; the page on screen gives each reason."
     return [Table(headings, rows, interactive=True, paper=paper)] if rows else []
 
 

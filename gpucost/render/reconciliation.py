@@ -69,7 +69,7 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
 
 def _unmatched(answer: Reconciliation) -> list[Block]:
     rows = answer["unmatched"]
-    note = f"{answer['rows_read']:,} charges read; none is dropped." if rows else ""
+    note = f"{answer['rows_read']:,} charges read, none dropped." if rows else ""
     return list(
         table_of("", rows, "charged_for=for", "why", "rows", "billed_usd=billed", "effective_usd=effective", note=note)
     )
@@ -97,7 +97,7 @@ def _showback(answer: Reconciliation) -> list[Block]:
 
 _A_MONTH = Column("usd_per_month", "a month", "USD", 1)
 _NEXT_OF_COMMITMENT = (
-    "Next: --details (bill under the agreements, ladder and expiry by month), -o FILE.html, --format json."
+    "Next: --details (bill under current agreements, ladder and expiry by month), -o FILE.html, --format json."
 )
 _LEVELS = (
     *columns("level=commit", "gpus"),
@@ -115,9 +115,11 @@ def commitment_document(answer: Commitment) -> Document:
     return document_of(
         answer,
         "How much to commit",
-        Section("What each amount costs", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
-        Section("The history under the agreements that hold", [Table(columns("line", "cost_usd"), lines, total=total)]),
-        Section("The ladder", _ladder(answer)),
+        Section("Cost of each amount", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
+        Section(
+            "Cost of the history under current agreements", [Table(columns("line", "cost_usd"), lines, total=total)]
+        ),
+        Section("Ladder of commitments", _ladder(answer)),
         Section(
             "Use and prices",
             [
@@ -140,8 +142,8 @@ def commitment_document(answer: Commitment) -> Document:
 def _note(answer: Commitment) -> str:
     use = answer["usage"]
     return (
-        f"Regret low and high: at {use['p10_gpus']:,.0f} and {use['p90_gpus']:,.0f} GPUs, which 10 % and 90 % of the"
-        f" {use['hours']:,.0f} hours do not exceed. Best: what {answer['critical_fraction']:.0%} do not exceed."
+        f"Regret low and high: at {use['p10_gpus']:,.0f} and {use['p90_gpus']:,.0f} GPUs, the 10th and 90th percentile"
+        f" of the {use['hours']:,.0f} hours. Best: their {answer['critical_fraction']:.0%} quantile."
     )
 
 
@@ -153,10 +155,10 @@ def _ladder(answer: Commitment) -> list[Block]:
         for row in answer["by_month"]
         for gpus, name in ((row["committed_gpus"], "held and advised"), (row["held_gpus"], "held"))
     ]
-    description = "GPUs under commitment at the start of each month: what is held, and with what is advised."
+    description = "GPUs under commitment at the start of each month: held now, and with the advised purchases."
     gpus = Axis("gpus", "GPUs")
     wall = [row for row in answer["by_month"] if row["ending_gpus"]]
-    ends = "GPUs whose commitment ends in each month: a wall is a month in which much ends at once."
+    ends = "GPUs whose commitment ends in each month: a wall is a month in which many end at once."
     return [
         Table((*columns("name", "gpus", "from_day=from", "until_day=until"), _A_MONTH), answer["rungs"]),
         Chart(
@@ -164,7 +166,7 @@ def _ladder(answer: Commitment) -> list[Block]:
         ),
         Chart("bar", "Expiry wall", ends, wall, Axis("month"), Axis("ending_gpus", "GPUs")),
         Table(
-            (*columns("month", "ending_gpus=GPUs that end"), Column("ending_usd_per_month", "paid a month", "USD")),
+            (*columns("month", "ending_gpus=GPUs ending"), Column("ending_usd_per_month", "cost per month", "USD")),
             wall,
         ),
     ]

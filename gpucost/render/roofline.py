@@ -25,7 +25,7 @@ def document(answer: Roofline) -> Document:
         f"Roofline: {answer['subject']}",
         Section("Roofs", [roofs(answer)]),
         Section("Plot", plot(answer)),
-        Section("Under the roofs", [table(answer)]),
+        Section("Operations under the roofs", [table(answer)]),
         Section("What would help", advice(answer)),
         screen=screen(answer),
     )
@@ -37,9 +37,7 @@ def screen(answer: Roofline) -> list[Block]:
     several = len({row["share_fraction"] for row in points}) > 1
     names = columns_of("roofline step" if several else "roofline operation")
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in points]
-    next_step = (
-        "Next: --details (the roofs, the plot, what each roof alone allows), --precision, --gpus, -o roofline.html."
-    )
+    next_step = "Next: --details (roofs, plot, time under each roof alone), --precision, --gpus, -o roofline.html."
     return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)]
 
 
@@ -96,4 +94,4 @@ def plot(answer: Roofline) -> list[Chart]:
 def table(answer: Roofline) -> Table:
     """Return each operation: the time each roof alone would need, and the time predicted."""
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in answer["points"]]
-    return Table(columns_of("roofline"), rows, note="'alone': the time at the nominal peak of that roof only.")
+    return Table(columns_of("roofline"), rows, note="'alone': the time if only that roof applied, at its nominal peak.")

@@ -64,7 +64,9 @@ def write_rows(
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
     if path.lower().endswith(".xlsx") and fields is None:
-        headings = [Column(key, heading=key) for key in dict.fromkeys(key for row in rows for key in row)] or headings
+        headings = [
+            Column(key, heading=key, verbatim=True) for key in dict.fromkeys(key for row in rows for key in row)
+        ] or headings
     block = _table(rows, headings, fields, "")
     as_of, version = (str(envelope.get(name) or "") for name in ("as_of", "catalog_version"))
     warnings = tuple(envelope.get("warnings") or ())
@@ -88,7 +90,7 @@ def write_document(document: Document, path: str) -> None:
         sheet = book.sheet("Rows", (40, *(24,) * 11))
         drawn = static.write_document(book, sheet, document)
         sheet.skip()
-        for remark in (*document.warnings, ", ".join(document.stamp)):
+        for remark in (*document.warnings, *document.remarks, ", ".join(document.stamp)):
             sheet.paragraph(remark, 7)
         if drawn:
             gallery = charts.Gallery(book, book.sheet(charts.NAME))
@@ -117,7 +119,9 @@ def _table(rows: Rows, headings: Sequence[str | Column], fields: str | None, tit
         return Table(default, rows, title=title)
     keys = (key for row in rows for key in row) if rows else filter(str.isidentifier, map(str.strip, fields.split(",")))
     available = list(dict.fromkeys([*keys, *(column.key for column in default)]))  # of no rows nobody knows the keys
-    return Table(tuple(Column(name, heading=name) for name in pick_fields(fields, available)), rows, title=title)
+    return Table(
+        tuple(Column(name, heading=name, verbatim=True) for name in pick_fields(fields, available)), rows, title=title
+    )
 
 
 def _picked(rows: Rows, table: Table, fields: str | None) -> Sequence[Row]:

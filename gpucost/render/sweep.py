@@ -14,6 +14,7 @@ from gpucost.render.document import (
     Table,
     columns,
     document_of,
+    heading_of,
     table_of,
 )
 from gpucost.render.offers import option_text
@@ -27,13 +28,13 @@ def document(answer: Sweep) -> Document:
     """Build the document of a sweep."""
     rows = answer["rows"]
     left = answer["cases"] - len(rows[:_ROWS_SHOWN])
-    note = f"{left:,} more cases: -o FILE.parquet or FILE.csv holds all of them." if left > 0 else ""
-    next_step = "--details (every case at hand, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
+    note = f"{left:,} more cases are in the Parquet or CSV output." if left > 0 else ""
+    next_step = "--details (more cases, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
     return document_of(
         answer,
         f"Sweep of {answer['question']}",
         Section("First cases", _table("", rows[:_ROWS_SHOWN], answer, note)),
-        Section("Cases that no other one beats in both", _table("", answer["front"], answer)),
+        Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
         screen=(*_screen(answer), Paragraph(f"Next: {next_step}.")),
@@ -54,7 +55,7 @@ def _screen(answer: Sweep) -> list[Block]:
     named = ("gpu", "gpus", "asked_gpu", "asked_gpus")
     moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
     moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
-    title = "Cases that no other one beats in both" if front else "First cases"
+    title = "Best trade-offs between cost and time" if front else "First cases"
     argument_columns = [f"{key}={flag_of(key.removeprefix('asked_'))}" for key in moving]
     goal_columns = [f"{key}=cost" if key == "usd_per_mtok" else key for key in goals]
     return [
@@ -83,7 +84,7 @@ def _front(answer: Sweep) -> list[Block]:
     x, y = _AXES[answer["question"]]
     data = [row for row in answer["rows"] if row.get(x) and row.get(y)]
     series = next((name for name in ("asked_gpu", "gpu", "model") if data and name in data[0]), "")
-    description = f"Each point is one case: {x} across, {y} up."
+    description = f"Each point is one case: {heading_of(x)} across, {heading_of(y)} up."
     return (
         [Chart("scatter", "Cost against time", description, data, Axis(x, log=True), Axis(y, log=True), series=series)]
         if data
@@ -97,8 +98,19 @@ def _heat(answer: Sweep) -> list[Block]:
     if heat is None or not cells:
         return []
     x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))
-    description = f"Each cell is the least {heat['value']} of the cases with its {x} and {y}."
+    description = (
+        f"Each cell shows the lowest {heading_of(heat['value'])} of the cases with its {heading_of(x)}"
+        f" and {heading_of(y)}."
+    )
     data = [{**cell, heat["value"]: cell["value"]} for cell in cells]
     return [
-        Chart("heat", f"The least over {x} and {y}", description, data, Axis("x", x), Axis("y", y), value=heat["value"])
+        Chart(
+            "heat",
+            f"Lowest {heading_of(heat['value'])} by {heading_of(x)} and {heading_of(y)}",
+            description,
+            data,
+            Axis("x", x),
+            Axis("y", y),
+            value=heat["value"],
+        )
     ]

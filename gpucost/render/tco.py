@@ -27,6 +27,7 @@ from gpucost.render.document import (
     format_named,
     format_value,
     heading_of,
+    in_words,
     present_figures,
     table_of,
 )
@@ -52,14 +53,16 @@ def tornado(answer: Tco) -> list[Block]:
         return []
     named = [{**row, "name": heading_of(row["name"])} for row in rows[:_BRIEF]]
     description = (
-        f"Present value of what owning saves with one input at its low and high end; {named[0]['name']} moves it most."
+        f"Present value of what owning saves, with one input at its low and high end; {named[0]['name']} matters most."
     )
     saving = Axis("saving_at_low_usd", "saving of owning, present value", "USD")
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
     sides = {row["name"] for row in promised(answer["options"])[:2]} == {"own", "rent"}
-    title = "What moves the answer" if sides else "What moves what owning saves against renting"
+    title = "What changes the answer" if sides else "What changes the saving of owning against renting"
     flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
-    flip_note = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
+    flip_note = (
+        [Paragraph(f"Any one of these, within its range, flips the decision: {'; '.join(flips)}.")] if flips else []
+    )
     return [
         Chart("tornado", title, description, named, Axis("name"), saving, low=low, high=high, base=base),
         *flip_note,
@@ -84,7 +87,10 @@ def breakdown(rows: Sequence[CostLine]) -> list[Block]:
     description = "Present value of what each side pays, by line; the bars add up to the present values above."
     title = "Cost breakdown of owning and renting"
     picture = Chart("stacked", title, description, parts, Axis("side"), Axis("npv_usd"), series="line")
-    return [*([picture] if parts else []), *table_of("", rows, *columns_of("tco lines"), interactive=bool(parts))]
+    return [
+        *([picture] if parts else []),
+        *table_of("", _named(rows), *columns_of("tco lines"), interactive=bool(parts)),
+    ]
 
 
 def _joined(rows: Sequence[CostLine]) -> list[CostLine]:
@@ -123,8 +129,8 @@ def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
             {"month": row["month"], "side": "rent", "paid_usd": rent_usd},
         ]
     description = (
-        "What has been paid since the start: owning begins with the purchase and ends with the resale, renting grows "
-        "month by month."
+        "Cash paid since the start: owning starts with the purchase and ends with the resale; renting grows month by "
+        "month."
     )
     chart = Chart("line", "Cash paid so far", description, lines, Axis("month"), Axis("paid_usd"), series="side")
     keys = dict.fromkeys((*_TOTALS, *(key for row in rows for key in row)))
@@ -147,8 +153,11 @@ _RIVAL_COLUMNS = (
     "saving_p5_usd=p5:1",
     "saving_p95_usd=p95:1",
 )
-_RIVALRY = "Each option against the cheapest of the others; the price is the rental one of the two, spot is no rival."
-_STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
+_RIVALRY = (
+    "Each option against the cheapest of the others. The break-even price is the rental price of the two; spot is not a"
+    " rival."
+)
+_STATUS = "Status: given (by you), sourced, assumed (no source), or derived from other inputs."
 
 
 def document(answer: Tco) -> Document:
@@ -156,27 +165,29 @@ def document(answer: Tco) -> Document:
     request = answer["request"]
     gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
     descriptions = {row["name"]: row["description"] for row in answer["assumptions"]}
-    rows = [{**row, "description": descriptions.get(row["name"], "")} for row in answer["sensitivity"]]
+    rows = _named([{**row, "description": descriptions.get(row["name"], "")} for row in answer["sensitivity"]])
     sensitivity = table_of("", rows, *columns_of("tco moved"), interactive=True)
-    assumptions = table_of("", answer["assumptions"], *columns_of("tco assumed"), note=_STATUS, interactive=True)
+    assumptions = table_of(
+        "", _named(answer["assumptions"]), *columns_of("tco assumed"), note=_STATUS, interactive=True
+    )
     return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
         Section("The answer", _answer(answer)),
-        Section("Options on one scope", _options(answer)),
+        Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
-        Section("What moves the answer most", tornado(answer)),
+        Section("What changes the answer most", tornado(answer)),
         Section(
-            "Every input moved to its ends",
+            "Each input at its low and high end",
             sensitivity,
             detail=True,
         ),
-        Section("Use against price", [grid_of_two(answer["two_way"])], detail=True),
+        Section("Utilisation against rental price", [grid_of_two(answer["two_way"])], detail=True),
         Section("Where the money goes", breakdown(answer["lines"]), detail=True),
         Section("Cash by year", _by_year(answer), detail=True),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
-        Section("Scenarios", table_of("", answer["scenarios"], *columns_of("tco scenarios")), detail=True),
+        Section("Scenarios", table_of("", _named(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
         Section("More figures", _more(answer), detail=True),
         Section("Assumptions", assumptions, detail=True),
         screen=_screen(answer),
@@ -211,6 +222,11 @@ def _screen(answer: Tco) -> list[Block]:
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
     closing = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}Next: {next_step}."
     return [Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer)), *charts, Paragraph(closing)]
+
+
+def _named(rows: Sequence[Row]) -> list[Row]:
+    """Return rows whose names, and values that are codes, are words."""
+    return [{**row, **{key: in_words("name", row[key]) for key in ("name", "value") if key in row}} for row in rows]
 
 
 def _option_name(row: Row) -> str:
@@ -254,7 +270,7 @@ def _answer(answer: Tco) -> list[Block]:
         *present_figures(facts),
         *range_note,
         Paragraph(answer["conventions"], "note"),
-        *([Paragraph(f"The two sides differ in scope: {', '.join(unequal_items)}.")] if unequal_items else []),
+        *([Paragraph(f"Only one side pays for: {', '.join(unequal_items)}.")] if unequal_items else []),
     ]
 
 
@@ -281,7 +297,7 @@ def _paid(answer: Tco) -> list[Fact]:
     return [
         Fact("Owning, paid in cash", financing["own_in_cash_usd"], "USD"),
         Fact("Owning saves, paid in cash", financing["saving_in_cash_usd"], "USD"),
-        Fact(f"The {financing['kind']} saves beside it", financing["adds_usd"], "USD", note=note),
+        Fact(f"The {financing['kind']} adds", financing["adds_usd"], "USD", note=note),
         Fact("IRR of the equity, after financing", financing["equity_irr_fraction"], "fraction of one"),
     ]
 
@@ -357,24 +373,26 @@ def _statements(answer: Tco) -> list[Block]:
     for row in ROWS:
         descriptions.setdefault(row.block, {})[row.name] = row.description
     standard = "IFRS" if statements["lease_standard"] == "ifrs" else "US GAAP"
-    note = (
-        f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as {standard} shows them."
-    )
+    note = f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as in {standard}."
     tables = [_across(block, statements["years"], "USD", named) for block, named in descriptions.items()]
     return [*(table for block_tables in tables for table in block_tables), Paragraph(note, "note")]
 
 
 def _options(answer: Tco) -> list[Table]:
-    rows = answer["options"]
+    rows = _named(answer["options"])
     keys = list(dict.fromkeys(key for row in rows for key in row))
     first = [key for key in _OPTIONS if key in keys]
     details = [key for key in keys if key not in (*first, *_HIDDEN)]
-    rival_rows = [{"option": row["name"], **row["rival"]} for row in rows if "rival" in row]
+    rival_rows = [
+        {"option": row["name"], **row["rival"], "name": in_words("name", row["rival"]["name"])}
+        for row in rows
+        if "rival" in row
+    ]
     keys = [spec for spec in _RIVAL_COLUMNS if rival_rows and spec.partition("=")[0] in rival_rows[0]]
     detail_columns = (f"{key}:{1 + index // 3}" for index, key in enumerate(details))
     return [
         *table_of("", rows, *first, *detail_columns, interactive=True),
-        *table_of("Each against its closest rival", rival_rows, *keys, note=_RIVALRY),
+        *table_of("Each option against its closest rival", rival_rows, *keys, note=_RIVALRY),
     ]
 
 
@@ -416,7 +434,7 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         formulas=dict.fromkeys(
             ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent:g}) * datum.more_per_rent_usd"
         ),
-        note="Present values of every line, tax and terms included, per owned GPU-month. Move the slider.",
+        note="Present value of all lines per owned GPU-month, with tax and terms. Move the slider to change the rent.",
         spoken=_spoken(answer, rent),
         lead=_lead(answer, rent),
     )
@@ -481,7 +499,7 @@ def _cheaper_option(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: f
         return "''"
     both = [f"{row['usd_per_gpu_month']!r} + (rent_price - {rent!r}) * {row['more_per_rent_usd']!r}" for row in rows]
     least = f"{gpu_months!r} * min({', '.join(both)}) - {fixed_price[0]['npv_usd']!r}"
-    option_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price stands, costs $")
+    option_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price is fixed, costs $")
     return f"({least} > 0 ? {option_text} + format({least}, ',.0f') + ' less still.' : '')"
 
 
@@ -494,7 +512,7 @@ def _more(answer: Tco) -> list[Block]:
         facts_of("Tax", answer["tax"]),
         *table_of("Tax by year", answer["tax"]["by_year"]),
         facts_of("Carbon", answer["carbon"]),
-        facts_of("Capacity that is paid for", answer["sunk"]),
+        facts_of("Paid capacity", answer["sunk"]),
         Table(columns("item", "own", "rent", "unequal", "note"), answer["scope"], "Scope"),
     ]
 
@@ -527,7 +545,7 @@ def explanation_document(payload: Mapping[str, Any]) -> Document:
         Section("Answers", tuple(_scalars(model["answers"], model))),
     )
     return Document(
-        "How the comparison comes about",
+        "How the comparison is calculated",
         sections=sections,
         lead=payload["lead"],
         kind="explanation",

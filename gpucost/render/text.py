@@ -280,7 +280,7 @@ def _all(document: Document, terminal: Terminal) -> list[str]:
     lines = _head(document, terminal)
     for section in document.sections:
         lines += _section(section, terminal)
-    return [*lines, *_foot(document, terminal, document.warnings, brief=False)]
+    return [*lines, *_foot(document, terminal, (*document.warnings, *document.remarks), brief=False)]
 
 
 def _screenful(document: Document, terminal: Terminal) -> list[str]:
@@ -290,7 +290,9 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
     for rows, warnings in (*attempts, *((rows, count) for rows in _FEWER[-3:] for count in (2, 1))):
         left = len(all_warnings) - warnings
         shown_warnings = (
-            all_warnings if left <= 0 else (*all_warnings[:warnings], f"{counted(left, 'more warning')}: --details.")
+            all_warnings
+            if left <= 0
+            else (*all_warnings[:warnings], f"{counted(left, 'more warning')} with --details.")
         )
         blocks = [_cut(block, rows) for block in document.screen]
         lines = [*_head(document, terminal), *_section(Section("", blocks), terminal)]
@@ -357,7 +359,7 @@ def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
 
 
 def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
-    """Lay a table out in columns; when they do not fit, the least important columns go, and a line says which."""
+    """Lay a table out in columns; when they do not fit, hide the least important ones and say which."""
     if table.title:
         yield from _title(table.title, terminal, "4" if terminal.color else "0")
     if not table.rows:
@@ -381,7 +383,7 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
 
 
 def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Column], list[list[str]]]:
-    """Return the columns that fit, those that had to go, and the cells of the former."""
+    """Return the columns that fit, those that are hidden, and the cells of the former."""
     columns = list(table.filled)
     dropped: list[Column] = []
     grid = _table_grid(table, columns)
@@ -397,16 +399,16 @@ def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Colum
 
 
 def _hidden_note(columns: Sequence[str], rows: int) -> str:
-    """Say which columns are too wide for a terminal, and how many rows too many.
+    """Say which columns are too wide for the terminal, and how many rows one screen leaves out.
 
-    >>> _not_shown(["range"], 2), _not_shown([], 1)
-    ('Not shown for lack of room: range; 2 more rows (--details).', 'and 1 more: --details.')
+    >>> _hidden_note(["range"], 0)
+    'Hidden columns (narrow terminal): range.'
+    >>> _hidden_note(["range"], 2)
+    'Hidden columns (narrow terminal): range. 2 more rows with --details.'
     """
-    if not columns:
-        return f"and {rows} more: --details."
-    if not rows:
-        return f"Not shown for lack of width: {', '.join(columns)}."
-    return f"Not shown for lack of room: {', '.join(columns)}; {counted(rows, 'more row')} (--details)."
+    notes = [f"Hidden columns (narrow terminal): {', '.join(columns)}."] if columns else []
+    notes += [f"{counted(rows, 'more row')} with --details."] if rows else []
+    return " ".join(notes)
 
 
 def _table_grid(table: Table, columns: Sequence[Column]) -> list[list[str]]:

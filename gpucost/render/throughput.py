@@ -24,10 +24,11 @@ def document(answer: Throughput) -> Document:
     degrees = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "global_batch")
     spread: Row = answer["layout"]
     layout = ", ".join(f"{name.replace('_', ' ')} {spread[name]}" for name in degrees)
-    idle_note = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
-    room = f"{answer['memory_gib']:.1f} of {answer['usable_memory_gib']:.1f} GiB"
+    rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
+    verdict = "Fits" if answer["fits"] else "Does not fit"
     summary = (
-        f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {idle_note}; software {answer['software']}."
+        f"{verdict}: needs {answer['memory_gib']:.1f} GiB per GPU, {answer['usable_memory_gib']:.1f} available. A step"
+        f" takes {answer['step_s']:,.3g} s. Layout: {layout}, {rest}. Software stack: {answer['software']}."
     )
     next_step = (
         "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
@@ -37,7 +38,7 @@ def document(answer: Throughput) -> Document:
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
         Section("Speed", [_speed(answer)]),
         Section("Layout", [_layout(answer)]),
-        Section("The step by part", _parts(answer)),
+        Section("Time of a step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *columns_of("throughput layouts"))),
         screen=(Paragraph(summary), _parts(answer)[0], Paragraph(f"Next: {next_step}.")),
     )
@@ -46,15 +47,15 @@ def document(answer: Throughput) -> Document:
 def _speed(answer: Throughput) -> KeyFigures:
     low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
     unit = "tokens per second per GPU"
-    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB usable"
+    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB available"
     counted = "model FLOP: 6·N + causal attention, no input embedding"
     return KeyFigures(
         (
             Fact("Tokens per second, all GPUs", answer["tokens_per_s"], "tokens per second"),
-            Fact("Tokens per second and GPU", answer["tokens_per_s_per_gpu"], unit, low, high),
+            Fact("Tokens per second per GPU", answer["tokens_per_s_per_gpu"], unit, low, high),
             Fact("Step", answer["step_s"], "seconds"),
             Fact("MFU", answer["mfu_fraction"], "fraction of one", note=counted),
-            Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP: with what is recomputed"),
+            Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP, including recomputation"),
             Fact("Dense peak", answer["peak_tflops"], "TFLOP per second, dense"),
             Fact("Peak memory per GPU", answer["memory_gib"], "GiB (2^30 bytes)", note=room),
         )
@@ -81,5 +82,5 @@ def _parts(answer: Throughput) -> list[Block]:
     heading = columns("part", "time_s=time", "share_fraction=share", "bound=bound by")
     return [
         Table(heading, rows_as_text),
-        Chart("bar", "Where the step's time goes", description, rows_as_text, part, time),
+        Chart("bar", "Where the time of a step goes", description, rows_as_text, part, time),
     ]

@@ -27,7 +27,7 @@ def altair_chart(charts: Sequence[Chart], title: str = "") -> Any:
             "charts need packages of the extra `report`, which are not installed. Run: pip install 'gpucost[report]'"
         ) from None
     if not isinstance(title, str):
-        raise UsageError(f"title: found {shown(title)}; give a part of a chart's title. `.charts()` lists them.")
+        raise UsageError(f"title: found {shown(title)}; give part of a chart's title. `.charts()` lists them.")
     matches = [chart for chart in charts if title.lower() in chart.title.lower()]
     if not matches:
         raise UnknownNameError("chart", title, [chart.title for chart in charts], "`.charts()` lists them.")

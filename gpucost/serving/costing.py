@@ -166,13 +166,16 @@ def break_even(
     gain = price * capacity - usd_per_hour
     if gain <= 0:
         own = usd_per_hour / capacity * MTOK
-        note = f"Never: even full groups cost {own:.3g} USD per million tokens, the API {api_usd_per_mtok:.3g}."
+        note = (
+            f"The API is always cheaper, at {api_usd_per_mtok:.3g} USD per million tokens:"
+            f" full replicas cost {own:.3g}."
+        )
         return {"tokens_per_month": None, "utilisation_fraction": None, "groups": None, "note": note}
     groups = max(1, math.ceil(redundant_usd_per_hour / gain - 1e-9))
     hourly = groups * usd_per_hour + redundant_usd_per_hour
     volume = hourly * HOURS_PER_MONTH / price
     share = volume / (groups * capacity * HOURS_PER_MONTH)
-    note = f"Below {format_count(volume)} tokens a month the API is cheaper; idle hours are paid for."
+    note = f"Below {format_count(volume)} tokens a month the API is cheaper: idle hours cost money too."
     return {"tokens_per_month": volume, "utilisation_fraction": share, "groups": groups, "note": note}
 
 

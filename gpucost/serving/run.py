@@ -29,7 +29,17 @@ from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
-from gpucost.market.facts import OLD_PRICE, Market, asked_for, cheapest, market_of, no_price, not_offered, placeless
+from gpucost.market.facts import (
+    OLD_PRICE,
+    Market,
+    asked_for,
+    cheapest,
+    market_of,
+    no_price,
+    outside_region,
+    placeless,
+    prices_not_used,
+)
 from gpucost.market.supply import Key, left_out
 from gpucost.market.terms import ASSUMED_FORM, credited, doubted_price, old_price, seen, seller
 from gpucost.market.terms import said as credits_said
@@ -221,17 +231,17 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     if paid := credits_of(market, offer, pairs, row):
         found.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
     if terms.interruptible[number]:
-        found.append("can be interrupted: requests in flight are lost and capacity may not return; keep redundancy")
+        found.append("interruptible: requests in flight are lost and capacity may not return; keep redundancy")
     if offer.term_months:
-        found.append(f"commitment of {offer.term_months} months, paid whether used or not")
+        found.append(f"{offer.term_months}-month commitment, paid whether used or not")
     if emulated(d):
-        found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: weights are widened in the kernel")
+        found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
     if offer.gpu_assumed:
         found.append(ASSUMED_FORM)
     if d.accelerator.family not in USUAL_FAMILIES:
-        found.append("few serving measurements of this family: wide range")
+        found.append("few serving measurements of this accelerator family: wide range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
-        found.append("the replicas are too few for the busiest hours: requests wait or are turned away")
+        found.append("too few replicas for the busiest hours: requests wait or are rejected")
     return [*found, *doubted_price(offer)]
 
 
@@ -457,6 +467,7 @@ def payload(
         "excluded": excluded(request, market, plans, offers, order, pairs),
         "not_included": list(NOT_INCLUDED),
         "warnings": warnings(request, architecture, market, options, beside),
+        "remarks": prices_not_used(market.facts.ended),
         "model": model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
@@ -497,20 +508,20 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     """Say what the answer takes for granted."""
     lines = [
         f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."
-        + (f" Your own speed ({request.own_flag})." if request.own_speed is not None else ""),
+        + (" Uses your own speed." if request.own_speed is not None else ""),
         f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens per request"
         + (f", the means of {request.distribution}." if request.distribution else "."),
     ]
     if request.has_demand:
         rate = costing.mean_rate(request)
         lines.append(
-            f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are loaded to "
-            f"{request.utilisation_fraction:.0%} at the busiest hour"
-            + (", scaled by the hour." if request.autoscale else ".")
+            f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are "
+            f"{request.utilisation_fraction:.0%} busy at the peak hour"
+            + (", scaled every hour." if request.autoscale else ".")
         )
     else:
         share = request.utilisation_fraction if request.utilisation_given else 1.0
-        lines.append(f"No load given: cost with replicas busy {share:.0%} of the time.")
+        lines.append(f"No load given: assumes that replicas are busy {share:.0%} of the time.")
     return lines
 
 
@@ -525,17 +536,15 @@ def warnings(
     found = [
         *([QUEUE_CAVEAT] if request.has_demand else []),
         *architecture.warnings,
-        *not_offered(market.facts.ended, market.facts.placeless),
+        *outside_region(market.facts.placeless),
     ]
     if architecture.status == "synthesised":
-        found.append(
-            f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."
-        )
+        found.append(f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions.")
     if options[0]["price_stale"]:
         found.append(OLD_PRICE)
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
-        found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")
+        found.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")
     if any(entry["stale"] for entry in beside["api"]):
         found.append(f"Some hosted prices are more than {costing.STALE_DAYS} days old.")
     return found
@@ -613,8 +622,8 @@ def excluded(
 EXPLAIN = {
     "": "a replica needs more than the {gpus} accelerators that one order hosts ({why})",
     "memory": "the weights and one sequence do not fit {gpus} accelerators ({why})",
-    "ttft": "the first token comes later than asked for, even without a queue",
-    "tpot": "tokens come slower than asked for, even at a batch of one",
+    "ttft": "the first token is too slow even without a queue",
+    "tpot": "tokens are too slow even at a batch of one",
 }
 
 
@@ -676,7 +685,7 @@ def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | 
 def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
     """Return the answer in one sentence."""
     if not options or fewest is None:
-        return f"{model}: nothing serves this; the reasons stand below."
+        return f"{model}: no accelerator serves this; the reasons are below."
     cheap = options[0]
     price = "" if cheap["usd_per_hour"] is None else f" for {cheap['usd_per_hour']:.2f} USD an hour"
     small = f"the least memory is {fewest['gpus']} × {fewest['gpu']}"
@@ -758,6 +767,6 @@ def entry(
 REASONS_IN_WORDS = {
     "": "serves",
     "memory": "the weights and one sequence do not fit its node",
-    "ttft": "the first token comes later than asked for",
-    "tpot": "tokens come slower than asked for",
+    "ttft": "the first token is too slow",
+    "tpot": "tokens are too slow",
 }

@@ -571,7 +571,7 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
         **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
         "parts": part_rows(case, step),
     }
-    answer["lead"] = lead(answer, "the layout as given")
+    answer["lead"] = lead(answer, "the given layout")
     return answer
 
 

@@ -282,7 +282,5 @@ def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any
     answer["predicted"], answer["figures"] = len({figure.row for figure in found.figures}), len(items)
     answer["by_metric"] = {name: report.statistics([item for item in items if item.metric == name]) for name in METRICS}
     answer["loaded_ttft"] = [report.as_row(item) for item in loaded]
-    answer["caveat"] = (
-        "Time to the first token under load is a queue, not physics: no accuracy is claimed for loaded_ttft."
-    )
+    answer["caveat"] = "Time to the first token under load is a queue, not physics: no accuracy is claimed for it."
     return answer

@@ -157,7 +157,7 @@ Floats = NDArray[np.float64]
 WIDTH = 0.065
 FROZEN_SHARE = 2 / 3  # of a step's products are needed where only adapters are trained
 SLOWEST = 1e-9  # share of the peak below which a speed is a slip
-BEYOND_PEAK = "More than the peak is impossible."
+BEYOND_PEAK = "Nothing can exceed the peak."
 
 
 class StepWork(NamedTuple):

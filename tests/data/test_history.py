@@ -247,8 +247,8 @@ def test_an_estimate_counts_what_it_leaves_out():
     from gpucost import estimate
 
     left = catalog(TODAY).ended
-    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog(TODAY)).payload["warnings"]
-    assert any(f"{sum(left.values())} prices" in one and f"{left['too old']} too old" in one for one in said), said
+    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog(TODAY)).payload["remarks"]
+    assert any(f"{sum(left.values())} prices" in one and f"{left['too old']} expired" in one for one in said), said
 
 
 def test_hosted_models_that_ended_have_their_end():

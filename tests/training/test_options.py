@@ -162,7 +162,7 @@ def test_community_is_interruptible_everywhere():
 
 
 def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():
-    # 100B tokens at 10,000 a second and accelerator: 17 days on 8, with what stands beside the steps; 7 days are sold.
+    # 100B tokens at 10,000 a second and accelerator: 17 days on 8, with overhead; 7 days are sold.
     found = answer([offer(2.0, option="flex_start"), offer(3.0, provider="other")])
     rows = {row["option"]: row for row in found["options"]}
     assert rows["flex_start"]["gpus"] > rows["on_demand"]["gpus"]

@@ -10,8 +10,8 @@ from gpucost.errors import UsageError
 from gpucost.limits import limit
 from gpucost.render.document import MISSING, visible
 
-_FRESH = "Static: computed by Python for the inputs as delivered."
-_STALE = "Static, and out of date: inputs were changed since Python computed this."
+_FRESH = "Static: computed for the inputs as delivered."
+_STALE = "Static and out of date: inputs have changed since this was computed."
 BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 

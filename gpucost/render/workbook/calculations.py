@@ -41,7 +41,7 @@ def write(
 ) -> None:
     """Write the lines with one value, in the order in which they follow from each other."""
     sheet.title("Calculations")
-    sheet.page.freeze_panes(sheet.heading("name", "what it is", "unit", "value", "in words") + 1, 1)
+    sheet.page.freeze_panes(sheet.heading("name", "meaning", "unit", "value", "formula in names") + 1, 1)
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
@@ -110,7 +110,7 @@ def write_flows(
     """Write one row per line and one column per month; each row holds one formula, copied across."""
     unit = shown_usd(_largest(models, values))
     sheet.title(f"Cash flows by month, in {unit.removesuffix(' in whole')}")
-    sheet.row(Cell("Folded: lines that others are worked out from, and what is nothing as delivered.", "note"))
+    sheet.row(Cell("Folded: intermediate lines, and lines that are zero as delivered.", "note"))
     sheet.page.freeze_panes(0, FIRST_MONTH)
     sheet.page.repeat_columns(0, 1)
     compared, longest = (max(getattr(model, name) for model in models) for name in ("compared_months", "months"))
@@ -130,7 +130,7 @@ def write_flows(
         sheet.next_row = flows[model.key, "m"] - 1
         sheet.row(Cell(model.title, "heading"))
         months = [Cell(month, "head") for month in range(model.months + 1)]
-        sheet.row(*(Cell(text, "head") for text in ("name", "what it is", "unit", "side", "total")), *months)
+        sheet.row(*(Cell(text, "head") for text in ("name", "meaning", "unit", "side", "total")), *months)
         for line in model.monthly:
             read = line.name in _TOTALS or (line.side and abs(values[model.key][line.name]).max() > 0)
             if not read:

@@ -56,7 +56,12 @@ def _write_remarks(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
     """Write what an answer says beside its figures: what was assumed aloud, its conventions and its warnings."""
     warnings = [str(text) for text in part.get("warnings") or ()]
     conventions = [str(text) for text in (*(part.get("said") or ()), part.get("conventions") or "") if text]
-    for heading, mark, texts in (("Warnings", "!", warnings), ("Conventions", "", conventions)):
+    remarks = [str(text) for text in part.get("remarks") or ()]
+    for heading, mark, texts in (
+        ("Warnings", "!", warnings),
+        ("Remarks", "", remarks),
+        ("Conventions", "", conventions),
+    ):
         if texts:
             sheet.skip()
             sheet.row(Cell(f"{heading}: {name}" if name else heading, "heading"))
@@ -176,14 +181,14 @@ def _write_model_checks(sheet: Sheet, model: LiveModel, values: Mapping[str, Any
         near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({scale}))"
         agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
         sheet.row(
-            f"{model.title}: {name} is what Python found",
+            f"{model.title}: {name} agrees with gpucost",
             _verdict(agree, _agrees(model, name, values)),
-            "as long as no input was changed",
+            "while no input is changed",
             then,
         )
     for name in _summary_lines(model):
         finite = f"OR(ISNUMBER({model.cell_name(name)}),ISTEXT({model.cell_name(name)}))"
-        sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input shows here")
+        sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input would show here")
     if model.key in budgets:
         share = model.cell_name("budget_share")
         sheet.row(

@@ -43,8 +43,8 @@ _OWNING = ("own", "own_in_cash")
 _FALLEN = "_then_rent"
 _MOVES = "rent_moves_usd"
 _INSTRUCTIONS = (
-    "Pick an option: its break-even and its odds follow, against the cheapest of the others that can be counted on. "
-    "Prices and terms of the options may be changed; the odds are those of the draws as delivered."
+    "Pick an option to see its break-even and odds against the cheapest other option that is not interruptible. "
+    "Prices and terms may be changed; the odds come from the simulation as delivered."
 )
 
 
@@ -139,7 +139,10 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
     for index, row in enumerate(ways.rows_of):
         _line(sheet, ways, index, row, figures[index], last)
     sheet.row(
-        Cell("Prices are those of the option, or of its rival where it has none. Spot is nobody's rival.", "note")
+        Cell(
+            "The break-even price is that of the option, or of its rival where it has none. Spot is not a rival.",
+            "note",
+        )
     )
     _layers(sheet, ways.rows_of)
     folded = PLACES["by_price"], PLACES["rival_worth"]
@@ -160,7 +163,7 @@ def _layers(sheet: Sheet, rows: Sequence[Mapping[str, Any]]) -> None:
         kind, book = row.get("price_kind"), row.get("price_book")
         listed = row.get("list_usd_per_gpu_hour", price if kind == "list" else None)
         figures = (listed, row.get("contracted_usd_per_gpu_hour"), price, row.get("effective_usd_per_gpu_hour", price))
-        layer = f"{kind}, of the book {book}" if kind else row.get("note") or "stated with the question"
+        layer = f"{kind}, from the {book} price book" if kind else row.get("note") or "stated with the question"
         sheet.row(row["name"], Cell(layer, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in figures))
 
 
@@ -353,7 +356,7 @@ SENSITIVITY = "Sensitivity"
 _MOST_INPUTS, _MOST_INPUTS_MONTHLY = 10, 6  # inputs that move the answer most; monthly lines are many cells a case
 _HEADINGS = (
     "input",
-    "what it is",
+    "meaning",
     "unit",
     "low",
     "high",
@@ -422,8 +425,8 @@ def write_sensitivity(sheet: Sheet, blocks: list[SensitivityCases]) -> dict[str,
     """Write the Sensitivity sheet; return for each model the first and last row of its table, for the chart."""
     sheet.title("Sensitivity")
     sheet.row(
-        "Each input alone at its low and high end; all cells are recomputed live (sheet Cases). Ends are "
-        "those of the inputs' sources as delivered."
+        "Each input alone at its low and high end, recomputed live (sheet Cases). The ends come from the inputs' "
+        "sources, as delivered."
     )
     places = {}
     for block in blocks:

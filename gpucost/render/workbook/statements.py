@@ -56,7 +56,7 @@ def write(
 ) -> dict[str, StatementLayout]:
     """Write the statements of every model that has books, all live; return where they stand."""
     sheet.title("Statements by fiscal year")
-    sheet.row("Fold out the years above the columns to see quarters and months; costs are positive.")
+    sheet.row("Expand the years above the columns to see quarters and months. Costs are positive.")
     places = {}
     for model in models:
         columns = spans(model)
@@ -183,7 +183,7 @@ def write_owning(
     ratio = (p95 / p50) ** (_Z80 / _Z95) if p50 > 0 and p95 > 0 else 1.0
     name = model.cell_name("owning_p80_ratio")
     sheet.row(Cell(model.title, "heading"))
-    sheet.row("P80 ÷ P50 of owning is that of the draws as delivered, of a lognormal through their P50 and P95.")
+    sheet.row("P80 ÷ P50 of owning comes from the simulation as delivered: a lognormal through its P50 and P95.")
     book.define(name, BUDGET, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
     sheet.heading(location.unit.removesuffix(" in whole"), "name", *location.years.values())
     for line in _OWNING:
@@ -214,8 +214,8 @@ def _write_run(
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
     sheet.row(
-        "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal "
-        "distribution, from which P80 follows."
+        "The range holds 80 % of outcomes: its high end is taken as the P90 of a lognormal distribution, "
+        "which gives P80."
     )
     ratio = (high / cost) ** (_Z80 / _Z90) if cost > 0 else 1.0
     per_month, p80 = _settings(book, sheet, model, ratio)

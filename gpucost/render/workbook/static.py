@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from gpucost.render.document import Chart, Document, Table, heading_of, short_unit, visible, with_heading
+from gpucost.render.document import Chart, Document, Table, heading_of, in_words, short_unit, visible, with_heading
 from gpucost.render.json import dumps
 from gpucost.render.table_csv import flatten, is_nested
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, number_format
@@ -117,7 +117,8 @@ def _series(sheet: Sheet, first: int, column: int) -> dict[str, Any]:
 # --- Sheets.
 
 _SCENARIO_NOTE = (
-    "Each is a column of the sheet Inputs: chosen there, it is computed live in all sheets, and in the first row."
+    "Each scenario is a column of the sheet Inputs. The one chosen there is computed live in all sheets, and in the"
+    " first row."
 )
 _IN_USE = {
     "npv_own_usd": "{npv_own_usd}",
@@ -270,7 +271,7 @@ def _fast_rows(
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 write_number(at, column, value, formats[column])
             else:
-                text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+                text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(in_words(key, value))
                 write_string(at, column, book_text(text))
         at += 1
     sheet.next_row = at
@@ -314,7 +315,11 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         for key in sorted(present, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
             if any(row.get(key) not in (None, "") for row in flat):
                 unit = unit_of(key.rsplit(".", 1)[-1])
-                sheet.row(heading_of(key.replace(".", " ")), unit, *(Cell(row.get(key), "plain", unit) for row in flat))
+                sheet.row(
+                    heading_of(key.replace(".", " ")),
+                    unit,
+                    *(Cell(in_words(key, row.get(key)), "plain", unit) for row in flat),
+                )
         for line in dict.fromkeys(entry["name"] for row in best for entry in row.get("lines") or ()):
             costs = [
                 next((entry["cost_usd"] for entry in row.get("lines") or () if entry["name"] == line), None)
@@ -326,7 +331,10 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
 
 def _option_name(row: Mapping[str, Any]) -> str:
     """Return what an option is called over its column."""
-    return str(row.get("name") or " ".join(str(row[key]) for key in ("provider", "option") if row.get(key)))
+    return str(
+        in_words("name", row.get("name"))
+        or " ".join(in_words(key, row[key]) for key in ("provider", "option") if row.get(key))
+    )
 
 
 def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable[LiveModel]) -> None:
@@ -347,7 +355,10 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable
             sheet.row(*(Cell(_in_use(by_title[title], rows[0], key), "answer", unit_of(key)) for key in keys))
         first = sheet.next_row
         for row in rows:
-            cells = [Cell(row.get(key), "wrap" if key == "description" else "plain", unit_of(key)) for key in keys]
+            cells = [
+                Cell(in_words(key, row.get(key)), "wrap" if key == "description" else "plain", unit_of(key))
+                for key in keys
+            ]
             sheet.row(*cells)
         sheet.red_when_stale(first, len(keys) - 1)
 
@@ -393,13 +404,13 @@ def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mappi
     source = sources.get(str(row.get("source_id") or "")) or {}
     status = str(row.get("status") or "assumed")
     origin = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or str(
-        row.get("source_id") or "no source: an assumption" if status == "assumed" else ""
+        row.get("source_id") or "assumed, no source" if status == "assumed" else ""
     )
     numbers = [Cell(row.get(key), "plain", unit) for key in ("value", "low", "high")]
     dated = str(row.get("observed") or source.get("published_on") or source.get("accessed_on") or "")
     sheet.row(
         title,
-        str(row.get("name", "")),
+        in_words("name", str(row.get("name", ""))),
         numbers[0],
         unit,
         numbers[1],
@@ -415,7 +426,7 @@ def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[st
     """Write where every number comes from."""
     keys = ("publisher", "title", "locator", "published_on", "accessed_on", "note")
     sheet.title("Sources")
-    head = sheet.heading("source", *keys)
+    head = sheet.heading("source", "publisher", "title", "where", "published", "accessed", "note")
     sheet.page.freeze_panes(head + 1, 0)
     for source_id, row in sorted(sources.items()):
         sheet.row(Cell(source_id, "wrap"), *(Cell(str(row.get(key) or ""), "wrap") for key in keys))
@@ -449,6 +460,8 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[Nat
 
 def _cell(row: Mapping[str, Any], column: Any) -> Cell:
     value = row.get(column.key)
+    if not column.verbatim:
+        value = in_words(column.key, value)
     if is_nested(value):
         value = dumps(value, indent=None)
     elif isinstance(value, (list, tuple)):
