@@ -85,7 +85,7 @@ def test_what_is_safe_to_share_holds_no_private_byte_in_any_medium(book, tmp_pat
 
 def test_a_saved_answer_is_asked_anew_without_the_book(book, tmp_path):
     saved = tmp_path / "saved.json"
-    asked = {"gpu": "h100-sxm", "gpus": 8, "top": 5, "as_of": "2026-11-20"}
+    asked = {"gpu": "h100-sxm", "gpus": 8, "top": 5, "as_of": "2026-11-20", "option": "on_demand"}
     saved.write_text(dumps(gpucost.estimate("8b", "20b", **asked).payload), "utf-8")
     assert b"mysteriouscloud" in contents(saved)
     out = tmp_path / "out.json"

@@ -50,7 +50,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("lines", "lead"),
     [
-        ('model = "8b"\ngpu = "h100-sxm"\ngpus = 24', "bound by"),  # 512 sequences over 12 groups
+        ('model = "8b"\ngpu = "h100-sxm"\ngpus = 24\noption = "on_demand"', "bound by"),  # 512 over 12 groups
         ('model = "11.3b"\ngpu = "h100-sxm"', "bound by"),  # no preset
         ('model = "config.json"\ngpu = "h100-sxm"', "bound by"),
         ('model = "8b"\ngpu = "h100-sxm"\nmethod = "lora"\nsequence = 2048\nprecision = "fp8"', "bound by"),
