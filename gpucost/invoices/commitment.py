@@ -18,11 +18,11 @@ from gpucost.money.commitments import (
     advised,
     level,
     of_kind,
-    paid_fraction,
     quantile,
     regret,
     stacked,
 )
+from gpucost.money.private_discount import paid_fraction
 from gpucost.schemas.validation import filled
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, SMALLEST, as_number, share_in
 
