@@ -49,7 +49,6 @@ class Answer(Frame):
 
     lead: str
     warnings: list[str]
-    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     sources: dict[str, Source]
 
 

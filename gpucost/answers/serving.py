@@ -183,6 +183,7 @@ class Inference(Answer, Beside):
     split_rule: str
     tradeoff: list[Batch]
     excluded: list[Excluded]
+    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     not_included: list[str]
     model: BillModel
 

@@ -195,6 +195,7 @@ class Estimate(Answer):
     alternatives: list[Alternative]
     drivers: list[Driver]
     excluded: list[Excluded]
+    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     assumptions: list[Assumed]
     not_included: list[str]
     facts: NotRequired[Mapping[str, Any]]

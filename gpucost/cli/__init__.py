@@ -19,7 +19,7 @@ from gpucost.gate import beside
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
 COLLECT_AFTER = (100_000, 20, 50)
 
-# command -> (module with an attribute `command`, or a function of that name that makes any question's; a line of help)
+# command -> (module with an attribute of its name, or `command`, or `command_of`, which makes any question's; its help)
 COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, module, text in beside(__file__, "commands")[1:]}
 
 
@@ -38,7 +38,10 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(COMMANDS[cmd_name][0])
-        loaded = module.command_of(cmd_name) if hasattr(module, "command_of") else module.command
+        if hasattr(module, "command_of"):
+            loaded = module.command_of(cmd_name)
+        else:
+            loaded = getattr(module, cmd_name, None) or module.command
         assert isinstance(loaded, click.Command)
         return loaded
 

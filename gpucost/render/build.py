@@ -41,7 +41,7 @@ def _scenario(answer: Scenario) -> Document:
     """Build the document of a scenario: the documents of its parts, one after the other."""
     sections: list[Section] = []
     overview, sources = [], dict[str, Source]()
-    warnings, remarks = list(answer["warnings"]), list(answer.get("remarks", ()))
+    warnings, remarks = list(answer["warnings"]), list[str]()
     for part in answer["parts"]:
         part_document = document(part["payload"])
         overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})

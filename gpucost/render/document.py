@@ -466,7 +466,7 @@ def document_of(
         catalog_version=answer["catalog_version"],
         request=answer["request"],
         warnings=tuple(answer["warnings"]),
-        remarks=tuple(answer.get("remarks", ())),
+        remarks=tuple(cast(Row, answer).get("remarks", ())),
         sources=answer["sources"],
         sections=tuple(section for section in filled if section.blocks),
     )
