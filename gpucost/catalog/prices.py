@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from statistics import median
 from typing import Any
 
 from gpucost.catalog import names
@@ -201,6 +200,8 @@ _GPUS, _DAYS = 10, 16
 
 def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
     """Return per provider and option how many prices are old for their kind, and how old they are, the worst first."""
+    from statistics import median
+
     rows, _ = current(catalog, wanted, max_age_days)
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
     groups: dict[tuple[str, str], list[Row]] = {}
@@ -541,6 +542,8 @@ def spot_moves(catalog: Catalog, fewest: int = FEWEST_MOVES) -> list[Row]:
 
 def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
     """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
+    from statistics import median
+
     found = []
     for gpu, sellers in _falls(catalog, wanted).items():
         falls = sorted(median(each) for each in sellers.values())
@@ -562,6 +565,8 @@ def generation_declines(catalog: Catalog) -> list[Row]:
 
     A seller counts once for each chip, with the median of its machines; the ends hold 80 % of these.
     """
+    from statistics import median
+
     names = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
     groups: dict[str | None, list[tuple[str, str, float]]] = {}
     for gpu, sellers in _falls(catalog, {}).items():
@@ -596,6 +601,8 @@ def _falls(catalog: Catalog, wanted: Mapping[str, set[str] | None]) -> dict[str,
 
 def overall(rows: list[Row]) -> Row:
     """Return the fall over chips of two sellers and more; the ends are medians of theirs, so that no odd one counts."""
+    from statistics import median
+
     kept = [row for row in rows if row["sellers"] > 1]
     names = ("decline_low_fraction", "decline_fraction", "decline_high_fraction")
     return {name: median(row[name] for row in kept) if kept else None for name in names} | {"chips": len(kept)}
