@@ -96,7 +96,7 @@ def judged(asked: Case) -> Verdict:
 def _run(asked: Case) -> Verdict:
     import warnings
 
-    from gpucost.cli.said import say
+    from gpucost.cli.messages import say
     from gpucost.errors import GpuCostError
 
     with warnings.catch_warnings():

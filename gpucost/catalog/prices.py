@@ -105,7 +105,7 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")
     if unranked := sum(not row["rankable"] for row in rows):
         warnings.append(
-            f"{unranked} prices are not ranked: they ended, their GPU is ambiguous or two prices contradict each other."
+            f"{unranked} prices are not ranked: expired or ended, of an ambiguous GPU, or contradictory."
         )
     return warnings
 

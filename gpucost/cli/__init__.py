@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 
 from gpucost import __version__
-from gpucost.cli.said import printable, say
+from gpucost.cli.messages import printable, say
 from gpucost.errors import GpuCostError, UsageError, nearest, shortened
 from gpucost.gate import beside
 

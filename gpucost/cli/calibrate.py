@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from gpucost.cli.messages import say, working
 from gpucost.cli.options import Output, output_options, spoke
-from gpucost.cli.progress import working
-from gpucost.cli.said import say
 from gpucost.gate import shown
 from gpucost.units import MS_PER_S
 

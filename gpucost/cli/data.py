@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucost.cli.messages import say, working
 from gpucost.cli.options import Output, output_options
-from gpucost.cli.progress import working
-from gpucost.cli.said import say
 
 if TYPE_CHECKING:
     from gpucost.schemas.validation import Fault

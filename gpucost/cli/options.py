@@ -13,8 +13,8 @@ from gpucost.arguments import Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.signature import Group, argument_of, arguments_of
 from gpucost.arguments.vocabulary import AsOf, KnownAsOf
-from gpucost.cli.said import printable as visible
-from gpucost.cli.said import say
+from gpucost.cli.messages import printable as visible
+from gpucost.cli.messages import say
 from gpucost.gate import beside
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucost.cli.messages import printable as shown
+from gpucost.cli.messages import say, tell
 from gpucost.cli.options import Output, output_options
-from gpucost.cli.said import printable as shown
-from gpucost.cli.said import say, tell
 
 if TYPE_CHECKING:
     from gpucost.importers.refresh import Outcome

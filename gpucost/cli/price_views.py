@@ -7,8 +7,8 @@ import click
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FLAG, USD, share, whole
 from gpucost.arguments.signature import detail
+from gpucost.cli.messages import tell
 from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, output_options, signature_options
-from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog

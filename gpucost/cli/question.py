@@ -7,9 +7,8 @@ import click
 
 from gpucost.arguments import flag_of, giving_way
 from gpucost.ask import QUESTIONS
+from gpucost.cli.messages import say, working
 from gpucost.cli.options import SEVERAL, Output, is_setting, output_parameters, parameter_of
-from gpucost.cli.progress import working
-from gpucost.cli.said import say
 
 # how an answer is written -> what that means, and the questions whose answers can; none: all
 _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -7,10 +7,9 @@ import click
 
 from gpucost.arguments import flag_of, giving_way, renamed
 from gpucost.ask import QUESTIONS
+from gpucost.cli.messages import say, working
 from gpucost.cli.options import Output, is_setting, option_of, output_parameters
-from gpucost.cli.progress import working
 from gpucost.cli.question import ways_of_writing
-from gpucost.cli.said import say
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
 _HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.

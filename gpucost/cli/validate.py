@@ -2,8 +2,8 @@
 
 import click
 
+from gpucost.cli.messages import working
 from gpucost.cli.options import Output, output_options
-from gpucost.cli.progress import working
 
 
 @click.command(name="validate")

@@ -92,9 +92,9 @@ def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
     later = analysis.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
     moved = later - saving_usd
     return [
-        f"no delivery time is assumed, but orders have waited {row['low']:g} to {row['high']:g} weeks: waiting "
+        f"No delivery time is assumed, but orders have waited {row['low']:g} to {row['high']:g} weeks: waiting "
         f"{row['typical']:g} weeks, bridged by renting, makes owning ${abs(moved):,.0f} "
-        f"{'better' if moved > 0 else 'worse'} compared with renting"
+        f"{'better' if moved > 0 else 'worse'} compared with renting."
     ]
 
 
@@ -111,7 +111,7 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
         return []
     adds = paid["adds_usd"]
     return [
-        f"paid in cash, owning would save ${paid['saving_in_cash_usd']:,.0f}; the {paid['kind']} "
+        f"Paid in cash, owning would save ${paid['saving_in_cash_usd']:,.0f}; the {paid['kind']} "
         f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f}, valued at "
         f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax"
     ]
@@ -121,7 +121,7 @@ def credits_said(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
     """Say what the credits of one's book pay; figures and ranks stay before credits."""
     paid = [f"{row['credits_usd']:,.0f} USD of {row['name'].replace('_', ' ')}" for row in rows if "credits_usd" in row]
     return (
-        [f"the credits in your price book would pay part of {of}: {', '.join(paid)}; all figures are before credits"]
+        [f"The credits in your price book would pay part of {of}: {', '.join(paid)}; all figures are before credits"]
         if paid
         else []
     )
@@ -139,20 +139,20 @@ def warnings(
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
         messages.append(
-            f"vendor support and spares ({spares.replace('_', ' ')}) are both counted: repairs may be paid twice"
+            f"Vendor support and spares ({spares.replace('_', ' ')}) are both counted: repairs may be paid twice"
         )
     messages += [
-        f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
+        f"Unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
     ]
     if judged["irr_fraction"] is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
-        messages.append("the saving changes sign more than once, so it has no single IRR: judge by NPV")
+        messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
     messages += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
     if decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         messages.append(
-            f"the rental price is {moved}{why}; the scenarios show a decline, and the fall and rise since 2023"
+            f"The rental price is {moved}{why}; the scenarios show a decline, and the fall and rise since 2023."
         )
     return messages
 

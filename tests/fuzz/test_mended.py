@@ -29,7 +29,7 @@ from benchmarks.fuzz.good import (
     parquet,
 )
 from gpucost.answers.read import check
-from gpucost.cli.said import printable as shown
+from gpucost.cli.messages import printable as shown
 from gpucost.errors import GpuCostError, UsageError
 from tests.commands import in_process
 

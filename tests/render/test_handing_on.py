@@ -21,7 +21,7 @@ from gpucost.render.json import dumps
 from tests.render import answers
 
 SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.2345", b"hush-hush", b"quotes-of-acme", b"76543", b"credits_usd",
-           b"credits of your book")  # fmt: skip
+           b"your price book")  # fmt: skip
 BOOK = """
 [[offer]]
 provider = "mysteriouscloud"

@@ -1,10 +1,36 @@
-"""A sign of life while a command takes its time: on stderr, and only where a person looks at a terminal."""
+"""What the program says beside its answers, on stderr: remarks, and a sign of life while it works."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
+
+import click
+
+# --- Remarks; no text from outside steers the terminal.
+
+
+def say(text: str) -> None:
+    """Write one remark on stderr; signs that a terminal would obey are shown, not sent."""
+    click.echo(f"gpucost: {printable(text)}", err=True)
+
+
+def tell(text: str) -> None:
+    """Write one line of an answer on stdout, as `say` does."""
+    click.echo(printable(text))
+
+
+def printable(text: str) -> str:
+    """Return a text in which control characters can be seen."""
+    if text.isprintable():
+        return text
+    from gpucost.render.document import visible
+
+    return visible(text)
+
+
+# --- Progress, drawn only where a person looks at a terminal.
 
 _FIRST_S, _EVERY_S, _WIDTH = 0.8, 0.1, 20  # nothing is drawn before the first moment
 
