@@ -123,8 +123,8 @@ def tco(
     ] = None,
     tax_regime: Annotated[
         str | None,
-        one_of("de", "ie", "sg", "uk", "us"),
-        "Tax law of a country: rate, depreciation, limits on losses, tax on purchases; cash flows are then after tax.",
+        named("COUNTRY", "tax regimes", "us"),
+        "Tax law of a country (de, ie, sg, uk, us): rate, depreciation, loss limits; cash flows are then after tax.",
         detail(example="us"),
     ] = None,
     site: Annotated[

@@ -33,6 +33,8 @@ def names_of(table: str) -> list[str]:
     if table in ("electricity", "grid_carbon"):
         items = [str(row["item"]) for row in catalog.rows("energy")]
         names = [item.removeprefix(f"{table}.") for item in items if item.startswith(table)]
+    elif table == "tax regimes":
+        names = sorted({row["regime"] for row in catalog.rows("tax_regimes")})
     elif table == "sites":
         from gpucost.ownership.plan import sites
 
