@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpucost.importers.refresh import Outcome
     from gpucost.store.folder import Folder
 
-CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out")
+CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")
 _CLEAR = "\r\x1b[2K"
 
 
@@ -62,22 +62,27 @@ def refresh(
     columns: tuple[str, ...],
     mirror: str | None,
     timeout: float | None,
+    publish: str | None,
     store: str | None,
 ) -> None:
     """Fetch today's prices from their sources, judge them, and keep what passes as a snapshot.
 
     Every later answer takes a refreshed price where it is newer than a shipped one. Without --from every source is
-    asked that is light and needs no key, or whose key stands in the environment. What moved by more than 30 %, or
-    looks like a known fault, is held back until --accept. Exit code 5 if a source failed.
+    asked that is light and needs no key, or whose key stands in the environment. What moved by more than 40 %, is new
+    and far from its kind, or looks like a known fault, is held back until --accept. What a source names and nobody can
+    read is kept apart: `gpucost prices unknown`. Exit code 5 if a source that you named failed, or every one.
 
     \b
     gpucost prices refresh
     gpucost prices refresh --from azure --from skypilot
     gpucost prices refresh --from aws --region eu-central-1
+    gpucost prices refresh --from https://prices.example.org/gpu
+    gpucost prices refresh --publish /srv/prices
     gpucost prices refresh --from quotes.csv \\
       --map usd_per_hour="Hourly USD" --map provider==acme
     """
     from gpucost.catalog import open_catalog
+    from gpucost.importers.changes import words_of
     from gpucost.importers.refresh import Wish
     from gpucost.importers.refresh import refresh as refreshed
 
@@ -89,8 +94,13 @@ def refresh(
     kept = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    out.rows([_row(item) for item in outcomes], "prices refresh", None, [*_remarks(outcomes), kept])
-    if any(item.state == "failed" for item in outcomes):
+    remarks = [*_remarks(outcomes), kept]
+    if publish is not None:
+        count = published_to(folder, publish, words_of(outcomes, folder))
+        remarks.append(f"{count} snapshots in {publish}.")
+    out.rows([_row(item) for item in outcomes], "prices refresh", None, remarks)
+    failed = any(item.state == "failed" for item in outcomes)
+    if failed and (sources or snapshot is None):
         ctx.exit(5)
 
 
@@ -139,10 +149,44 @@ def _remarks(outcomes: "list[Outcome]") -> list[str]:
         for reason, count in item.verdict.held.items():
             shown = ", ".join(item.verdict.examples.get(reason, ()))
             found.append(f"{item.source}: {count:,} held back, {reason}: {shown}. --accept publishes them.")
+        for text in item.failures:
+            found.append(f"{item.source}: a part of it could not be read, the others were: {text}")
+        if item.state == "failed":
+            found.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
+        for reason, count in item.verdict.unknown.items():
+            shown = ", ".join(item.verdict.examples.get(reason, ()))
+            found.append(
+                f"{item.source}: {count:,} kept apart, {reason}: {shown}. `gpucost prices unknown` lists them."
+            )
+        if item.verdict.kept:
+            found.append(f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart.")
         if item.verdict.left_out:
             said = ", ".join(f"{count:,} {reason}" for reason, count in item.verdict.left_out.items())
             found.append(f"{item.source}: left out: {said}.")
     return found
+
+
+def published_to(folder: "Folder", target: str, words: str = "") -> int:
+    """Write a folder's snapshots to where others read them, with the words of what changed; return how many."""
+    from gpucost.errors import UsageError
+    from gpucost.store.bucket import published
+    from gpucost.store.remote import is_bucket
+
+    try:
+        return published(folder, target) if is_bucket(target) else folder.export(Path(target), words)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}.") from None
+
+
+@click.command(name="unknown")
+@store_option
+@output_options
+def unknown(out: Output, store: str | None) -> None:
+    """What the sources named in their last refresh and nobody could read: kept apart, and no reason to end an offer."""
+    from gpucost.importers.changes import unknown_rows
+
+    folder = folder_of(store)
+    out.rows(unknown_rows(folder), "prices unknown", None, folder.faults)
 
 
 @click.command(name="verify")
@@ -178,16 +222,11 @@ def export(folder: str, store: str | None) -> None:
     Others read it with the setting `store` or --store set to its address: read-only, every file checked by its hash.
     """
     from gpucost.errors import UsageError
-    from gpucost.store.bucket import published
-    from gpucost.store.remote import is_bucket
 
     found = folder_of(store)
     if not found:
         raise UsageError(f"{found.path} holds no snapshots. `gpucost prices refresh` makes one.")
-    try:
-        count = published(found, folder) if is_bucket(folder) else found.export(Path(folder))
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}.") from None
+    count = published_to(found, folder)
     for fault in found.faults:
         say(fault)
     tell(f"{count} snapshots in {folder}.")
@@ -217,4 +256,4 @@ def snapshots(out: Output, store: str | None) -> None:
     out.rows(rows, "prices snapshots", None, folder.faults)
 
 
-COMMANDS = (refresh, verify, prune, export, snapshots)
+COMMANDS = (refresh, unknown, verify, prune, export, snapshots)

@@ -23,7 +23,7 @@ _COLUMNS = (
     "SKU", "OfferTermCode", "TermType", "Unit", "PricePerUnit", "Currency", "LeaseContractLength", "PurchaseOption",
     "OfferingClass", "Instance Type", "Tenancy", "Operating System", "CapacityStatus", "Pre Installed S/W",
     "Region Code", "vCPU", "Memory", "EffectiveDate",
-)  # fmt: skip
+)
 _PLAN_COLUMNS = (
     "DiscountedRate",
     "Currency",
@@ -31,6 +31,7 @@ _PLAN_COLUMNS = (
     "DiscountedOperation",
     "PurchaseOption",
     "LeaseContractLength",
+    "Product Family",
 )
 _PAYMENT = "CASE {0} WHEN 'No Upfront' THEN 'no_upfront' WHEN 'Partial Upfront' THEN 'partial_upfront'"
 _PAYMENT += " WHEN 'All Upfront' THEN 'all_upfront' END"
@@ -111,7 +112,7 @@ def read_json(desk: Desk, file: Path) -> None:
     each = " UNION ALL ".join(
         f"""SELECT '{kind}' AS kind, e.key AS sku, unnest(map_values(e.value)) AS offered
             FROM (SELECT unnest(map_entries(terms."{kind}")) AS e FROM whole)""" for kind in ("OnDemand", "Reserved")
-    )  # fmt: skip
+    )
     desk.connection.execute(f"""CREATE OR REPLACE TEMP TABLE terms AS
         WITH products AS (SELECT e.key AS sku, e.value.attributes AS a
             FROM (SELECT unnest(map_entries(products)) AS e FROM whole)),
@@ -143,11 +144,16 @@ def fetch_plans(desk: Desk) -> None:
 
 
 def read_plans(desk: Desk, file: Path, region: str) -> None:
-    """Read the savings plans of one region; the rate is what an hour costs in all, whenever it is paid."""
+    """Read the savings plans of one region; the rate is what an hour costs in all, whenever it is paid.
+
+    One file holds two kinds: compute plans, good for any instance, and the cheaper plans for one family of instances.
+    """
     source = csv_text(file, skip=_LINES_ABOVE)
     require(columns_of(desk, source), _PLAN_COLUMNS)
     desk.select(f"""WITH plans AS (
             SELECT regexp_extract("DiscountedUsageType", 'BoxUsage:(.+)$', 1) AS instance_type,
+                CASE "Product Family" WHEN 'ComputeSavingsPlans' THEN 'compute'
+                    WHEN 'EC2InstanceSavingsPlans' THEN 'ec2_instance' ELSE 'plan not known' END AS tier,
                 {_MONTHS.format('"LeaseContractLength"')} AS term_months,
                 {_PAYMENT.format('"PurchaseOption"')} AS payment, try_cast("DiscountedRate" AS DOUBLE) AS rate
             FROM {source} WHERE "DiscountedOperation" = 'RunInstances' AND "Currency" = 'USD'
@@ -156,10 +162,10 @@ def read_plans(desk: Desk, file: Path, region: str) -> None:
             SELECT *, CASE payment WHEN 'all_upfront' THEN 1 WHEN 'partial_upfront' THEN 0.5 ELSE 0 END AS upfront
             FROM plans
         )
-        SELECT 'aws' AS provider, instance_type, {quoted(region)} AS region, 'savings_plan' AS option, term_months,
-            payment, rate * (1 - upfront) AS usd_per_hour,
+        SELECT 'aws' AS provider, instance_type, {quoted(region)} AS region, 'savings_plan' AS option, tier,
+            term_months, payment, rate * (1 - upfront) AS usd_per_hour,
             rate * upfront * term_months * {HOURS_PER_MONTH} AS upfront_usd
-        FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)})""")
+        FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)}) AND tier <> 'plan not known'""")
 
 
 fetch_csv = partial(_fetch, ending="csv", read=read_csv)
@@ -168,5 +174,5 @@ _aws = partial(Source, publisher="Amazon Web Services", heavy=True, heeds=("mirr
 SOURCES = (
     _aws("aws", title="EC2 price list, CSV", locator=ADDRESS + OFFER, fetch=fetch_csv, own_list=True),
     _aws("aws-json", title="EC2 price list, JSON", locator=ADDRESS + OFFER, fetch=fetch_json),
-    _aws("aws-savings-plans", title="compute savings plans", locator=ADDRESS + PLANS, fetch=fetch_plans),
+    _aws("aws-savings-plans", title="savings plans", locator=ADDRESS + PLANS, fetch=fetch_plans),
 )

@@ -42,7 +42,7 @@ def _rows(desk: Desk, region: str) -> Iterator[dict[str, object]]:
                 yield {
                     "provider": "aws", "instance_type": text["instanceType"], "region": region, "option": "spot",
                     "usd_per_hour": text.get("spotPrice"), "meter": text.get("productDescription"),
-                }  # fmt: skip
+                }
         token = page.findtext(f"{_SPACE}nextToken") or ""
         if not token:
             return
@@ -55,7 +55,7 @@ def _page(desk: Desk, region: str, token: str) -> ElementTree.Element:
         "Action": "DescribeSpotPriceHistory", "Version": "2016-11-15", "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "EndTime": f"{now:%Y-%m-%dT%H:%M:%SZ}", "ProductDescription.1": "Linux/UNIX", "MaxResults": "1000",
         "Filter.1.Name": "instance-type", **{f"Filter.1.Value.{i}": name for i, name in enumerate(FAMILIES, 1)},
-    }  # fmt: skip
+    }
     body = urlencode(sorted({**asked, **({"NextToken": token} if token else {})}.items()), quote_via=quote)
     url = ADDRESS.format(region=region)
     secret = desk.key("AWS_SECRET_ACCESS_KEY")

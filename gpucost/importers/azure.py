@@ -23,7 +23,7 @@ _MONTHS = {"1 Year": 12, "3 Years": 36, "5 Years": 60}
 
 def fetch(desk: Desk) -> None:
     """Follow the pages from the first to the last."""
-    desk.add(row for item in _items(desk) for row in rows_of(item))
+    desk.add(row for item in _items(desk) for row in rows_of(item, desk.today.isoformat()))
 
 
 def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
@@ -42,17 +42,19 @@ def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")
 
 
-def rows_of(item: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]]:
     """Yield the prices that one meter states."""
     meter = f"{item.get('productName')} {item.get('skuName')} {item.get('meterName')}"
     if "windows" in meter.lower() or "cloud services" in meter.lower() or item.get("type") == "DevTestConsumption":
         return
     if item.get("isPrimaryMeterRegion") is False or item.get("currencyCode") != "USD" or item.get("tierMinimumUnits"):
         return
+    if str(item.get("effectiveEndDate") or "9")[:10] < today:
+        return
     row = {
         "provider": "azure", "instance_type": item.get("armSkuName"), "region": item.get("armRegionName"),
         "valid_from": str(item.get("effectiveStartDate", ""))[:10], "meter": meter,
-    }  # fmt: skip
+    }
     price = item.get("retailPrice")
     if item.get("type") == "Reservation":
         months = _MONTHS.get(str(item.get("reservationTerm")))

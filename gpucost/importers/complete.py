@@ -15,6 +15,7 @@ from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
 from gpucost.catalog.offer_rows import offer_id_sql, slug_sql
 from gpucost.errors import UsageError
+from gpucost.importers.chips import FORM_SQL, chip_and_grounds, sold_by
 from gpucost.importers.source import Desk
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
-_MOST_CANDIDATES = 4  # chips that one name may mean; beyond that it means none
-_MEMORY_OFF = 0.08
 _COLUMNS = {column.name: column for column in TABLES["offers"].columns}
 _PROVIDER = slug_sql("provider", "._")
 _OWED = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.take_or_pay)
@@ -49,14 +48,16 @@ class Known:
     products: Sequence[tuple[str, str, str, int, str | None]]  # provider, product in lower case, chip, count, node
     reference: Sequence[tuple[Any, ...]]  # the offers that hold today: see REFERENCE
     models: "NameIndex"
-    regions: frozenset[str] = field(default_factory=frozenset)
+    regions: frozenset[tuple[str, str]] = field(default_factory=frozenset)  # provider and region
 
 
+_CHIPS = ("listed_as", "gpu_memory_gib", "provider", "form", "gpu", "gpu_assumed")
+_CHIP_KINDS = ("VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN")
 REFERENCE = {
     "offer_id": "VARCHAR", "provider": "VARCHAR", "instance_type": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER",
     "region": "VARCHAR", "option": "VARCHAR", "tier": "VARCHAR", "term_months": "INTEGER",
-    "usd_per_hour": "DOUBLE", "usd_per_gpu_hour": "DOUBLE",
-}  # fmt: skip
+    "usd_per_hour": "DOUBLE", "usd_per_gpu_hour": "DOUBLE", "observed_on": "DATE",
+}
 
 
 def known_of(catalog: "Catalog") -> Known:
@@ -74,7 +75,8 @@ def known_of(catalog: "Catalog") -> Known:
         tuple(getattr(offer, name) for name in REFERENCE) for offer in catalog.offers() if offer.book != "user"
     ]
     memory = {row["id"]: row["memory_marketed_gb"] or row["memory_gib"] for row in catalog.rows("accelerators")}
-    return Known(catalog.accelerator_names, memory, list(products.values()), reference, catalog.model_names)
+    regions = frozenset((str(row["provider"]), str(row["region"])) for row in catalog.rows("cloud_regions"))
+    return Known(catalog.accelerator_names, memory, list(products.values()), reference, catalog.model_names, regions)
 
 
 def load(desk: Desk, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> None:
@@ -85,27 +87,20 @@ def load(desk: Desk, name: str, columns: Mapping[str, str], rows: Iterable[Seque
         desk.connection.execute(f"INSERT INTO {name} SELECT {lists}", cells)
 
 
-def chip_of(known: Known, name: str, memory_gib: float | None) -> str | None:
-    """Return the accelerator that a source's name means, several joined by | where it says no more, or None."""
-    found = known.chips.matches(name.replace("_", " "))
-    if len(found) > 1 and memory_gib:
-        near = [one for one in found if abs(known.memory_gb[one] / memory_gib - 1) < _MEMORY_OFF]
-        found = near or found
-    return "|".join(sorted(found)) if 0 < len(found) <= _MOST_CANDIDATES else None
-
-
 def complete(desk: Desk, known: Known) -> None:
     """Make the table `candidate` from the listing."""
     names = desk.connection.execute(
-        f"SELECT DISTINCT listed_as, gpu_memory_gib FROM listing WHERE listed_as IS NOT NULL LIMIT {_MOST_CHIPS + 1}"
+        f"""SELECT DISTINCT listed_as, gpu_memory_gib, {_PROVIDER} AS provider, {FORM_SQL} AS form FROM listing
+        WHERE listed_as IS NOT NULL LIMIT {_MOST_CHIPS + 1}"""
     ).fetchall()
     if len(names) > _MOST_CHIPS:
         raise UsageError(f"the source names more than {_MOST_CHIPS:,} accelerators, which cannot be.")
-    chips = [(name, memory, chip_of(known, name, memory)) for name, memory in names]
-    load(desk, "chips", {"listed_as": "VARCHAR", "gpu_memory_gib": "DOUBLE", "gpu": "VARCHAR"}, chips)
+    sold = sold_by(known)
+    chips = [(*row, *chip_and_grounds(known, row[0], row[1], row[3], sold.get(row[2], frozenset()))) for row in names]
+    load(desk, "chips", dict(zip(_CHIPS, _CHIP_KINDS, strict=True)), chips)
     kinds = {"provider": "VARCHAR", "product": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER", "system_id": "VARCHAR"}
     load(desk, "products", kinds, known.products)
-    for sql in (_candidate(), *_CHEAPEST, "DROP TABLE listing"):
+    for sql in (_candidate(desk.today), *_CHEAPEST, "DROP TABLE listing"):
         desk.connection.execute(sql)
 
 
@@ -114,11 +109,12 @@ def offer_columns(source_id: str, today: date) -> str:
     offers = {column.name: f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})" for column in TABLES["offers"].columns}
     offers |= {name: name for name in _OWN}
     offers |= {
-        "offer_kind": "'offer'", "gpu_assumed": "false",
+        "offer_kind": "'offer'", "gpu_assumed": "coalesce(gpu_assumed, false)",
         "billing": f"CASE WHEN term_months > 0 OR option IN ({_OWED}) THEN 'take_or_pay' ELSE 'per_use' END",
-        "observed_on": f"DATE '{today}'", "recorded_on": f"DATE '{today}'", "date_precision": "'day'",
+        "observed_on": f"least(coalesce(observed_on, DATE '{today}'), DATE '{today}')",
+        "recorded_on": f"DATE '{today}'", "date_precision": "'day'",
         "source_id": quoted(source_id), "confidence": "'medium'",
-    }  # fmt: skip
+    }
     return ",\n    ".join(f"{value} AS {name}" for name, value in offers.items())
 
 
@@ -126,15 +122,15 @@ _OWN = (
     "offer_id", "provider", "instance_type", "listed_as", "gpu", "gpus", "system_id", "region", "region_scope",
     "option", "tier", "term_months", "payment", "vcpus", "memory_gib", "valid_from", "upfront_usd", "usd_per_hour",
     "usd_per_gpu_hour", "recurring_usd_per_hour", "notes",
-)  # fmt: skip
+)
 
 _AS_SAID = (  # whose cells are the source's, or follow from its amounts
     "instance_type", "listed_as", "region", "tier", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour",
     "recurring_usd_per_hour", "notes",
-)  # fmt: skip
+)
 
 
-def _candidate() -> str:
+def _candidate(today: date) -> str:
     months = f"(term_months * {HOURS_PER_MONTH})"
     rules = zip(BESIDE, rules_of(map(_COLUMNS.__getitem__, BESIDE)).values(), strict=True)
     beside = ", ".join(f"CASE WHEN NOT {rule} THEN {name} END AS {name}" for name, rule in rules)
@@ -148,11 +144,13 @@ WITH said AS (
 ), named AS (
     SELECT l.* EXCLUDE (gpus, gpu_memory_gib, usd_per_hour) REPLACE (
             coalesce(l.payment, CASE WHEN l.term_months = 0 THEN 'none' ELSE 'unknown' END) AS payment, {beside}),
-        coalesce(p.gpu, c.gpu) AS gpu, coalesce(l.gpus, p.gpus) AS gpus, p.gpus AS product_gpus, p.system_id,
+        coalesce(p.gpu, c.gpu) AS gpu, p.gpu IS NULL AND c.gpu_assumed AS gpu_assumed,
+        coalesce(l.gpus, p.gpus) AS gpus, p.gpus AS product_gpus, p.system_id,
         CASE WHEN l.region IS NULL THEN 'global' ELSE 'region' END AS region_scope, l.usd_per_hour AS stated,
         CASE WHEN l.term_months > 0 THEN coalesce(l.usd_per_hour, 0) END AS recurring_usd_per_hour
     FROM said AS l LEFT JOIN chips AS c
         ON l.listed_as = c.listed_as AND l.gpu_memory_gib IS NOT DISTINCT FROM c.gpu_memory_gib
+        AND l.provider IS NOT DISTINCT FROM c.provider AND {FORM_SQL} IS NOT DISTINCT FROM c.form
     LEFT JOIN products AS p ON p.provider = l.provider AND p.product = lower(l.instance_type)
 ), priced AS (
     SELECT *, CASE WHEN term_months > 0 THEN recurring_usd_per_hour + coalesce(upfront_usd, 0) / {months}
@@ -160,7 +158,7 @@ WITH said AS (
     FROM named
 )
 SELECT * EXCLUDE (product_gpus, stated, meter), {offer_id_sql()} AS offer_id, usd_per_hour / gpus AS usd_per_gpu_hour,
-    {_fault()} AS fault
+    {_fault(today)} AS fault
 FROM priced"""
 
 
@@ -177,7 +175,7 @@ _CHEAPEST = (
 )
 
 
-def _fault() -> str:
+def _fault(today: date) -> str:
     """Return the SQL of the reason why a row is no price, or NULL."""
     options = ", ".join(map(quoted, OPTIONS))
     refused = rules_of(_COLUMNS[name] for name in _AS_SAID)
@@ -195,6 +193,7 @@ def _fault() -> str:
         WHEN gpus IS NULL OR gpus < 1 OR gpus > 100000 THEN 'no count of accelerators'
         WHEN product_gpus IS NOT NULL AND product_gpus <> gpus THEN 'another count of accelerators than its product has'
         WHEN stated IS NULL AND upfront_usd IS NULL THEN 'no price'
+        WHEN valid_from > DATE '{today}' THEN 'holds from a later day'
         WHEN term_months < 0 THEN 'no count of months'
         WHEN NOT isfinite(usd_per_hour) OR NOT isfinite(upfront_usd) THEN 'no finite price'
         WHEN upfront_usd > 0 AND term_months = 0 THEN 'paid at the start without a term'

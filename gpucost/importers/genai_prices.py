@@ -7,6 +7,7 @@ from gpucost.importers.source import Desk, Source, held, providers
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
 PROVIDERS = providers("genai-prices")
+HALF_A_DAY_HOURS = 12
 
 
 def fetch(desk: Desk) -> None:
@@ -26,25 +27,41 @@ def _rows(provider: Mapping[str, Any], today: str) -> Iterator[dict[str, Any]]:
                 "input_usd_per_mtok": base(prices.get("input_mtok")),
                 "output_usd_per_mtok": base(prices.get("output_mtok")),
                 "cached_input_usd_per_mtok": base(prices.get("cache_read_mtok")),
-            }  # fmt: skip
+            }
 
 
 def current(prices: Any, today: str) -> Mapping[str, Any]:
     """Return the prices that hold today: the only ones, else the last whose start has come.
 
+    Of prices by the time of day those that hold for most of it speak.
+
     >>> later = {"constraint": {"start_date": "2026-01-01"}, "prices": {"input_mtok": 1}}
     >>> dated = [{"prices": {"input_mtok": 2}}, later]
     >>> current(dated, "2026-06-01"), current(dated, "2025-06-01")
     ({'input_mtok': 1}, {'input_mtok': 2})
+    >>> day = {"constraint": {"start_time": "00:30:00Z", "end_time": "16:30:00Z"}, "prices": {"input_mtok": 0.27}}
+    >>> current([{"prices": {"input_mtok": 0.135}}, day], "2026-06-01")
+    {'input_mtok': 0.27}
     """
     if isinstance(prices, dict):
         return prices
     found: Mapping[str, Any] = {}
     for item in prices if isinstance(prices, list) else ():
         rule = item.get("constraint") or {}
-        if not rule or str(rule.get("start_date", "9")) <= today:
+        if "start_time" in rule:
+            found = item.get("prices") or {} if _hours(rule) > HALF_A_DAY_HOURS else found
+        elif not rule or str(rule.get("start_date", "9")) <= today:
             found = item.get("prices") or {}
     return found
+
+
+def _hours(rule: Mapping[str, Any]) -> float:
+    """Return how many hours of a day a rule holds: of 00:30:00Z to 16:30:00Z sixteen."""
+    try:
+        start, end = (int(text[:2]) + int(text[3:5]) / 60 for text in (str(rule["start_time"]), str(rule["end_time"])))
+    except (KeyError, ValueError):
+        return 0.0
+    return (end - start) % 24
 
 
 def base(value: Any) -> Any:

@@ -26,7 +26,7 @@ def _rows(types: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "listed_as": str(found.get("gpu_description") or found.get("description") or ""),
             "gpus": specs.get("gpus"), "option": "on_demand", "usd_per_hour": found["price_cents_per_hour"] / 100,
             "vcpus": specs.get("vcpus"), "memory_gib": specs.get("memory_gib"),
-        }  # fmt: skip
+        }
 
 
 SOURCES = (Source("lambda", "Lambda", "Lambda instance types", ADDRESS, fetch, keys=KEYS, own_list=True),)

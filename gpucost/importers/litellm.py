@@ -27,7 +27,7 @@ def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "input_usd_per_mtok": per_mtok(item.get("input_cost_per_token")),
             "output_usd_per_mtok": per_mtok(item.get("output_cost_per_token")),
             "cached_input_usd_per_mtok": per_mtok(item.get("cache_read_input_token_cost")) or None,
-        }  # fmt: skip
+        }
 
 
 def per_mtok(value: Any) -> float | None:

@@ -1,6 +1,7 @@
 """Refreshing: the sources side by side, each succeeding or failing alone; what passes its checks becomes a snapshot."""
 
 import os
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import GpuCostError, UsageError
+from gpucost.importers.changes import UNKNOWN_KIND
 from gpucost.importers.complete import Known, complete, known_of
 from gpucost.importers.integrity import Verdict, judge
 from gpucost.importers.registry import SOURCES, source_of
 from gpucost.importers.source import Desk, Source
 from gpucost.importers.tokens import judge_tokens
-from gpucost.store.client import Client
+from gpucost.store.client import Client, place_of
 from gpucost.store.folder import Folder, Part, Snapshot
+from gpucost.store.remote import is_remote
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
@@ -34,8 +37,9 @@ class Outcome:
     state: str  # published | failed | skipped
     reason: str = ""
     verdict: Verdict = field(default_factory=Verdict)
-    part: Part | None = None
+    parts: tuple[Part, ...] = ()
     fetched_bytes: int = 0
+    failures: tuple[str, ...] = ()  # of parts of the source; the others came
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +97,39 @@ def refresh(
     catalog: "Catalog", folder: Folder, names: Sequence[str], wish: Wish
 ) -> tuple[list[Outcome], Snapshot | None]:
     """Ask the sources, judge what they say and publish one snapshot of all that passed."""
-    sources, outcomes = chosen(names)
+    stores = [name for name in names if is_remote(name)]
+    sources, outcomes = (
+        ([], []) if stores and len(stores) == len(names) else chosen([name for name in names if name not in stores])
+    )
     _refuse_unheeded(sources, wish)
     known = known_of(catalog)
-    earlier = {part.source: file for _, part, file in folder.newest()}
+    earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
     today = date.today()
     with folder.workplace() as place, ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as pool:
         jobs = [
-            pool.submit(_one, source, known, earlier.get(source.name), folder, place / f"{i}", wish, today)
+            pool.submit(_one, source, known, earlier, folder, place / f"{i}", wish, today)
             for i, source in enumerate(sources)
         ]
         found = [job.result() for job in jobs]
-        parts = [outcome.part for outcome in found if outcome.part is not None]
+        found += [outcome for url in stores for outcome in _of_store(url, folder, place)]
+        parts = [part for outcome in found for part in outcome.parts]
         snapshot = folder.publish(parts, place) if parts else None
     return [*found, *outcomes], snapshot
 
 
 def _one(
-    source: Source, known: Known, earlier: Path | None, folder: Folder, place: Path, wish: Wish, today: date
+    source: Source,
+    known: Known,
+    earlier: Mapping[tuple[str, str], Path],
+    folder: Folder,
+    place: Path,
+    wish: Wish,
+    today: date,
 ) -> Outcome:
     """Fetch, complete and judge one source; whatever goes wrong is its own."""
     desk = None
     told = wish.told or (lambda *_: None)
+    before, before_unknown = earlier.get((source.kind, source.name)), earlier.get((UNKNOWN_KIND, source.name))
     try:
         more: dict[str, Any] = {"pause": wish.pause} if wish.pause else {}
         with Client(mirror=wish.mirror, seconds=wish.seconds, **more) as client:
@@ -123,13 +138,16 @@ def _one(
             source.fetch(desk)
             told(source.name, "checking")
             if source.kind == "tokens":
-                verdict = judge_tokens(desk, known, earlier, wish.accept, source.id_on(today), today)
+                verdict = judge_tokens(desk, known, before, before_unknown, wish.accept, source.id_on(today))
             else:
                 complete(desk, known)
-                verdict = judge(desk, known, source, earlier, wish.accept, today)
-            part = _written(desk, source, verdict, folder, today)
+                verdict = judge(desk, known, source, before, before_unknown, wish.accept)
+            parts = [_written(desk, source, source.kind, verdict.rows, verdict.counts, folder, today)]
+            if verdict.unknown or before_unknown:
+                parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, folder, today))
             told(source.name, "done")
-            return Outcome(source.name, "published", "", verdict, part, client.fetched_bytes)
+            failures = tuple(without_secrets(text) for text in desk.failures)
+            return Outcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)
     except GpuCostError as error:
         reason = without_secrets(str(error))
     except Exception as error:  # an importer that trips over its source must not take the others along
@@ -143,17 +161,53 @@ def _one(
     return Outcome(source.name, "failed", reason)
 
 
-def _written(desk: Desk, source: Source, verdict: Verdict, folder: Folder, today: date) -> Part:
-    file = desk.path("part.parquet")
-    desk.connection.execute("SET preserve_insertion_order = true")  # `part` is in order: equal prices, equal bytes
-    desk.connection.execute(f"COPY part TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
+def _of_store(url: str, folder: Folder, place: Path) -> list[Outcome]:
+    """Take over from a published store what each of its sources said last, where it is newer than what is here.
+
+    Its publisher has judged the prices; what is checked here is that they are those that were published.
+    """
+    from gpucost.catalog.settings import cache_folder
+    from gpucost.store.remote import fetched
+
+    try:
+        store = fetched(url, cache_folder() / "stores")
+    except GpuCostError as error:
+        return [Outcome(place_of(url), "failed", without_secrets(str(error)))]
+    own = {(part.kind, part.source): part for _, part, _ in folder.newest()}
+    found: dict[str, Outcome] = {}
+    for _, part, file in store.newest():
+        mine = own.get((part.kind, part.source))
+        if mine is not None and (mine.sha256 == part.sha256 or mine.observed_on > part.observed_on):
+            found.setdefault(part.source, Outcome(part.source, "unchanged", f"{place_of(url)} has nothing newer."))
+            continue
+        copy = place / part.sha256
+        shutil.copyfile(file, copy)
+        folder.adopt(copy)
+        known = found.get(part.source)
+        parts = (*(known.parts if known is not None else ()), part)
+        if part.kind == UNKNOWN_KIND:
+            verdict = known.verdict if known is not None else Verdict()
+        else:
+            new, changed, same, gone = (part.changes.get(name, 0) for name in ("new", "changed", "same", "gone"))
+            verdict = Verdict(part.rows, new, changed, same, gone)
+        found[part.source] = Outcome(part.source, "published", f"from {place_of(url)}", verdict, parts)
+    return [*found.values(), *(Outcome(place_of(url), "failed", text) for text in store.faults)]
+
+
+def _written(
+    desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], folder: Folder, today: date
+) -> Part:
+    """Write what a source said, or what of it nobody could read, into the store."""
+    file, table = desk.path(f"{kind}.parquet"), "apart" if kind == UNKNOWN_KIND else "part"
+    desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
+    desk.connection.execute(f"COPY {table} TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
     digest, size = folder.adopt(file)
     origin = {
         "source_id": source.id_on(today), "publisher": source.publisher,
         "title": f"{source.title}, as refreshed on {today}", "locator": source.locator,
         "note": "read by gpucost prices refresh",
-    }  # fmt: skip
-    return Part(source.name, source.kind, today, verdict.rows, size, digest, origin, verdict.counts)
+    }
+    return Part(source.name, kind, today, rows, size, digest, origin, changes)
 
 
 def without_secrets(text: str) -> str:

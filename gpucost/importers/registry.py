@@ -22,7 +22,7 @@ from gpucost.importers.source import Source
 
 _MODULES = (
     skypilot, gpuhunt, aws, aws_spot, azure, gcp, lambda_cloud, runpod, vast, oci, karpenter, litellm, genai_prices,
-)  # fmt: skip
+)
 SOURCES: dict[str, Source] = {source.name: source for module in _MODULES for source in module.SOURCES}
 
 
@@ -32,4 +32,5 @@ def source_of(name: str) -> Source:
         return SOURCES[name]
     if table.is_table(name):
         return table.source_of_file(name)
-    raise UnknownNameError("source of prices", name, near(name, SOURCES), "A file ends in .csv, .xlsx or .parquet.")
+    hint = "A file ends in .csv, .xlsx or .parquet, a store begins with https:// or s3://."
+    raise UnknownNameError("source of prices", name, near(name, SOURCES), hint)

@@ -9,8 +9,8 @@ from gpucost.importers.source import Desk, Source, held
 ADDRESS = "https://api.runpod.io/graphql"
 KEYS = ("RUNPOD_API_KEY",)
 QUERY = (
-    "query { gpuTypes { id displayName memoryInGb securePrice communityPrice secureSpotPrice communitySpotPrice"
-    " oneMonthPrice threeMonthPrice sixMonthPrice } }"
+    "query { gpuTypes { id displayName memoryInGb secureCloud communityCloud securePrice communityPrice"
+    " secureSpotPrice communitySpotPrice oneMonthPrice threeMonthPrice sixMonthPrice } }"
 )
 # field of the answer -> option, tier, months
 _PRICES = {
@@ -18,7 +18,7 @@ _PRICES = {
     "secureSpotPrice": ("spot", "secure", 0), "communitySpotPrice": ("spot", "community", 0),
     "oneMonthPrice": ("savings_plan", "secure", 1), "threeMonthPrice": ("savings_plan", "secure", 3),
     "sixMonthPrice": ("savings_plan", "secure", 6),
-}  # fmt: skip
+}
 
 
 def fetch(desk: Desk) -> None:
@@ -31,13 +31,17 @@ def fetch(desk: Desk) -> None:
 
 
 def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the prices of one type, of each tier that has it.
+
+    A tier that does not have the type keeps a price, or has a price of nothing.
+    """
     for name, (option, tier, months) in _PRICES.items():
-        if item.get(name):  # a price of nothing says that the tier does not have it
+        if item.get(name) and item.get(f"{tier}Cloud") is not False:
             yield {
                 "provider": "runpod", "instance_type": f"1x {item.get('displayName')}", "listed_as": item.get("id"),
                 "gpu_memory_gib": item.get("memoryInGb"), "gpus": 1, "option": option, "tier": tier,
                 "term_months": months, "usd_per_hour": item[name],
-            }  # fmt: skip
+            }
 
 
-SOURCES = (Source("runpod", "RunPod", "RunPod GPU types", ADDRESS, fetch, keys=KEYS, own_list=True),)
+SOURCES = (Source("runpod", "RunPod", "RunPod GPU types", ADDRESS, fetch, keys=KEYS, own_list=True, describes=True),)

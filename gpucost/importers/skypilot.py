@@ -3,7 +3,9 @@
 Its GCP file lists accelerators and hosts apart: a machine is the sum of both, in a zone that has both.
 """
 
-from gpucost.errors import GpuCostError, UsageError
+from functools import partial
+from pathlib import Path
+
 from gpucost.importers.machines import machines
 from gpucost.importers.source import (
     MARKETS,
@@ -26,21 +28,16 @@ _MOST_TPU_CHIPS = 256
 
 def fetch(desk: Desk) -> None:
     """Fetch the file of each cloud; one that is missing or malformed leaves the others."""
-    failures = []
-    for cloud, provider in CLOUDS.items():
-        try:
-            file = desk.client.file(ADDRESS.format(cloud=cloud), desk.path(f"{cloud}.csv"))
-            read(desk, str(file), provider)
-        except GpuCostError as error:
-            failures.append(f"{cloud}: {error}")
-    if len(failures) == len(CLOUDS):
-        raise UsageError(f"no cloud's file can be read: {failures[0]}")
+    desk.each({cloud: partial(_fetch_one, desk, cloud) for cloud in CLOUDS})
+
+
+def _fetch_one(desk: Desk, cloud: str) -> None:
+    file = desk.client.file(ADDRESS.format(cloud=cloud), desk.path(f"{cloud}.csv"))
+    read(desk, str(file), CLOUDS[cloud])
 
 
 def read(desk: Desk, file: str, provider: str) -> None:
     """Read the file of one cloud."""
-    from pathlib import Path
-
     source = csv_text(Path(file))
     require(columns_of(desk, source), _COLUMNS)
     rows = f"SELECT * FROM {source}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import engine, file_name, quoted, said_first
-from gpucost.errors import UsageError
+from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import beside
 from gpucost.store.client import Client
 
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _COLUMNS = beside(__file__, "columns")[1:]
-LISTING, TOKENS = ({row[1]: row[2] for row in _COLUMNS if row[0] == name} for name in ("listing", "tokens"))
+LISTING, TOKENS, UNKNOWN = (
+    {row[1]: row[2] for row in _COLUMNS if row[0] == name} for name in ("listing", "tokens", "unknown")
+)
 ALSO_CALLED = {row[1]: row[3].split() for row in _COLUMNS}  # in lower case with underscores
 ONE_LIST = ("lambda",)  # whose price is the same in every region
 MARKETS = ("vast", "tensordock")
+NOT_READ = "description not known"  # it may stand for any offer of its seller
 _MEMORY_LIMIT = "600MB"
 _START_BYTES, _LINE_BYTES, _MOST_COLUMNS = 1_000_000, 200_000, 2_000
 
@@ -43,7 +46,8 @@ class Desk:
         self.connection.execute("SET preserve_insertion_order = false")
         with suppress(engine().Error):  # DuckDB 2.0 has the reader itself cast where TRY_CAST is asked for, and fail
             self.connection.execute("SET disabled_optimizers = 'type_pushdown'")
-        for name, columns in (("listing", LISTING), ("tokens", TOKENS)):
+        self.failures: list[str] = []  # of parts of the source that could not be read
+        for name, columns in _TABLES.items():
             self.connection.execute(f"CREATE TABLE {name} ({', '.join(f'{k} {v}' for k, v in columns.items())})")
 
     def close(self) -> None:
@@ -63,7 +67,7 @@ class Desk:
 
     def add(self, rows: Iterable[Mapping[str, Any]], table: str = "listing") -> None:
         """Take in rows as the source states them; a value that a column cannot hold becomes none."""
-        columns = LISTING if table == "listing" else TOKENS
+        columns = _TABLES[table]
         file = self.path(f"{table}-{len(os.listdir(self.folder))}.csv")
         with file.open("w", newline="", encoding="utf-8", errors="replace") as out:
             writer = csv.writer(out, lineterminator="\n")
@@ -76,6 +80,16 @@ class Desk:
         self.connection.execute(f"INSERT INTO {table} SELECT {typed} FROM {source}")
         file.unlink()
 
+    def each(self, parts: Mapping[str, Callable[[], None]]) -> None:
+        """Read the parts of a source one by one: one that fails is named and costs the others nothing."""
+        for name, read in parts.items():
+            try:
+                read()
+            except GpuCostError as error:
+                self.failures.append(f"{name}: {error}")
+        if len(self.failures) == len(parts):
+            raise UsageError(f"no part of it can be read: {self.failures[0]}")
+
     def select(self, sql: str, table: str = "listing") -> None:
         """Take in what one SELECT over fetched files says, by the names of its columns."""
         self.run(f"INSERT INTO {table} BY NAME {sql}")
@@ -86,6 +100,9 @@ class Desk:
             self.connection.execute(sql)
         except engine().Error as error:
             raise UsageError(f"the source cannot be read: {said_first(error)}") from None
+
+
+_TABLES = {"listing": LISTING, "tokens": TOKENS, "unknown": UNKNOWN}
 
 
 def cell_sql(text: str, kind: str) -> str:
@@ -122,6 +139,7 @@ class Source:
     heavy: bool = False  # hundreds of megabytes: asked for by name only
     heeds: tuple[str, ...] = ("mirror",)  # of what a refresh may ask of some sources alone
     own_list: bool = False  # the provider's whole list: what it leaves out is sold no more
+    describes: bool = False  # it names parts or chips in words: a new word may mean an offer that it named before
 
     def id_on(self, day: date) -> str:
         """Return the id by which what was fetched on a day is cited."""

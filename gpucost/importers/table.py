@@ -25,7 +25,7 @@ def source_of_file(name: str) -> Source:
     return Source(
         f"file-{path.stem.lower()[:40]}", "a file of one's own", path.name, path.name, lambda desk: read(desk, path),
         heeds=("columns",),
-    )  # fmt: skip
+    )
 
 
 def read(desk: Desk, path: Path) -> None:

@@ -1,23 +1,43 @@
 """From prices of hosted models as a source lists them to rows of the table `hosted_tokens`, judged like prices."""
 
+import re
 from datetime import date
 from pathlib import Path
 
 from gpucost.catalog.loader import empty_reader, file_name, quoted
-from gpucost.catalog.names import model_stem
+from gpucost.catalog.names import model_stem, squeezed
 from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import Known, load
-from gpucost.importers.integrity import LEAST_COVERAGE, MOVE_LIMIT, Verdict, examples
+from gpucost.importers.integrity import (
+    LEAST_COVERAGE,
+    MOVE_LIMIT,
+    Verdict,
+    count_unknown,
+    examples,
+    keep_unknown,
+)
 from gpucost.importers.source import Desk
 from gpucost.schemas import TABLES
 
 MOST_USD_PER_MTOK = 1_000.0
 _FEW = 20
-_LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast")
+_LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast", "-specdec")
+_REGION = re.compile(r"^((us|eu|apac|global)\.)?(meta|qwen|openai|mistral|deepseek|google|moonshotai|zai|minimax)\.")
+_RELEASE = re.compile(r"-v\d+:\d+$")
+_POINT = re.compile(r"(\d)p(\d)")
+_LLAMA = re.compile(r"llama(\d)-(\d)(?=-)")
 
 
-def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, source_id: str, today: date) -> Verdict:
+def judge_tokens(
+    desk: Desk,
+    known: Known,
+    earlier: Path | None,
+    earlier_unknown: Path | None,
+    accept: bool,
+    source_id: str,
+) -> Verdict:
     """Make the table `part` of the tokens that the source lists, with the same verdict as prices of capacity get."""
+    today = desk.today
     _resolve(desk, known)
     before = empty_reader(TABLES["hosted_tokens"])
     if earlier is not None:
@@ -25,13 +45,14 @@ def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, s
     names = list(TABLES["hosted_tokens"].names)
     desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before}")
     desk.connection.execute(_JUDGED)
+    keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
     held = "" if accept else "AND doubt IS NULL"
     given = dict.fromkeys(names, "NULL") | {
         "provider": "provider", "listing": "listing", "model": "model", "model_id": "model_id",
         "input_usd_per_mtok": "input_usd_per_mtok", "output_usd_per_mtok": "output_usd_per_mtok",
         "cached_input_usd_per_mtok": "cached_input_usd_per_mtok", "suspect": "false", "observed_on": f"DATE '{today}'",
         "date_precision": "'day'", "source_id": quoted(source_id), "confidence": "'medium'",
-    }  # fmt: skip
+    }
     columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
     plain = ", ".join(names)
     desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT * FROM (
@@ -46,7 +67,7 @@ def _gone(names: list[str], today: date) -> str:
     """Return the SQL of what the source listed before and lists no more: its price ended the day before."""
     ended = {"observed_on": f"DATE '{today}'", "valid_until": f"DATE '{today}' - 1"}
     columns = ", ".join(f"CASE WHEN valid_until < DATE '{today}' THEN {name} ELSE {ended.get(name, name)} END AS {name}"
-                        for name in names)  # fmt: skip
+                        for name in names)
     return f"""SELECT {columns} FROM earlier AS e WHERE NOT EXISTS (
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
 
@@ -58,14 +79,24 @@ def _resolve(desk: Desk, known: Known) -> None:
 
 
 def model_of(known: Known, listing: str) -> str | None:
-    """Return the architecture that a listing names exactly, apart from publisher and tails that change no dimension."""
-    stem = model_stem(listing)
+    """Return the model that a listing names, apart from publisher and tails that change no dimension.
+
+    A model of the same dimensions is not the same model: a guard, a distilled or a newer version has its own price.
+    """
+    text = _REGION.sub("", listing.strip().lower().rsplit("/", 1)[-1])
+    text = _POINT.sub(r"\1.\2", _RELEASE.sub("", text))  # kimi-k2p6 is kimi-k2.6
+    stem = model_stem(_LLAMA.sub(r"llama\1.\2", text))
     for tail in ("", *_LISTING_TAILS):
-        if stem.endswith(tail) and (found := known.models.exact(model_stem(stem.removesuffix(tail)))):
+        name = model_stem(stem.removesuffix(tail))
+        if not stem.endswith(tail) or not (found := known.models.exact(name)):
+            continue
+        if squeezed(found).startswith(squeezed(name)):
             return found
     return None
 
 
+_UNKNOWN_ROWS = """SELECT provider, listing AS description, NULL AS region, NULL AS option, NULL AS usd_per_hour,
+    fault AS reason FROM judged WHERE fault = 'model not known'"""
 _JUDGED = f"""
 CREATE OR REPLACE TABLE judged AS
 WITH unique_rows AS (
@@ -115,4 +146,6 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
     gone = (desk.connection.execute(ended).fetchone() or (0,))[0]
     shown = examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
-    return Verdict(kept, new, changed, same, gone, held, left_out, shown)
+    found = Verdict(kept, new, changed, same, gone, held, left_out, shown)
+    count_unknown(desk, found)
+    return found

@@ -11,7 +11,7 @@ ADDRESS = "https://console.vast.ai/api/v0/bundles/"
 ASKED = {
     "verified": {"eq": True}, "rentable": {"eq": True}, "rented": {"eq": False}, "reliability2": {"gte": 0.95},
     "type": "on-demand", "order": [["dph_total", "asc"]], "limit": 5000,
-}  # fmt: skip
+}
 _MIB_PER_GIB = 1024
 
 
@@ -40,15 +40,17 @@ def rows_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         gpus, memory = int(item["num_gpus"]), float(item.get("gpu_ram") or 0) / _MIB_PER_GIB
     except (KeyError, TypeError, ValueError):
         return
+    if item.get("rentable") is False or item.get("rented") is True:
+        return
     name = str(item.get("gpu_name", "")).replace("_", " ")
     row = {
         "provider": "vast", "instance_type": f"{gpus}x {name}", "listed_as": name, "gpus": gpus,
         "gpu_memory_gib": round(memory) or None, "region": place_of(str(item.get("geolocation") or "")),
         "tier": "marketplace",
-    }  # fmt: skip
+    }
     for option, field in (("on_demand", "dph_total"), ("interruptible", "min_bid")):
         if item.get(field):
             yield {**row, "option": option, "usd_per_hour": item[field]}
 
 
-SOURCES = (Source("vast", "Vast.ai", "Vast.ai offers", ADDRESS, fetch),)
+SOURCES = (Source("vast", "Vast.ai", "Vast.ai offers", ADDRESS, fetch, describes=True),)

@@ -127,7 +127,7 @@ def test_the_known_faults_of_catalogues_are_held_back(refresh, rows, reason):
         (machine(24.0, "=A1"), "instance_type is not a text"),
         (machine(24.0, payment="foo"), "unknown way of payment"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_a_price_is_left_out(refresh, row, reason):
     found = refresh([row, *(machine(3.0 * n, f"ok{n}", gpus=n) for n in (1, 2, 4))])
     assert found["left"] == {reason: 1}

@@ -182,7 +182,7 @@ def test_aws_json_says_the_same_as_its_csv(ask):
     attributes = {
         "instanceType": "p5.48xlarge", "regionCode": "us-east-1", "vcpu": "192", "memory": "2,048 GiB",
         "tenancy": "Shared", "operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used",
-    }  # fmt: skip
+    }
 
     def term(*prices, **more):
         found = {f"d{i}": {"unit": unit, "pricePerUnit": {"USD": str(usd)}} for i, (unit, usd) in enumerate(prices)}
@@ -201,7 +201,7 @@ def test_aws_json_says_the_same_as_its_csv(ask):
             "OnDemand": {"S1": {"S1.T": term(("Hrs", 55.04))}, "S2": {"S2.T": term(("Hrs", 61))}},
             "Reserved": {"S1": {"S1.R": term(("Hrs", 0), ("Quantity", 262800), **paid)}},
         },
-    }  # fmt: skip
+    }
     found = ask(
         aws.fetch_json, {f"{AWS}/offers/v1.0/aws/AmazonEC2/current/us-east-1/index.json": body}, regions=("us-east-1",)
     )
@@ -290,7 +290,7 @@ def azure_item(**more):
         "productName": "NDsr H100 v5 Series", "skuName": "ND96isr H100 v5",
         "meterName": "ND96isr H100 v5", "unitOfMeasure": "1 Hour", "type": "Consumption", "isPrimaryMeterRegion": True,
         "armSkuName": "Standard_ND96isr_H100_v5",
-    }  # fmt: skip
+    }
     return {**item, **more}
 
 
@@ -329,7 +329,7 @@ def test_azure_follows_pages_and_leaves_out_windows(ask):
     assert prices == {
         "on_demand": 98.32, "spot": 29.49, "spot.low_priority": 39.3, "savings_plan/12mo/monthly": 60,
         "reserved/36mo/monthly": pytest.approx(1_134_310 / 26_280),
-    }  # fmt: skip
+    }
 
 
 def test_azure_refuses_pages_in_a_circle(ask):
@@ -444,7 +444,7 @@ def test_oci_multiplies_the_price_of_a_gpu_by_those_of_each_shape(ask):
     found = ask(oci.fetch, {"/apexapps.oracle.com/pls/apex/cetools/api/v1/products/": {"items": items}})
     assert {name: row["usd_per_hour"] for name, row in found.items()} == {
         f"oci/bm.gpu.h100.8/{H100}/global/on_demand": 80, "oci/bm.gpu.a100-v2.8/8xa100-sxm4-80gb/global/on_demand": 32,
-    }  # fmt: skip
+    }
 
 
 def test_karpenter_reads_go_maps(ask):
@@ -466,7 +466,7 @@ def tokens_of(tmp_path, known, fetch, routes, earlier=None, today=TODAY, accept=
     with Server(routes) as server, Client(mirror=server.url) as client:
         desk = Desk(client, tmp_path / f"tokens-{today}", today)
         fetch(desk)
-        verdict = judge_tokens(desk, known, earlier, accept, "s", today)
+        verdict = judge_tokens(desk, known, earlier, None, accept, "s")
         desk.connection.execute(f"COPY part TO '{tmp_path / 'part.parquet'}' (FORMAT parquet)")
         rows = desk.connection.execute(
             "SELECT provider, model_id, input_usd_per_mtok, output_usd_per_mtok, cached_input_usd_per_mtok FROM part"
@@ -512,7 +512,7 @@ def test_a_hosted_model_that_is_listed_no_more_has_ended(tmp_path, known):
         seen.append((*duckdb.sql(query).fetchall(), verdict.gone))
     assert seen == [
         ((days[0], None), 0), ((days[1], days[0]), 1), ((days[1], days[0]), 0), ((days[3], None), 0),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("accept", [False, True])
@@ -535,7 +535,7 @@ def test_listings_of_tokens_are_counted_for_what_became_of_them(tmp_path, known,
     assert verdict.held == ({} if accept else {"output cheaper than input": 1})
     assert verdict.examples == {
         "no price": ["groq groq/llama-3.1-8b-instant"], "output cheaper than input": ["groq groq/gemma2-9b-it"],
-    }  # fmt: skip
+    }
 
 
 def test_genai_prices_takes_the_price_that_holds_today(tmp_path, known):
@@ -586,7 +586,7 @@ def test_an_answer_of_another_shape_is_a_sentence(ask, monkeypatch, fetch, body)
 WRONG = {
     "Items": [5, None, {"retailPrice": "x"}], "data": {"gpuTypes": [{"id": [], "lowestPrice": "x"}]}, "skus": [7],
     "offers": [[1]], "items": [None, {"prices": 5}], "products": "no", "terms": [], "m": {"input_cost_per_token": []},
-}  # fmt: skip
+}
 HOSTILE = {
     "the key said back": lambda request: send(request, f"{request.headers} {request.path} {request.body}", 401),
     "not numbers": lambda request: send(
@@ -609,7 +609,7 @@ def test_a_hostile_answer_is_a_sentence_without_keys(name, known, tmp_path, monk
         wish = Wish(mirror=server.url, seconds=20, regions=("us-east-1",), pause=lambda _: None)
         for number, (what, answer) in enumerate(HOSTILE.items()):
             server.routes = _Always(answer)
-            found = _one(SOURCES[name], known, None, folder, tmp_path / str(number), wish, TODAY)
+            found = _one(SOURCES[name], known, {}, folder, tmp_path / str(number), wish, TODAY)
             assert found.state == "failed", what
             assert "its format may have changed" not in found.reason, (what, found.reason)
             assert found.reason.isprintable(), what
