@@ -20,9 +20,24 @@ REGIONS = ("us-east-1", "us-west-2")  # asked unless others are named: a file ho
 _LINES_ABOVE = 5  # about the file, before its header
 INSTANCES = r"(p\d|g\d|trn|inf|dl)[a-z0-9-]*\.[a-z0-9-]+"
 _COLUMNS = (
-    "SKU", "OfferTermCode", "TermType", "Unit", "PricePerUnit", "Currency", "LeaseContractLength", "PurchaseOption",
-    "OfferingClass", "Instance Type", "Tenancy", "Operating System", "CapacityStatus", "Pre Installed S/W",
-    "Region Code", "vCPU", "Memory", "EffectiveDate",
+    "SKU",
+    "OfferTermCode",
+    "TermType",
+    "Unit",
+    "PricePerUnit",
+    "Currency",
+    "LeaseContractLength",
+    "PurchaseOption",
+    "OfferingClass",
+    "Instance Type",
+    "Tenancy",
+    "Operating System",
+    "CapacityStatus",
+    "Pre Installed S/W",
+    "Region Code",
+    "vCPU",
+    "Memory",
+    "EffectiveDate",
 )
 _PLAN_COLUMNS = (
     "DiscountedRate",
@@ -111,7 +126,8 @@ def read_json(desk: Desk, file: Path) -> None:
         raise UsageError("the source holds no products and terms: its format has changed.")
     each = " UNION ALL ".join(
         f"""SELECT '{kind}' AS kind, e.key AS sku, unnest(map_values(e.value)) AS offered
-            FROM (SELECT unnest(map_entries(terms."{kind}")) AS e FROM whole)""" for kind in ("OnDemand", "Reserved")
+            FROM (SELECT unnest(map_entries(terms."{kind}")) AS e FROM whole)"""
+        for kind in ("OnDemand", "Reserved")
     )
     desk.connection.execute(f"""CREATE OR REPLACE TEMP TABLE terms AS
         WITH products AS (SELECT e.key AS sku, e.value.attributes AS a

@@ -40,8 +40,12 @@ def _rows(desk: Desk, region: str) -> Iterator[dict[str, object]]:
             text = {child.tag.removeprefix(_SPACE): child.text or "" for child in item}
             if wanted.fullmatch(text.get("instanceType", "")):
                 yield {
-                    "provider": "aws", "instance_type": text["instanceType"], "region": region, "option": "spot",
-                    "usd_per_hour": text.get("spotPrice"), "meter": text.get("productDescription"),
+                    "provider": "aws",
+                    "instance_type": text["instanceType"],
+                    "region": region,
+                    "option": "spot",
+                    "usd_per_hour": text.get("spotPrice"),
+                    "meter": text.get("productDescription"),
                 }
         token = page.findtext(f"{_SPACE}nextToken") or ""
         if not token:
@@ -52,9 +56,14 @@ def _rows(desk: Desk, region: str) -> Iterator[dict[str, object]]:
 def _page(desk: Desk, region: str, token: str) -> ElementTree.Element:
     now = datetime.now(UTC)
     asked = {
-        "Action": "DescribeSpotPriceHistory", "Version": "2016-11-15", "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        "EndTime": f"{now:%Y-%m-%dT%H:%M:%SZ}", "ProductDescription.1": "Linux/UNIX", "MaxResults": "1000",
-        "Filter.1.Name": "instance-type", **{f"Filter.1.Value.{i}": name for i, name in enumerate(FAMILIES, 1)},
+        "Action": "DescribeSpotPriceHistory",
+        "Version": "2016-11-15",
+        "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "EndTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "ProductDescription.1": "Linux/UNIX",
+        "MaxResults": "1000",
+        "Filter.1.Name": "instance-type",
+        **{f"Filter.1.Value.{i}": name for i, name in enumerate(FAMILIES, 1)},
     }
     body = urlencode(sorted({**asked, **({"NextToken": token} if token else {})}.items()), quote_via=quote)
     url = ADDRESS.format(region=region)

@@ -52,8 +52,11 @@ def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]
     if str(item.get("effectiveEndDate") or "9")[:10] < today:
         return
     row = {
-        "provider": "azure", "instance_type": item.get("armSkuName"), "region": item.get("armRegionName"),
-        "valid_from": str(item.get("effectiveStartDate", ""))[:10], "meter": meter,
+        "provider": "azure",
+        "instance_type": item.get("armSkuName"),
+        "region": item.get("armRegionName"),
+        "valid_from": str(item.get("effectiveStartDate", ""))[:10],
+        "meter": meter,
     }
     price = item.get("retailPrice")
     if item.get("type") == "Reservation":

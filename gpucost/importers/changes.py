@@ -27,9 +27,11 @@ def words_of(outcomes: "Sequence[Outcome]", folder: Folder) -> str:
             lines += [f"## {item.source}: failed", "", f"{item.reason} Its earlier prices stay.", ""]
             continue
         lines += [
-            f"## {item.source}", "",
+            f"## {item.source}",
+            "",
             f"{counts.rows:,} prices: {counts.changed:,} changed, {counts.new:,} new, {counts.gone:,} gone,"
-            f" {counts.same:,} as before.", "",
+            f" {counts.same:,} as before.",
+            "",
         ]
         lines += [f"- A part could not be read: {text}" for text in item.failures]
         for reason, count in counts.held.items():
@@ -92,7 +94,8 @@ def unknown_rows(folder: Folder) -> list[dict[str, Any]]:
     for _, part, file in folder.newest():
         if part.kind == UNKNOWN_KIND:
             sql = f"""SELECT provider, description, count(DISTINCT region) AS regions,
-                min(usd_per_hour) AS usd_per_hour, min(reason) AS reason, CAST(min(first_seen_on) AS VARCHAR) AS first_seen_on,
+                min(usd_per_hour) AS usd_per_hour, min(reason) AS reason,
+                CAST(min(first_seen_on) AS VARCHAR) AS first_seen_on,
                 CAST(max(observed_on) AS VARCHAR) AS observed_on FROM read_parquet({file_name(file)})
                 GROUP BY provider, description ORDER BY first_seen_on DESC, provider, description"""
             found += [{"source": part.source, **row} for row in _rows(sql)]

@@ -27,7 +27,9 @@ _SLICE = re.compile(r"\b(mig|vgpu|laptop|mobile|\d+g\.\d+gb)\b|\b1/\d")
 # words of the trade that tell no variant apart
 _IDLE = re.compile(r"\b(ac|bare ?metal|instinct|geforce|tesla|oam|blackwell edition|edition)\b")
 _TRADE = {
-    "server edition": "server", "max q workstation edition": "max-q", "max-q workstation edition": "max-q",
+    "server edition": "server",
+    "max q workstation edition": "max-q",
+    "max-q workstation edition": "max-q",
     "workstation edition": "ws",
 }
 

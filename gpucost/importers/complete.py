@@ -54,9 +54,18 @@ class Known:
 _CHIPS = ("listed_as", "gpu_memory_gib", "provider", "form", "gpu", "gpu_assumed")
 _CHIP_KINDS = ("VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN")
 REFERENCE = {
-    "offer_id": "VARCHAR", "provider": "VARCHAR", "instance_type": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER",
-    "region": "VARCHAR", "option": "VARCHAR", "tier": "VARCHAR", "term_months": "INTEGER",
-    "usd_per_hour": "DOUBLE", "usd_per_gpu_hour": "DOUBLE", "observed_on": "DATE",
+    "offer_id": "VARCHAR",
+    "provider": "VARCHAR",
+    "instance_type": "VARCHAR",
+    "gpu": "VARCHAR",
+    "gpus": "INTEGER",
+    "region": "VARCHAR",
+    "option": "VARCHAR",
+    "tier": "VARCHAR",
+    "term_months": "INTEGER",
+    "usd_per_hour": "DOUBLE",
+    "usd_per_gpu_hour": "DOUBLE",
+    "observed_on": "DATE",
 }
 
 
@@ -109,24 +118,52 @@ def offer_columns(source_id: str, today: date) -> str:
     offers = {column.name: f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})" for column in TABLES["offers"].columns}
     offers |= {name: name for name in _OWN}
     offers |= {
-        "offer_kind": "'offer'", "gpu_assumed": "coalesce(gpu_assumed, false)",
+        "offer_kind": "'offer'",
+        "gpu_assumed": "coalesce(gpu_assumed, false)",
         "billing": f"CASE WHEN term_months > 0 OR option IN ({_OWED}) THEN 'take_or_pay' ELSE 'per_use' END",
         "observed_on": f"least(coalesce(observed_on, DATE '{today}'), DATE '{today}')",
-        "recorded_on": f"DATE '{today}'", "date_precision": "'day'",
-        "source_id": quoted(source_id), "confidence": "'medium'",
+        "recorded_on": f"DATE '{today}'",
+        "date_precision": "'day'",
+        "source_id": quoted(source_id),
+        "confidence": "'medium'",
     }
     return ",\n    ".join(f"{value} AS {name}" for name, value in offers.items())
 
 
 _OWN = (
-    "offer_id", "provider", "instance_type", "listed_as", "gpu", "gpus", "system_id", "region", "region_scope",
-    "option", "tier", "term_months", "payment", "vcpus", "memory_gib", "valid_from", "upfront_usd", "usd_per_hour",
-    "usd_per_gpu_hour", "recurring_usd_per_hour", "notes",
+    "offer_id",
+    "provider",
+    "instance_type",
+    "listed_as",
+    "gpu",
+    "gpus",
+    "system_id",
+    "region",
+    "region_scope",
+    "option",
+    "tier",
+    "term_months",
+    "payment",
+    "vcpus",
+    "memory_gib",
+    "valid_from",
+    "upfront_usd",
+    "usd_per_hour",
+    "usd_per_gpu_hour",
+    "recurring_usd_per_hour",
+    "notes",
 )
 
 _AS_SAID = (  # whose cells are the source's, or follow from its amounts
-    "instance_type", "listed_as", "region", "tier", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour",
-    "recurring_usd_per_hour", "notes",
+    "instance_type",
+    "listed_as",
+    "region",
+    "tier",
+    "upfront_usd",
+    "usd_per_hour",
+    "usd_per_gpu_hour",
+    "recurring_usd_per_hour",
+    "notes",
 )
 
 

@@ -26,8 +26,12 @@ SERVICES = {"Compute Engine": "6F81-5844-456A", "Cloud TPU": "E000-3F24-B8AA"}
 KEYS = ("GCP_BILLING_API_KEY", "GOOGLE_API_KEY")
 _MOST_PAGES = 100
 _USAGES = {  # how a part is paid for -> option, months
-    "on demand": ("on_demand", 0), "spot": ("spot", 0), "flex start": ("flex_start", 0), "calendar": ("calendar", 0),
-    "1 year": ("commitment", 12), "3 years": ("commitment", 36),
+    "on demand": ("on_demand", 0),
+    "spot": ("spot", 0),
+    "flex start": ("flex_start", 0),
+    "calendar": ("calendar", 0),
+    "1 year": ("commitment", 12),
+    "3 years": ("commitment", 36),
 }
 _LABELS = {"OnDemand": "on demand", "Preemptible": "spot", "Commit1Yr": "1 year", "Commit3Yr": "3 years"}
 # words that mark another product than a plain machine
@@ -215,10 +219,17 @@ def joined(prices: Prices) -> Iterable[dict[str, Any]]:
             if total is not None:
                 option, months = _USAGES[usage]
                 yield {
-                    "provider": "gcp", "instance_type": machine.name, "listed_as": machine.accelerator,
-                    "gpus": machine.gpus, "region": region, "option": option, "term_months": months,
-                    "payment": "monthly" if months else "none", "usd_per_hour": total[0],
-                    "vcpus": machine.vcpus or None, "memory_gib": machine.memory_gib or None,
+                    "provider": "gcp",
+                    "instance_type": machine.name,
+                    "listed_as": machine.accelerator,
+                    "gpus": machine.gpus,
+                    "region": region,
+                    "option": option,
+                    "term_months": months,
+                    "payment": "monthly" if months else "none",
+                    "usd_per_hour": total[0],
+                    "vcpus": machine.vcpus or None,
+                    "memory_gib": machine.memory_gib or None,
                     "question": "two prices of one part" if total[1] else None,
                 }
 
@@ -237,7 +248,13 @@ def _sum(machine: Machine, region: str, usage: str, prices: Prices) -> tuple[flo
 
 SOURCES = (
     Source(
-        "gcp", "Google Cloud", "Compute Engine billing catalogue", ADDRESS.format(service=SERVICES["Compute Engine"]),
-        fetch, keys=KEYS, own_list=True, describes=True,
+        "gcp",
+        "Google Cloud",
+        "Compute Engine billing catalogue",
+        ADDRESS.format(service=SERVICES["Compute Engine"]),
+        fetch,
+        keys=KEYS,
+        own_list=True,
+        describes=True,
     ),
 )

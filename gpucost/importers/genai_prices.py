@@ -23,7 +23,9 @@ def _rows(provider: Mapping[str, Any], today: str) -> Iterator[dict[str, Any]]:
         prices = current(model.get("prices"), today)
         if prices:
             yield {
-                "provider": name, "listing": f"{provider['id']}/{model.get('id')}", "model": model.get("id"),
+                "provider": name,
+                "listing": f"{provider['id']}/{model.get('id')}",
+                "model": model.get("id"),
                 "input_usd_per_mtok": base(prices.get("input_mtok")),
                 "output_usd_per_mtok": base(prices.get("output_mtok")),
                 "cached_input_usd_per_mtok": base(prices.get("cache_read_mtok")),

@@ -259,9 +259,15 @@ def _withdrawn(names: Sequence[str], source: Source, today: date) -> str:
     """Return the SQL of offers that hold today and that the provider's own whole list has no more, or elsewhere."""
     given = {**dict.fromkeys(names, "NULL"), **{name: f"k.{name}" for name in REFERENCE}}
     given |= {
-        "offer_kind": "'offer'", "gpu_assumed": "false", "billing": "'per_use'", "payment": "'unknown'",
-        "region_scope": "CASE WHEN k.region IS NULL THEN 'any' ELSE 'region' END", "date_precision": "'day'",
-        "observed_on": f"DATE '{today}'", "recorded_on": f"DATE '{today}'", "confidence": "'medium'",
+        "offer_kind": "'offer'",
+        "gpu_assumed": "false",
+        "billing": "'per_use'",
+        "payment": "'unknown'",
+        "region_scope": "CASE WHEN k.region IS NULL THEN 'any' ELSE 'region' END",
+        "date_precision": "'day'",
+        "observed_on": f"DATE '{today}'",
+        "recorded_on": f"DATE '{today}'",
+        "confidence": "'medium'",
         "source_id": quoted(source.id_on(today)),
     }
     columns = ", ".join(f"{value} AS {name}" for name, value in given.items())

@@ -57,8 +57,12 @@ def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, object]
         for name, price in _PRICE.findall(line):
             if region and pattern.fullmatch(name):
                 yield {
-                    "provider": provider, "instance_type": name, "region": region, "option": "on_demand",
-                    "usd_per_hour": price, "observed_on": seen_on,
+                    "provider": provider,
+                    "instance_type": name,
+                    "region": region,
+                    "option": "on_demand",
+                    "usd_per_hour": price,
+                    "observed_on": seen_on,
                 }
 
 
@@ -71,14 +75,20 @@ def rows_of_json(table: dict[str, Any], provider: str, wanted: str) -> Iterator[
             for name, price in (prices or {}).items():
                 if pattern.fullmatch(name):
                     yield {
-                        "provider": provider, "instance_type": name, "region": region, "option": option,
+                        "provider": provider,
+                        "instance_type": name,
+                        "region": region,
+                        "option": option,
                         "usd_per_hour": price,
                     }
 
 
 SOURCES = (
     Source(
-        "karpenter", "the Karpenter providers of AWS, Azure and GCP", "Karpenter price tables",
-        ADDRESS + FILES["aws"][0], fetch,
+        "karpenter",
+        "the Karpenter providers of AWS, Azure and GCP",
+        "Karpenter price tables",
+        ADDRESS + FILES["aws"][0],
+        fetch,
     ),
 )

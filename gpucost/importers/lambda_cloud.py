@@ -22,10 +22,14 @@ def _rows(types: dict[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         specs = found.get("specs") or {}
         yield {
-            "provider": "lambda", "instance_type": found.get("name") or name,
+            "provider": "lambda",
+            "instance_type": found.get("name") or name,
             "listed_as": str(found.get("gpu_description") or found.get("description") or ""),
-            "gpus": specs.get("gpus"), "option": "on_demand", "usd_per_hour": found["price_cents_per_hour"] / 100,
-            "vcpus": specs.get("vcpus"), "memory_gib": specs.get("memory_gib"),
+            "gpus": specs.get("gpus"),
+            "option": "on_demand",
+            "usd_per_hour": found["price_cents_per_hour"] / 100,
+            "vcpus": specs.get("vcpus"),
+            "memory_gib": specs.get("memory_gib"),
         }
 
 

@@ -23,7 +23,9 @@ def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if item.get("mode", "chat") not in ("chat", "completion"):
             continue
         yield {
-            "provider": PROVIDERS[item["litellm_provider"]], "listing": name, "model": name.rsplit("/", 1)[-1],
+            "provider": PROVIDERS[item["litellm_provider"]],
+            "listing": name,
+            "model": name.rsplit("/", 1)[-1],
             "input_usd_per_mtok": per_mtok(item.get("input_cost_per_token")),
             "output_usd_per_mtok": per_mtok(item.get("output_cost_per_token")),
             "cached_input_usd_per_mtok": per_mtok(item.get("cache_read_input_token_cost")) or None,

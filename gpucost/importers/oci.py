@@ -41,8 +41,13 @@ def rows_of(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for shape in machines("oci") if words and price is not None else ():
         if frozenset(shape.accelerator_sku.split()) == words:
             yield {
-                "provider": "oci", "instance_type": shape.name, "listed_as": shape.accelerator, "gpus": shape.gpus,
-                "option": "on_demand", "usd_per_hour": (price or 0) * shape.gpus, "vcpus": shape.vcpus or None,
+                "provider": "oci",
+                "instance_type": shape.name,
+                "listed_as": shape.accelerator,
+                "gpus": shape.gpus,
+                "option": "on_demand",
+                "usd_per_hour": (price or 0) * shape.gpus,
+                "vcpus": shape.vcpus or None,
                 "memory_gib": shape.memory_gib or None,
             }
 
@@ -55,7 +60,11 @@ def unknown_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
     said = f"{item.get('partNumber')} {item.get('displayName')}"
     price = _pay_as_you_go(item)
     return {
-        "provider": "oci", "description": said, "option": "on_demand", "usd_per_hour": price, "reason": NOT_READ,
+        "provider": "oci",
+        "description": said,
+        "option": "on_demand",
+        "usd_per_hour": price,
+        "reason": NOT_READ,
     }
 
 

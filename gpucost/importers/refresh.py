@@ -203,8 +203,10 @@ def _written(
     desk.connection.execute(f"COPY {table} TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
     digest, size = folder.adopt(file)
     origin = {
-        "source_id": source.id_on(today), "publisher": source.publisher,
-        "title": f"{source.title}, as refreshed on {today}", "locator": source.locator,
+        "source_id": source.id_on(today),
+        "publisher": source.publisher,
+        "title": f"{source.title}, as refreshed on {today}",
+        "locator": source.locator,
         "note": "read by gpucost prices refresh",
     }
     return Part(source.name, kind, today, rows, size, digest, origin, changes)

@@ -21,7 +21,19 @@ from gpucost.importers import (
 from gpucost.importers.source import Source
 
 _MODULES = (
-    skypilot, gpuhunt, aws, aws_spot, azure, gcp, lambda_cloud, runpod, vast, oci, karpenter, litellm, genai_prices,
+    skypilot,
+    gpuhunt,
+    aws,
+    aws_spot,
+    azure,
+    gcp,
+    lambda_cloud,
+    runpod,
+    vast,
+    oci,
+    karpenter,
+    litellm,
+    genai_prices,
 )
 SOURCES: dict[str, Source] = {source.name: source for module in _MODULES for source in module.SOURCES}
 

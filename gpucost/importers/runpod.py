@@ -14,9 +14,12 @@ QUERY = (
 )
 # field of the answer -> option, tier, months
 _PRICES = {
-    "securePrice": ("on_demand", "secure", 0), "communityPrice": ("community", "community", 0),
-    "secureSpotPrice": ("spot", "secure", 0), "communitySpotPrice": ("spot", "community", 0),
-    "oneMonthPrice": ("savings_plan", "secure", 1), "threeMonthPrice": ("savings_plan", "secure", 3),
+    "securePrice": ("on_demand", "secure", 0),
+    "communityPrice": ("community", "community", 0),
+    "secureSpotPrice": ("spot", "secure", 0),
+    "communitySpotPrice": ("spot", "community", 0),
+    "oneMonthPrice": ("savings_plan", "secure", 1),
+    "threeMonthPrice": ("savings_plan", "secure", 3),
     "sixMonthPrice": ("savings_plan", "secure", 6),
 }
 
@@ -38,9 +41,15 @@ def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, (option, tier, months) in _PRICES.items():
         if item.get(name) and item.get(f"{tier}Cloud") is not False:
             yield {
-                "provider": "runpod", "instance_type": f"1x {item.get('displayName')}", "listed_as": item.get("id"),
-                "gpu_memory_gib": item.get("memoryInGb"), "gpus": 1, "option": option, "tier": tier,
-                "term_months": months, "usd_per_hour": item[name],
+                "provider": "runpod",
+                "instance_type": f"1x {item.get('displayName')}",
+                "listed_as": item.get("id"),
+                "gpu_memory_gib": item.get("memoryInGb"),
+                "gpus": 1,
+                "option": option,
+                "tier": tier,
+                "term_months": months,
+                "usd_per_hour": item[name],
             }
 
 

@@ -23,7 +23,11 @@ def source_of_file(name: str) -> Source:
     if not path.is_file():
         raise UsageError(f"cannot read {name!r}: there is no such file. Name one that exists.")
     return Source(
-        f"file-{path.stem.lower()[:40]}", "a file of one's own", path.name, path.name, lambda desk: read(desk, path),
+        f"file-{path.stem.lower()[:40]}",
+        "a file of one's own",
+        path.name,
+        path.name,
+        lambda desk: read(desk, path),
         heeds=("columns",),
     )
 

@@ -48,10 +48,18 @@ def judge_tokens(
     keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
     held = "" if accept else "AND doubt IS NULL"
     given = dict.fromkeys(names, "NULL") | {
-        "provider": "provider", "listing": "listing", "model": "model", "model_id": "model_id",
-        "input_usd_per_mtok": "input_usd_per_mtok", "output_usd_per_mtok": "output_usd_per_mtok",
-        "cached_input_usd_per_mtok": "cached_input_usd_per_mtok", "suspect": "false", "observed_on": f"DATE '{today}'",
-        "date_precision": "'day'", "source_id": quoted(source_id), "confidence": "'medium'",
+        "provider": "provider",
+        "listing": "listing",
+        "model": "model",
+        "model_id": "model_id",
+        "input_usd_per_mtok": "input_usd_per_mtok",
+        "output_usd_per_mtok": "output_usd_per_mtok",
+        "cached_input_usd_per_mtok": "cached_input_usd_per_mtok",
+        "suspect": "false",
+        "observed_on": f"DATE '{today}'",
+        "date_precision": "'day'",
+        "source_id": quoted(source_id),
+        "confidence": "'medium'",
     }
     columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
     plain = ", ".join(names)
@@ -66,8 +74,10 @@ def judge_tokens(
 def _gone(names: list[str], today: date) -> str:
     """Return the SQL of what the source listed before and lists no more: its price ended the day before."""
     ended = {"observed_on": f"DATE '{today}'", "valid_until": f"DATE '{today}' - 1"}
-    columns = ", ".join(f"CASE WHEN valid_until < DATE '{today}' THEN {name} ELSE {ended.get(name, name)} END AS {name}"
-                        for name in names)
+    columns = ", ".join(
+        f"CASE WHEN valid_until < DATE '{today}' THEN {name} ELSE {ended.get(name, name)} END AS {name}"
+        for name in names
+    )
     return f"""SELECT {columns} FROM earlier AS e WHERE NOT EXISTS (
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
 

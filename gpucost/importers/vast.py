@@ -9,8 +9,13 @@ from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://console.vast.ai/api/v0/bundles/"
 ASKED = {
-    "verified": {"eq": True}, "rentable": {"eq": True}, "rented": {"eq": False}, "reliability2": {"gte": 0.95},
-    "type": "on-demand", "order": [["dph_total", "asc"]], "limit": 5000,
+    "verified": {"eq": True},
+    "rentable": {"eq": True},
+    "rented": {"eq": False},
+    "reliability2": {"gte": 0.95},
+    "type": "on-demand",
+    "order": [["dph_total", "asc"]],
+    "limit": 5000,
 }
 _MIB_PER_GIB = 1024
 
@@ -44,8 +49,12 @@ def rows_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         return
     name = str(item.get("gpu_name", "")).replace("_", " ")
     row = {
-        "provider": "vast", "instance_type": f"{gpus}x {name}", "listed_as": name, "gpus": gpus,
-        "gpu_memory_gib": round(memory) or None, "region": place_of(str(item.get("geolocation") or "")),
+        "provider": "vast",
+        "instance_type": f"{gpus}x {name}",
+        "listed_as": name,
+        "gpus": gpus,
+        "gpu_memory_gib": round(memory) or None,
+        "region": place_of(str(item.get("geolocation") or "")),
         "tier": "marketplace",
     }
     for option, field in (("on_demand", "dph_total"), ("interruptible", "min_bid")):

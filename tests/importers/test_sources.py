@@ -180,8 +180,14 @@ def test_aws_reads_on_demand_and_adds_upfront_fees_to_reserved_hours(ask):
 
 def test_aws_json_says_the_same_as_its_csv(ask):
     attributes = {
-        "instanceType": "p5.48xlarge", "regionCode": "us-east-1", "vcpu": "192", "memory": "2,048 GiB",
-        "tenancy": "Shared", "operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used",
+        "instanceType": "p5.48xlarge",
+        "regionCode": "us-east-1",
+        "vcpu": "192",
+        "memory": "2,048 GiB",
+        "tenancy": "Shared",
+        "operatingSystem": "Linux",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
     }
 
     def term(*prices, **more):
@@ -285,10 +291,18 @@ def test_aws_spot_refuses_entities(ask, monkeypatch):
 
 def azure_item(**more):
     item = {
-        "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": 98.32, "unitPrice": 98.32,
-        "armRegionName": "eastus", "effectiveStartDate": "2024-08-01T00:00:00Z",
-        "productName": "NDsr H100 v5 Series", "skuName": "ND96isr H100 v5",
-        "meterName": "ND96isr H100 v5", "unitOfMeasure": "1 Hour", "type": "Consumption", "isPrimaryMeterRegion": True,
+        "currencyCode": "USD",
+        "tierMinimumUnits": 0.0,
+        "retailPrice": 98.32,
+        "unitPrice": 98.32,
+        "armRegionName": "eastus",
+        "effectiveStartDate": "2024-08-01T00:00:00Z",
+        "productName": "NDsr H100 v5 Series",
+        "skuName": "ND96isr H100 v5",
+        "meterName": "ND96isr H100 v5",
+        "unitOfMeasure": "1 Hour",
+        "type": "Consumption",
+        "isPrimaryMeterRegion": True,
         "armSkuName": "Standard_ND96isr_H100_v5",
     }
     return {**item, **more}
@@ -327,7 +341,10 @@ def test_azure_follows_pages_and_leaves_out_windows(ask):
     start = f"azure/standard-nd96isr-h100-v5/{H100}/eastus/"
     prices = {name.removeprefix(start): row["usd_per_hour"] for name, row in found.items()}
     assert prices == {
-        "on_demand": 98.32, "spot": 29.49, "spot.low_priority": 39.3, "savings_plan/12mo/monthly": 60,
+        "on_demand": 98.32,
+        "spot": 29.49,
+        "spot.low_priority": 39.3,
+        "savings_plan/12mo/monthly": 60,
         "reserved/36mo/monthly": pytest.approx(1_134_310 / 26_280),
     }
 
@@ -443,7 +460,8 @@ def test_oci_multiplies_the_price_of_a_gpu_by_those_of_each_shape(ask):
     ]
     found = ask(oci.fetch, {"/apexapps.oracle.com/pls/apex/cetools/api/v1/products/": {"items": items}})
     assert {name: row["usd_per_hour"] for name, row in found.items()} == {
-        f"oci/bm.gpu.h100.8/{H100}/global/on_demand": 80, "oci/bm.gpu.a100-v2.8/8xa100-sxm4-80gb/global/on_demand": 32,
+        f"oci/bm.gpu.h100.8/{H100}/global/on_demand": 80,
+        "oci/bm.gpu.a100-v2.8/8xa100-sxm4-80gb/global/on_demand": 32,
     }
 
 
@@ -511,7 +529,10 @@ def test_a_hosted_model_that_is_listed_no_more_has_ended(tmp_path, known):
         query = f"SELECT observed_on, valid_until FROM '{part}' WHERE model_id = 'llama-3.1-8b'"
         seen.append((*duckdb.sql(query).fetchall(), verdict.gone))
     assert seen == [
-        ((days[0], None), 0), ((days[1], days[0]), 1), ((days[1], days[0]), 0), ((days[3], None), 0),
+        ((days[0], None), 0),
+        ((days[1], days[0]), 1),
+        ((days[1], days[0]), 0),
+        ((days[3], None), 0),
     ]
 
 
@@ -534,7 +555,8 @@ def test_listings_of_tokens_are_counted_for_what_became_of_them(tmp_path, known,
     assert verdict.left_out == {"no price": 1}
     assert verdict.held == ({} if accept else {"output cheaper than input": 1})
     assert verdict.examples == {
-        "no price": ["groq groq/llama-3.1-8b-instant"], "output cheaper than input": ["groq groq/gemma2-9b-it"],
+        "no price": ["groq groq/llama-3.1-8b-instant"],
+        "output cheaper than input": ["groq groq/gemma2-9b-it"],
     }
 
 
@@ -584,8 +606,14 @@ def test_an_answer_of_another_shape_is_a_sentence(ask, monkeypatch, fetch, body)
 
 
 WRONG = {
-    "Items": [5, None, {"retailPrice": "x"}], "data": {"gpuTypes": [{"id": [], "lowestPrice": "x"}]}, "skus": [7],
-    "offers": [[1]], "items": [None, {"prices": 5}], "products": "no", "terms": [], "m": {"input_cost_per_token": []},
+    "Items": [5, None, {"retailPrice": "x"}],
+    "data": {"gpuTypes": [{"id": [], "lowestPrice": "x"}]},
+    "skus": [7],
+    "offers": [[1]],
+    "items": [None, {"prices": 5}],
+    "products": "no",
+    "terms": [],
+    "m": {"input_cost_per_token": []},
 }
 HOSTILE = {
     "the key said back": lambda request: send(request, f"{request.headers} {request.path} {request.body}", 401),
