@@ -12,7 +12,7 @@ from gpucost.cli.messages import say, tell
 from gpucost.cli.options import Output, output_options
 
 if TYPE_CHECKING:
-    from gpucost.importers.refresh import Outcome
+    from gpucost.importers.integrity import Outcome
     from gpucost.store.folder import Folder
 
 CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")

@@ -3,20 +3,17 @@
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.catalog.loader import engine, file_name
+from gpucost.importers.integrity import UNKNOWN_KIND, Outcome
 from gpucost.store.folder import Folder
 
-if TYPE_CHECKING:
-    from gpucost.importers.refresh import Outcome
-
-UNKNOWN_KIND = "unknown"  # of a part: what its source named and nobody could read
 _MOST = 400  # rows of a table of changes
 _LEAST_MOVE = 0.0005
 
 
-def words_of(outcomes: "Sequence[Outcome]", folder: Folder) -> str:
+def words_of(outcomes: Sequence[Outcome], folder: Folder) -> str:
     """Return the changes of a refresh as Markdown: by source what moved, came and went, and what waits for a yes."""
     lines = ["# Prices refreshed", ""]
     for item in outcomes:
@@ -77,7 +74,7 @@ def moved(folder: Folder, source: str) -> list[dict[str, Any]]:
         FROM ({now}) AS n FULL JOIN ({was}) AS e USING (offer_id)
         WHERE n.usd_per_hour IS NULL OR e.usd_per_hour IS NULL
             OR abs(n.usd_per_hour / e.usd_per_hour - 1) >= {_LEAST_MOVE}
-        ORDER BY abs(ln(n.usd_per_hour / e.usd_per_hour)) DESC NULLS LAST, ALL"""
+        ORDER BY abs(ln(n.usd_per_hour / e.usd_per_hour)) DESC NULLS LAST, 1, 2, 3, 4, 5, 6"""
     found = _rows(sql)
     for row in found:
         row["move"] = "gone" if row["now"] is None else "new" if row["was"] is None else _move(row["was"], row["now"])

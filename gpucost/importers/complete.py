@@ -7,7 +7,6 @@ what differs between rows alone: a million of them are judged in little memory, 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,14 @@ from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
 from gpucost.catalog.offer_rows import offer_id_sql, slug_sql
 from gpucost.errors import UsageError
-from gpucost.importers.chips import FORM_SQL, chip_and_grounds, sold_by
+from gpucost.importers.known import FORM_SQL, Known, chip_and_grounds, sold_by
 from gpucost.importers.source import Desk
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
-    from gpucost.catalog.core import Catalog
-    from gpucost.catalog.names import NameIndex
+    pass
 
 BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
@@ -39,53 +37,8 @@ _OTHER_METERS = {
 }
 
 
-@dataclass(slots=True)
-class Known:
-    """What the catalog knows and importers lean on; gathered once, before the sources are asked side by side."""
-
-    chips: "NameIndex"
-    memory_gb: Mapping[str, float]
-    products: Sequence[tuple[str, str, str, int, str | None]]  # provider, product in lower case, chip, count, node
-    reference: Sequence[tuple[Any, ...]]  # the offers that hold today: see REFERENCE
-    models: "NameIndex"
-    regions: frozenset[tuple[str, str]] = field(default_factory=frozenset)  # provider and region
-
-
 _CHIPS = ("listed_as", "gpu_memory_gib", "provider", "form", "gpu", "gpu_assumed")
 _CHIP_KINDS = ("VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN")
-REFERENCE = {
-    "offer_id": "VARCHAR",
-    "provider": "VARCHAR",
-    "instance_type": "VARCHAR",
-    "gpu": "VARCHAR",
-    "gpus": "INTEGER",
-    "region": "VARCHAR",
-    "option": "VARCHAR",
-    "tier": "VARCHAR",
-    "term_months": "INTEGER",
-    "usd_per_hour": "DOUBLE",
-    "usd_per_gpu_hour": "DOUBLE",
-    "observed_on": "DATE",
-}
-
-
-def known_of(catalog: "Catalog") -> Known:
-    """Gather what importers need of a catalog."""
-    sql = """SELECT provider, lower(instance_type), min(gpu), min(gpus), min(system_id) FROM offers
-        WHERE NOT contains(gpu, '|') AND NOT gpu_assumed AND provider IN ('aws', 'azure', 'gcp', 'lambda', 'oci')
-        GROUP BY 1, 2 HAVING min(gpu) = max(gpu) AND min(gpus) = max(gpus)"""
-    catalog.laid.ensure("offers")
-    products = {(row[0], row[1]): tuple(row) for row in catalog.store.execute(sql).fetchall()}
-    for system in catalog.systems():
-        if system.provider and system.instance_type:
-            key = (system.provider, system.instance_type.lower())
-            products[key] = (*key, system.accelerator_id, system.gpus, system.id)
-    reference = [
-        tuple(getattr(offer, name) for name in REFERENCE) for offer in catalog.offers() if offer.book != "user"
-    ]
-    memory = {row["id"]: row["memory_marketed_gb"] or row["memory_gib"] for row in catalog.rows("accelerators")}
-    regions = frozenset((str(row["provider"]), str(row["region"])) for row in catalog.rows("cloud_regions"))
-    return Known(catalog.accelerator_names, memory, list(products.values()), reference, catalog.model_names, regions)
 
 
 def load(desk: Desk, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> None:

@@ -162,12 +162,13 @@ def read_sku(sku: Mapping[str, Any], is_tpu_service: bool = False) -> Sku | None
     group, text = str(category.get("resourceGroup", "")).upper(), description.lower()
     part = part_named(description)
     regions = tuple(str(region) for region in sku.get("serviceRegions") or ())
+    is_host = part in _hosts()
     is_chip = group in ("GPU", "TPU") or bool(re.search(r"\b(gpus?|tpu)", text)) or part in _chips()
-    if not is_chip and part not in _hosts():
+    if not is_chip and not is_host:
         return None
     usage = usage_of(description, str(category.get("usageType")))
     usd, fault = _price(sku)
-    if not is_chip:  # part of a host: what is wrong with it shows where its machine has no price
+    if is_host:  # part of a host: what is wrong with it shows where its machine has no price
         plain = usage and not fault and not any(word in text for word in (*_OTHER, "reserved"))
         return Sku(part, usage or "", regions, usd) if plain or (usage == "calendar" and not fault) else None
     aside = fault

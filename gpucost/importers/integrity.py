@@ -12,15 +12,18 @@ from pathlib import Path
 from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.errors import CheckFailedError
-from gpucost.importers.complete import REFERENCE, Known, load, offer_columns
+from gpucost.importers.complete import load, offer_columns
+from gpucost.importers.known import REFERENCE, Known
 from gpucost.importers.source import NOT_READ, Desk, Source
 from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES
+from gpucost.store.folder import Part
 
 MOVE_LIMIT = 0.40  # a price that moves by more since the last observation is held back
 NEW_LIMIT = 0.40  # a new offer that lies by more outside of what its seller, else anybody, asks for the chip
 LEAST_COVERAGE = 0.70  # of the offers that the source listed before
 MOST_FAULTY = 0.5
+UNKNOWN_KIND = "unknown"  # of a part: what its source named and nobody could read
 _FEW = 20  # below this many rows shares mean nothing
 _EXAMPLES = 3
 
@@ -49,6 +52,19 @@ class Verdict:
         plain = {"new": self.new, "changed": self.changed, "same": self.same, "gone": self.gone}
         more = {"held_back": sum(self.held.values()), "left_out": sum(self.left_out.values())}
         return {**plain, **more, "unknown": sum(self.unknown.values())}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one source: published, unchanged, or why not."""
+
+    source: str
+    state: str  # published | failed | skipped
+    reason: str = ""
+    verdict: Verdict = field(default_factory=Verdict)
+    parts: tuple[Part, ...] = ()
+    fetched_bytes: int = 0
+    failures: tuple[str, ...] = ()  # of parts of the source; the others came
 
 
 def judge(
@@ -89,26 +105,26 @@ _UNKNOWN_ROWS = """SELECT provider, description, region, option, usd_per_hour, c
 
 
 def keep_unknown(desk: Desk, rows: str, earlier: Path | None) -> None:
-    """Make the table `apart` of what nobody could read, each with the day on which it was first seen."""
-    before = "SELECT NULL AS provider, NULL AS description, NULL AS region, NULL AS option, NULL AS first_seen_on"
-    before += " WHERE false" if earlier is None else ""
-    if earlier is not None:
-        before = f"SELECT provider, description, region, option, first_seen_on FROM read_parquet({file_name(earlier)})"
-    same = " AND ".join(
-        f"n.{name} IS NOT DISTINCT FROM e.{name}" for name in ("provider", "description", "region", "option")
-    )
+    """Make the table `apart` of what nobody could read: since when, and when the source was last read without it."""
+    key = ("provider", "description", "region", "option")
+    columns = ", ".join((*key, "first_seen_on", "absent_on"))
+    before = f"SELECT {columns} FROM read_parquet({file_name(earlier)})" if earlier is not None else None
+    if before is None:
+        before = "SELECT " + ", ".join(f"NULL AS {name}" for name in columns.split(", ")) + " WHERE false"
+    same = " AND ".join(f"n.{name} IS NOT DISTINCT FROM e.{name}" for name in key)
     day = f"DATE '{desk.today}'"
     desk.connection.execute(f"""CREATE OR REPLACE TABLE apart AS
         WITH now AS (SELECT provider, description, region, option, min(usd_per_hour) AS usd_per_hour, min(reason) AS
             reason, count(*) AS rows FROM ({rows}) GROUP BY ALL)
-        SELECT n.*, coalesce(CAST(e.first_seen_on AS DATE), {day}) AS first_seen_on, {day} AS observed_on
+        SELECT n.*, coalesce(CAST(e.first_seen_on AS DATE), {day}) AS first_seen_on, {day} AS observed_on,
+            coalesce(CAST(e.absent_on AS DATE), (SELECT max(observed_on) FROM earlier), {day} - 1) AS absent_on
         FROM now AS n LEFT JOIN ({before}) AS e ON {same} ORDER BY ALL""")
 
 
 # A candidate's doubt, or NULL. `was` is the last price of the same offer: by this source, else by what holds today.
-# `kin` are the prices of what holds today for the chip and the family of options: of its seller, else of anybody.
+# `low` and `high` bound what holds today for the chip and the family of options: of its seller, else the middle 80 %.
 # `usual` is their median, `cheap` their first decile, where five offers or more hold.
-_KIN = f"{_FAMILY} AS family, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high, count(*) AS offers"
+_KIN = f"{_FAMILY} AS family, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high"
 _DOUBTS = f"""
 CREATE OR REPLACE TABLE doubted AS
 WITH was AS (
@@ -126,7 +142,8 @@ WITH was AS (
 ), sellers AS (
     SELECT provider, gpu, {_KIN} FROM held GROUP BY provider, gpu, family
 ), anybody AS (
-    SELECT gpu, {_KIN} FROM held GROUP BY gpu, family
+    SELECT gpu, {_FAMILY} AS family, quantile_cont(usd_per_gpu_hour, 0.1) AS low,
+        quantile_cont(usd_per_gpu_hour, 0.9) AS high FROM held GROUP BY gpu, family
 ), all_kinds AS (
     SELECT gpu, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high FROM held GROUP BY gpu
 ), plain AS (
@@ -226,7 +243,7 @@ def _kept(source: Source, today: date) -> tuple[str, str]:
         AND c.region IS NOT DISTINCT FROM e.region)"""
     back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = e.offer_id)"
     taken = "EXISTS (SELECT 1 FROM taken AS c WHERE c.offer_id = e.offer_id)"
-    asked += f" AND NOT {_may_be_unknown(source, 'e')}"
+    asked = f"({asked} AND NOT {_may_be_unknown(source, 'e')})"
     withdrawn = _withdrawn(names, source, today) if source.own_list else ""
     stayed = f"""CREATE OR REPLACE TABLE stayed AS SELECT * FROM (
         SELECT {old}, e.gone FROM earlier AS e WHERE NOT {taken} AND (e.gone OR {back} OR NOT {asked})
@@ -242,7 +259,7 @@ def _may_be_unknown(source: Source, offer: str) -> str:
     """Return the SQL that is true of an offer that something unknown may be.
 
     Where products have names of their own it is the same product with a chip that cannot be read. Where a source
-    describes parts or chips in words, it is any description that was first seen after the offer was last listed.
+    describes parts or chips in words, it is any description that was not there when the offer was last listed.
     """
     same = f"""EXISTS (SELECT 1 FROM doubted AS u WHERE u.fault IS NOT NULL AND u.provider = {offer}.provider
         AND lower(u.instance_type) = lower({offer}.instance_type) AND u.region IS NOT DISTINCT FROM {offer}.region)"""
@@ -250,7 +267,7 @@ def _may_be_unknown(source: Source, offer: str) -> str:
         return f"({same})"
     return f"""({same} OR EXISTS (SELECT 1 FROM apart AS u WHERE u.provider = {offer}.provider
         AND (u.region IS NULL OR {offer}.region IS NULL OR u.region = {offer}.region)
-        AND (u.option IS NULL OR u.option = {offer}.option) AND u.first_seen_on > {offer}.observed_on
+        AND (u.option IS NULL OR u.option = {offer}.option) AND {offer}.observed_on <= u.absent_on
         AND u.reason IN ('{NOT_READ}', 'accelerator not known', 'no price that can be read', 'not in US dollars',
             'unit not known', 'how it is paid for is not known')))"""
 

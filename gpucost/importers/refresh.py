@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import GpuCostError, UsageError
-from gpucost.importers.changes import UNKNOWN_KIND
-from gpucost.importers.complete import Known, complete, known_of
-from gpucost.importers.integrity import Verdict, judge
+from gpucost.importers.complete import complete
+from gpucost.importers.integrity import UNKNOWN_KIND, Outcome, Verdict, judge
+from gpucost.importers.known import Known, known_of
 from gpucost.importers.registry import SOURCES, source_of
 from gpucost.importers.source import Desk, Source
 from gpucost.importers.tokens import judge_tokens
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
 SIDE_BY_SIDE = 8
 _SHORTEST_SECRET = 6
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of one source: published, unchanged, or why not."""
-
-    source: str
-    state: str  # published | failed | skipped
-    reason: str = ""
-    verdict: Verdict = field(default_factory=Verdict)
-    parts: tuple[Part, ...] = ()
-    fetched_bytes: int = 0
-    failures: tuple[str, ...] = ()  # of parts of the source; the others came
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.names import model_stem, squeezed
 from gpucost.errors import CheckFailedError
-from gpucost.importers.complete import Known, load
+from gpucost.importers.complete import load
 from gpucost.importers.integrity import (
     LEAST_COVERAGE,
     MOVE_LIMIT,
@@ -16,6 +16,7 @@ from gpucost.importers.integrity import (
     examples,
     keep_unknown,
 )
+from gpucost.importers.known import Known
 from gpucost.importers.source import Desk
 from gpucost.schemas import TABLES
 

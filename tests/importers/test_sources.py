@@ -17,7 +17,6 @@ from gpucost.importers import (
     gcp,
     genai_prices,
     gpuhunt,
-    karpenter,
     lambda_cloud,
     litellm,
     oci,
@@ -25,7 +24,8 @@ from gpucost.importers import (
     skypilot,
     vast,
 )
-from gpucost.importers.complete import complete, known_of
+from gpucost.importers.complete import complete
+from gpucost.importers.known import known_of
 from gpucost.importers.refresh import Wish, _one
 from gpucost.importers.registry import SOURCES
 from gpucost.importers.source import Desk
@@ -121,7 +121,7 @@ def test_gpuhunt_refuses_an_archive_that_unpacks_without_end(ask, monkeypatch):
     monkeypatch.setattr(gpuhunt, "_MOST_BYTES", 1e6)
     bomb = catalog_zip({"aws.csv": "x" * 50_000_000})
     with pytest.raises(UsageError, match="unpacks to more than 1 MB"):
-        ask(gpuhunt.fetch, {f"{GPUHUNT}/version": "1", f"{GPUHUNT}/1/catalog.zip": bomb})
+        ask(gpuhunt.fetch, {f"{GPUHUNT}/version": "20261101", f"{GPUHUNT}/20261101/catalog.zip": bomb})
 
 
 AWS = "/pricing.us-east-1.amazonaws.com"
@@ -218,10 +218,11 @@ def test_aws_json_says_the_same_as_its_csv(ask):
 
 def test_aws_savings_plans_cost_the_same_whenever_they_are_paid(ask):
     head = "SKU,DiscountedRate,Currency,DiscountedUsageType,DiscountedOperation,PurchaseOption,LeaseContractLength"
+    head += ",Product Family"
     lines = [
-        "A,31.0,USD,USE1-BoxUsage:p5.48xlarge,RunInstances,No Upfront,3",
-        "A,30.0,USD,USE1-BoxUsage:p5.48xlarge,RunInstances,All Upfront,3",
-        "A,35.0,USD,USE1-BoxUsage:p5.48xlarge,RunInstances:0002,All Upfront,3",
+        "A,31.0,USD,USE1-BoxUsage:p5.48xlarge,RunInstances,No Upfront,3,ComputeSavingsPlans",
+        "A,30.0,USD,USE1-BoxUsage:p5.48xlarge,RunInstances,All Upfront,3,ComputeSavingsPlans",
+        "A,35.0,USD,USE1-BoxUsage:p5.48xlarge,RunInstances:0002,All Upfront,3,ComputeSavingsPlans",
     ]
     index = {"regions": [{"regionCode": "us-east-1", "versionUrl": "/savingsPlan/x/us-east-1/index.json"}]}
     routes = {
@@ -229,8 +230,10 @@ def test_aws_savings_plans_cost_the_same_whenever_they_are_paid(ask):
         f"{AWS}/savingsPlan/x/us-east-1/index.csv": "a\nb\nc\nd\ne\n" + "\n".join([head, *lines]),
     }
     found = ask(aws.fetch_plans, routes, regions=("us-east-1",))
-    assert found[f"aws/p5.48xlarge/{H100}/us-east-1/savings_plan/36mo/no_upfront"]["usd_per_hour"] == pytest.approx(31)
-    paid = found[f"aws/p5.48xlarge/{H100}/us-east-1/savings_plan/36mo/all_upfront"]
+    assert found[f"aws/p5.48xlarge/{H100}/us-east-1/savings_plan.compute/36mo/no_upfront"][
+        "usd_per_hour"
+    ] == pytest.approx(31)
+    paid = found[f"aws/p5.48xlarge/{H100}/us-east-1/savings_plan.compute/36mo/all_upfront"]
     assert (paid["usd_per_hour"], paid["upfront_usd"]) == (pytest.approx(30), pytest.approx(30 * 26280))
     assert len(found) == 2
 
@@ -385,7 +388,8 @@ def test_gcp_joins_accelerators_hosts_and_disks_and_prices_no_machine_that_lacks
         last = "pageToken=next" in request.path
         send(request, {"skus": skus[4:], "nextPageToken": ""} if last else {"skus": skus[:4], "nextPageToken": "next"})
 
-    found = ask(gcp.fetch, {"/cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus": page})
+    place = "/cloudbilling.googleapis.com/v1/services"
+    found = ask(gcp.fetch, {f"{place}/6F81-5844-456A/skus": page, f"{place}/E000-3F24-B8AA/skus": {"skus": []}})
     whole = found[f"gcp/a3-highgpu-8g/{H100}/us-central1/on_demand"]["usd_per_hour"]
     assert whole == pytest.approx(8 * 9.79655 + 208 * 0.02904 + 1872 * 0.002529 + 6000 * 0.08 / 730)
     assert not any("/spot" in name or "commitment" in name or "g2-" in name for name in found)
@@ -463,21 +467,6 @@ def test_oci_multiplies_the_price_of_a_gpu_by_those_of_each_shape(ask):
         f"oci/bm.gpu.h100.8/{H100}/global/on_demand": 80,
         "oci/bm.gpu.a100-v2.8/8xa100-sxm4-80gb/global/on_demand": 32,
     }
-
-
-def test_karpenter_reads_go_maps(ask):
-    text = (
-        'package pricing\n// generated\nvar P = map[string]map[string]float64{\n\t// us-east-1\n\t"us-east-1": {\n'
-        '\t\t// p5 family\n\t\t"p5.48xlarge": 55.040000, "m5.large": 0.096000,\n\t},\n'
-        '\t"us-west-2": {\n\t\t"p5.48xlarge": 55.040000,\n\t},\n}\n'
-    )
-    other = '\t"eastus": {\n\t\t"Standard_ND96isr_H100_v5": 98.32, "Standard_D2": 0.1,\n\t},\n'
-    routes = {
-        f"/raw.githubusercontent.com/{path}": body
-        for (path, _), body in zip(karpenter.FILES.values(), (text, other), strict=True)
-    }
-    found = ask(karpenter.fetch, routes)
-    assert sorted(name.split("/")[-2] for name in found) == ["eastus", "us-east-1", "us-west-2"]
 
 
 def tokens_of(tmp_path, known, fetch, routes, earlier=None, today=TODAY, accept=False):

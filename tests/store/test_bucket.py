@@ -165,7 +165,10 @@ def test_what_is_published_comes_in_the_order_in_which_it_can_be_read(store, mon
 
     monkeypatch.setattr(bucket, "Bucket", Objects)
     publish(store, [row(2.6, "2025-06-02")], "2025-06-02")
-    for expected in (["parts", "snapshots", "parts", "snapshots", "index.json"], ["index.json"]):
+    for expected in (
+        ["parts", "snapshots", "parts", "snapshots", "seal.json", "index.json"],
+        ["seal.json", "index.json"],
+    ):
         sent = []
         assert bucket.published(store, "s3://prices/gpu/") == 2
         assert sent == expected
