@@ -421,17 +421,23 @@ def test_form_factors_in_the_names_of_products_tell_variants_apart(ask):
 @pytest.mark.parametrize(
     ("name", "memory", "gpu"),
     [
-        ("NVIDIA H100 80GB HBM3", 80, "h100-sxm5-80gb"), ("NVIDIA B300 SXM6 AC", 288, "b300-sxm"),
-        ("AMD Instinct MI300X OAM", 192, "mi300x"), ("NVIDIA A100 80GB PCIe", 80, "a100-pcie-80gb"),
-        ("RTX5090_PCIE_BAREMETAL", 32, "rtx-5090"), ("1x H100 (80 GB PCIe)", None, "h100-pcie-80gb"),
+        ("NVIDIA H100 80GB HBM3", 80, "h100-sxm5-80gb"),
+        ("NVIDIA B300 SXM6 AC", 288, "b300-sxm"),
+        ("AMD Instinct MI300X OAM", 192, "mi300x"),
+        ("NVIDIA A100 80GB PCIe", 80, "a100-pcie-80gb"),
+        ("RTX5090_PCIE_BAREMETAL", 32, "rtx-5090"),
+        ("1x H100 (80 GB PCIe)", None, "h100-pcie-80gb"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 96, "rtx-pro-6000-bw-server"),
         ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 96, "rtx-pro-6000-bw-ws"),
         ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 96, "rtx-pro-6000-bw-max-q"),
-        ("Tesla V100-SXM2-16GB", 16, "v100-sxm2-16gb"), ("NVIDIA H100 NVL", 94, "h100-nvl-94gb"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition MIG 1g.24gb", 24, None), ("H100", 20, None),
-        ("RTX 3080 laptop", 8, None), ("unknown", 0, None),
+        ("Tesla V100-SXM2-16GB", 16, "v100-sxm2-16gb"),
+        ("NVIDIA H100 NVL", 94, "h100-nvl-94gb"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition MIG 1g.24gb", 24, None),
+        ("H100", 20, None),
+        ("RTX 3080 laptop", 8, None),
+        ("unknown", 0, None),
     ],
-)  # fmt: skip
+)
 def test_names_of_the_trade_are_understood_and_slices_are_none(known, name, memory, gpu):
     assert chip_of(known, name, memory) == gpu
 
