@@ -240,6 +240,13 @@ def list_declines() -> str:
     return _as_csv("list_declines", generation_declines(_as_it_stands()))
 
 
+def monthly_price_rows() -> str:
+    """Derive what a GPU-hour cost month by month, for forecasts and the index, which do not read the history."""
+    from gpucost.catalog.price_months import monthly_prices
+
+    return _as_csv("monthly_prices", monthly_prices(_as_it_stands()))
+
+
 def _as_it_stands() -> Catalog:
     """Open the catalog on the day of its newest facts: what is derived moves with them, not with the calendar."""
     from gpucost.catalog import open_catalog
@@ -297,6 +304,7 @@ OUTPUTS = (
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("pricing/spot_moves.csv", spot_moves),
     Output("pricing/list_declines.csv", list_declines),
+    Output("pricing/monthly_prices.csv", monthly_price_rows),
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),

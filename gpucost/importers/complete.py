@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     pass
 
 BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
+_SHORTEST_PRODUCT = 2  # letters of a name
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
 _COLUMNS = {column.name: column for column in TABLES["offers"].columns}
 _PROVIDER = slug_sql("provider", "._")
@@ -173,7 +174,8 @@ def _fault(today: date) -> str:
         f"WHEN regexp_matches(lower(meter), {quoted(text)}) THEN {quoted(why)}" for why, text in _OTHER_METERS.items()
     ]
     return f"""CASE
-        WHEN provider IS NULL OR instance_type IS NULL OR provider = '' OR instance_type = '' THEN 'no product named'
+        WHEN provider IS NULL OR instance_type IS NULL OR provider = ''
+            OR length(instance_type) < {_SHORTEST_PRODUCT} THEN 'no product named'
         WHEN regexp_matches(concat(provider, instance_type, region, tier, notes), '[\\x00-\\x1f\\x7f]')
             OR length(instance_type) > 120 OR length(region) > 80 OR length(provider) > 40 THEN 'unreadable name'
         {" ".join(meters)}

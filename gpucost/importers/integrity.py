@@ -74,7 +74,7 @@ def judge(
     today = desk.today
     _prepare(desk, known, earlier)
     keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
-    desk.connection.execute(_DOUBTS)
+    desk.connection.execute(_DOUBTS.replace("$own_word", str(source.is_own_word).lower()))
     desk.connection.execute("DROP TABLE candidate")
     if not accept:
         _refuse_poor(desk)
@@ -159,7 +159,7 @@ WITH was AS (
 ), joined AS (
     SELECT c.*, w.was, c.usd_per_gpu_hour / u.usual AS to_usual, c.usd_per_gpu_hour / u.cheap AS to_cheap,
         p.usd AS on_demand, q.usd AS spot, s.one, coalesce(l.low, b.low) AS low, coalesce(l.high, b.high) AS high,
-        k.low AS lowest, k.high AS highest,
+        k.low AS lowest, k.high AS highest, l.low IS NULL AS first_of_seller,
         EXISTS (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider) AND c.region IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider AND r.region = c.region) AS nowhere
     FROM candidate AS c LEFT JOIN was AS w USING (offer_id)
@@ -176,7 +176,8 @@ WITH was AS (
         AND s.region IS NOT DISTINCT FROM c.region AND s.option = c.option AND s.tier IS NOT DISTINCT FROM c.tier
         AND s.term_months = c.term_months AND s.payment = c.payment
 )
-SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowest, highest, nowhere), was, CASE
+SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowest, highest, nowhere,
+    first_of_seller), was, CASE
     WHEN fault IS NOT NULL THEN NULL
     WHEN question IS NOT NULL THEN question
     WHEN to_usual BETWEEN 1 / 3650.0 AND 1 / 146.0 THEN 'divided by the hours of a month once too often'
@@ -198,6 +199,7 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowe
     WHEN was IS NULL AND low IS NULL AND usd_per_gpu_hour NOT BETWEEN lowest * 0.2 AND highest * {1 + NEW_LIMIT}
         THEN 'new, and far from what the chip costs'
     WHEN was IS NULL AND lowest IS NULL THEN 'the first price of its chip: nothing to hold it against'
+    WHEN was IS NULL AND first_of_seller AND NOT $own_word THEN 'the first of its chip and kind at its seller'
     END AS doubt
 FROM joined ORDER BY offer_id"""
 
@@ -332,9 +334,8 @@ def count_unknown(desk: Desk, verdict: Verdict) -> None:
     verdict.unknown = {reason: count for reason, count, _ in counted}
     for reason, _, _ in counted:
         sql = "SELECT DISTINCT description FROM apart WHERE reason = ? ORDER BY ALL LIMIT ?"
-        verdict.examples.setdefault(
-            reason, [row[0] for row in desk.connection.execute(sql, [reason, _EXAMPLES]).fetchall()]
-        )
+        rows = desk.connection.execute(sql, [reason, _EXAMPLES]).fetchall()
+        verdict.examples[reason] = [row[0] for row in rows]
 
 
 def examples(desk: Desk, table: str, name: str, price: str) -> dict[str, list[str]]:

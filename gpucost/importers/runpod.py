@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.importers.source import Desk, Source, held
+from gpucost.importers.source import NOT_READ, Desk, Source, held
 
 ADDRESS = "https://api.runpod.io/graphql"
 KEYS = ("RUNPOD_API_KEY",)
@@ -31,6 +31,10 @@ def fetch(desk: Desk) -> None:
     answer = desk.client.json(ADDRESS, method="POST", headers=headers, content=body, most_bytes=16_000_000)
     types = held(answer, "data", "gpuTypes", what="the answer holds no GPU types")
     desk.add(row for item in types if isinstance(item, dict) for row in _rows(item))
+    nameless = [item for item in types if not isinstance(item, dict) or not {"id", "displayName"} <= item.keys()]
+    desk.add(
+        ({"provider": "runpod", "description": str(item)[:200], "reason": NOT_READ} for item in nameless), "unknown"
+    )
 
 
 def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -38,6 +42,8 @@ def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     A tier that does not have the type keeps a price, or has a price of nothing.
     """
+    if not isinstance(item.get("displayName"), str) or not isinstance(item.get("id"), str):
+        return
     for name, (option, tier, months) in _PRICES.items():
         if item.get(name) and item.get(f"{tier}Cloud") is not False:
             yield {

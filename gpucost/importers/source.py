@@ -139,6 +139,7 @@ class Source:
     heavy: bool = False  # hundreds of megabytes: asked for by name only
     heeds: tuple[str, ...] = ("mirror",)  # of what a refresh may ask of some sources alone
     own_list: bool = False  # the provider's whole list: what it leaves out is sold no more
+    is_own_word: bool = False  # a file of the user's: what is new in it is no surprise
     describes: bool = False  # it names parts or chips in words: a new word may mean an offer that it named before
 
     def id_on(self, day: date) -> str:

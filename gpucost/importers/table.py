@@ -29,6 +29,7 @@ def source_of_file(name: str) -> Source:
         path.name,
         lambda desk: read(desk, path),
         heeds=("columns",),
+        is_own_word=True,
     )
 
 

@@ -1,0 +1,77 @@
+"""`gpucost prices forward`: what a GPU-hour may cost in years to come, and how such forecasts did in the past."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucost.cli.options import Output, list_options, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+# of a filter's options, what the monthly prices call them
+_OPTIONS = {
+    "on_demand": ("on_demand",),
+    "secure": ("on_demand",),
+    "community": ("on_demand",),
+    "spot": ("spot",),
+    "interruptible": ("spot",),
+}
+_COMMITTED = ("committed_1_year", "committed_3_years")
+
+
+@click.command(name="forward")
+@list_options("prices forward")
+@output_options
+def forward(catalog: "Catalog", out: Output, backtest: bool, resale: bool, **filters: Any) -> None:
+    """What a GPU-hour may cost in 12, 24 and 36 months: P10 to P90, by kind of seller and option.
+
+    From what the prices of other chips did at the age that this one has now, as far as it was known on the day of the
+    question (--as-of). P50 is today's price: nothing came nearer in the backtest (--backtest). No plan leans on this
+    unless you give it such a price.
+
+    \b
+    gpucost prices forward --gpu h100-sxm
+    gpucost prices forward --gpu h100-sxm --option spot
+    gpucost prices forward --gpu h100-sxm --resale
+    gpucost prices forward --backtest
+    """
+    from gpucost.errors import PriceMissingError
+    from gpucost.market import forward as model
+
+    if backtest and resale:
+        raise click.UsageError("--backtest and --resale are two answers: ask for one.")
+    gpus = catalog.offer_filter(filters["gpu"], None, None, None)["gpu"]
+    if backtest:
+        if gpus is not None or filters["option"] is not None:
+            raise click.UsageError("--backtest is over every chip and option: leave --gpu and --option out.")
+        out.rows(model.backtest_rows(catalog), "prices forward backtest", catalog)
+        return
+    if resale:
+        rows = model.resale_rows(catalog, gpus)
+        count = len(model.cards_of(catalog.rows("accelerators")))
+        said = [
+            f"From {count} cards whose street price is dated, each seen once: no later listings hold these figures to"
+            " account. Memory is short in 2026, and some cards sell above their launch price."
+        ]
+        if not rows:
+            raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
+        out.rows(rows, "prices forward resale", catalog, said)
+        return
+    wanted = _months_of(filters["option"])
+    rows = [row for row in model.forward_prices(catalog, gpus) if wanted is None or row["option"] in wanted]
+    if not rows:
+        raise PriceMissingError(_NOTHING.format(f"price of the last {model.STALE_DAYS} days"))
+    out.rows(rows, "prices forward", catalog)
+
+
+_NOTHING = "no chip that you named has a {}. Name another, or leave --gpu and --option out."
+
+
+def _months_of(options: Any) -> set[str] | None:
+    if options is None:
+        return None
+    return {name for option in options for name in _OPTIONS.get(option, _COMMITTED)}
+
+
+COMMANDS = (forward,)
