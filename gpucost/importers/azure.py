@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source, held
+from gpucost.importers.source import NOT_READ, Desk, Source, held
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
@@ -18,12 +18,25 @@ ASKED = {
     "$filter": "serviceName eq 'Virtual Machines' and contains(armSkuName, 'Standard_N')",
 }
 _MOST_PAGES = 3_000
+# without which a meter is not understood: that of Windows could pass for that of Linux
+_NEEDED = ("armSkuName", "armRegionName", "productName", "skuName", "meterName", "type", "unitOfMeasure")
 _MONTHS = {"1 Year": 12, "3 Years": 36, "5 Years": 60}
 
 
 def fetch(desk: Desk) -> None:
     """Follow the pages from the first to the last."""
-    desk.add(row for item in _items(desk) for row in rows_of(item, desk.today.isoformat()))
+    nameless: list[dict[str, Any]] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for item in _items(desk):
+            if all(isinstance(item.get(name), str) for name in _NEEDED):
+                yield from rows_of(item, desk.today.isoformat())
+            else:
+                said = f"{item.get('armSkuName')} {item.get('meterName')} {item.get('armRegionName')}"
+                nameless.append({"provider": "azure", "description": said, "reason": NOT_READ})
+
+    desk.add(rows())
+    desk.add(nameless, "unknown")
 
 
 def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:

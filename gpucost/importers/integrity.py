@@ -137,8 +137,10 @@ WITH was AS (
         quantile_cont(usd_per_gpu_hour, 0.1) AS cheap FROM known_offers
     GROUP BY gpu, family HAVING count(*) >= 5
 ), held AS (
-    SELECT provider, gpu, option, usd_per_gpu_hour FROM known_offers
-    UNION ALL SELECT provider, gpu, option, usd_per_gpu_hour FROM earlier WHERE NOT gone
+    SELECT provider, instance_type, gpu, option, usd_per_gpu_hour FROM known_offers
+    UNION ALL SELECT provider, instance_type, gpu, option, usd_per_gpu_hour FROM earlier WHERE NOT gone
+), sold AS (
+    SELECT DISTINCT provider, lower(instance_type) AS product, {_FAMILY} AS family FROM held
 ), sellers AS (
     SELECT provider, gpu, {_KIN} FROM held GROUP BY provider, gpu, family
 ), anybody AS (
@@ -160,6 +162,9 @@ WITH was AS (
     SELECT c.*, w.was, c.usd_per_gpu_hour / u.usual AS to_usual, c.usd_per_gpu_hour / u.cheap AS to_cheap,
         p.usd AS on_demand, q.usd AS spot, s.one, coalesce(l.low, b.low) AS low, coalesce(l.high, b.high) AS high,
         k.low AS lowest, k.high AS highest, l.low IS NULL AS first_of_seller,
+        EXISTS (SELECT 1 FROM products AS r WHERE r.provider = c.provider) AND NOT EXISTS (SELECT 1 FROM sold AS o
+            WHERE o.provider = c.provider AND o.product = lower(c.instance_type)
+            AND o.family = {_FAMILY.replace("option", "c.option", 1)}) AS first_of_product,
         EXISTS (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider) AND c.region IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider AND r.region = c.region) AS nowhere
     FROM candidate AS c LEFT JOIN was AS w USING (offer_id)
@@ -177,7 +182,7 @@ WITH was AS (
         AND s.term_months = c.term_months AND s.payment = c.payment
 )
 SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowest, highest, nowhere,
-    first_of_seller), was, CASE
+    first_of_seller, first_of_product), was, CASE
     WHEN fault IS NOT NULL THEN NULL
     WHEN question IS NOT NULL THEN question
     WHEN to_usual BETWEEN 1 / 3650.0 AND 1 / 146.0 THEN 'divided by the hours of a month once too often'
@@ -199,6 +204,7 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowe
     WHEN was IS NULL AND low IS NULL AND usd_per_gpu_hour NOT BETWEEN lowest * 0.2 AND highest * {1 + NEW_LIMIT}
         THEN 'new, and far from what the chip costs'
     WHEN was IS NULL AND lowest IS NULL THEN 'the first price of its chip: nothing to hold it against'
+    WHEN was IS NULL AND first_of_product AND NOT $own_word THEN 'the first of its product and kind at its seller'
     WHEN was IS NULL AND first_of_seller AND NOT $own_word THEN 'the first of its chip and kind at its seller'
     END AS doubt
 FROM joined ORDER BY offer_id"""

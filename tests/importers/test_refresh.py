@@ -234,10 +234,10 @@ def oci_product(name, usd):
 
 def test_what_nobody_can_read_is_listed_and_ends_no_offer(run):
     """The list price of H100 gets a name that is not known: its offer stays, with the day on which it was last seen."""
-    path, a10 = "/apexapps.oracle.com/pls/apex/cetools/api/v1/products/", oci_product("Compute - GPU - A10", 2.0)
+    path, a100 = "/apexapps.oracle.com/pls/apex/cetools/api/v1/products/", oci_product("Compute - GPU - A100 - v2", 4.0)
 
     def refreshed(*names):
-        with Server({path: {"items": [a10, *(oci_product(name, 10.0) for name in names)]}}) as server:
+        with Server({path: {"items": [a100, *(oci_product(name, 10.0) for name in names)]}}) as server:
             code, text = run("refresh", "--from", "oci", "--mirror", server.url, "--format", "json")
         assert code == 0, text
         return json.loads(text[text.index("{") :])["rows"][0]
@@ -262,9 +262,9 @@ def test_an_offer_that_is_gone_while_an_old_unknown_stays_is_gone(tmp_path):
 
     known, folder = known_of(open_catalog("2026-11-22")), Folder(tmp_path / "store")
     strange = oci_product("Compute - GPU - R400", 30.0)
-    path, a10 = "/apexapps.oracle.com/pls/apex/cetools/api/v1/products/", oci_product("Compute - GPU - A10", 2.0)
+    path, a100 = "/apexapps.oracle.com/pls/apex/cetools/api/v1/products/", oci_product("Compute - GPU - A100 - v2", 4.0)
     found = []
-    for number, items in enumerate(([a10, oci_product("Compute - GPU - H100", 10.0), strange], [a10, strange])):
+    for number, items in enumerate(([a100, oci_product("Compute - GPU - H100", 10.0), strange], [a100, strange])):
         earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
         with Server({path: {"items": items}}) as server:
             wish = Wish(mirror=server.url, pause=lambda _: None)
