@@ -24,6 +24,8 @@ FIRST_MONTH = date(2022, 1, 31)
 LIST_DAYS, SPOT_DAYS = 180, 62
 KINDS = ("hyperscaler", "cloud", "marketplace")
 OF_OPTION = {"on demand": "on_demand", "preemptible": "spot"}  # family of an option -> what a month calls it
+SPOT = OF_OPTION["preemptible"]
+COMMITTED = {12: "committed_1_year", 36: "committed_3_years"}  # months -> likewise
 _QUERY = """SELECT provider, gpu, option, term_months, usd_per_gpu_hour AS usd,
     date_diff('day', observed_on, $day) AS age FROM prices_on($day, $known)
     WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND NOT contains(gpu, '|')
@@ -51,7 +53,7 @@ def monthly_prices(catalog: "Catalog") -> list[dict[str, Any]]:
         sellers: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
         for row in catalog.query(_QUERY, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
             option, kind = _option_of(row), kinds.get(row["provider"])
-            most = SPOT_DAYS if option == "spot" else LIST_DAYS
+            most = SPOT_DAYS if option == SPOT else LIST_DAYS
             if option is not None and kind in KINDS and row["age"] <= most:
                 sellers[row["gpu"], kind, option, row["provider"]].append(row["usd"])
         cells: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -77,5 +79,5 @@ def _option_of(row: dict[str, Any]) -> str | None:
     """Return what a month calls an option: on demand, spot, or the years of a commitment."""
     family = OPTIONS[row["option"]].family
     if family == "committed":
-        return {12: "committed_1_year", 36: "committed_3_years"}.get(row["term_months"])
+        return COMMITTED.get(row["term_months"])
     return OF_OPTION.get(family) if not row["term_months"] else None

@@ -9,16 +9,6 @@ from gpucost.cli.options import Output, list_options, output_options
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-# of a filter's options, what the monthly prices call them
-_OPTIONS = {
-    "on_demand": ("on_demand",),
-    "secure": ("on_demand",),
-    "community": ("on_demand",),
-    "spot": ("spot",),
-    "interruptible": ("spot",),
-}
-_COMMITTED = ("committed_1_year", "committed_3_years")
-
 
 @click.command(name="forward")
 @list_options("prices forward")
@@ -69,9 +59,16 @@ _NOTHING = "no chip that you named has a {}. Name another, or leave --gpu and --
 
 
 def _months_of(options: Any) -> set[str] | None:
+    """Return what the monthly prices call options; commitments of every length where a committed option is asked for."""
+    from gpucost.catalog.price_months import COMMITTED, OF_OPTION
+    from gpucost.options import OPTIONS
+
     if options is None:
         return None
-    return {name for option in options for name in _OPTIONS.get(option, _COMMITTED)}
+    families = {OPTIONS[option].family for option in options}
+    return {OF_OPTION[family] for family in families & set(OF_OPTION)} | (
+        set(COMMITTED.values()) if "committed" in families else set()
+    )
 
 
 COMMANDS = (forward,)

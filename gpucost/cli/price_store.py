@@ -12,7 +12,7 @@ from gpucost.cli.messages import say, tell
 from gpucost.cli.options import Output, output_options
 
 if TYPE_CHECKING:
-    from gpucost.importers.integrity import Outcome
+    from gpucost.refresh.integrity import Outcome
     from gpucost.store.folder import Folder
 
 CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")
@@ -82,9 +82,9 @@ def refresh(
       --map usd_per_hour="Hourly USD" --map provider==acme
     """
     from gpucost.catalog import open_catalog
-    from gpucost.importers.changes import words_of
-    from gpucost.importers.refresh import Wish
-    from gpucost.importers.refresh import refresh as refreshed
+    from gpucost.refresh.changes import words_of
+    from gpucost.refresh.run import Wish
+    from gpucost.refresh.run import refresh as refreshed
 
     folder = folder_of(store, written=True)
     told, wiped = _progress()
@@ -120,7 +120,7 @@ def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
         return None, lambda: None
     from shutil import get_terminal_size
 
-    from gpucost.importers.refresh import Progress
+    from gpucost.refresh.run import Progress
 
     width = get_terminal_size().columns - 1
 
@@ -183,7 +183,7 @@ def published_to(folder: "Folder", target: str, words: str = "") -> int:
 @output_options
 def unknown(out: Output, store: str | None) -> None:
     """What the sources named in their last refresh and nobody could read: kept apart, and no reason to end an offer."""
-    from gpucost.importers.changes import unknown_rows
+    from gpucost.refresh.changes import unknown_rows
 
     folder = folder_of(store)
     out.rows(unknown_rows(folder), "prices unknown", None, folder.faults)

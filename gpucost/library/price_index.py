@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpucost.catalog.price_months import OF_OPTION
 from gpucost.errors import GpuCostError, PriceMissingError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ CHIPS = (
     "b300-sxm",
     "mi300x",
 )
-OPTIONS = ("on_demand", "spot")
+OPTIONS = tuple(OF_OPTION.values())
 FAULTS = (
     "Before mid 2023 clouds other than the three largest are one seller, and marketplaces none.",
     "Spot of hyperscalers is one seller before August 2022; that of the others, of 2026, rests on few sellers.",

@@ -13,7 +13,7 @@ from gpucost.store import bucket
 from gpucost.store.client import FetchError
 from gpucost.store.folder import Folder
 from gpucost.store.remote import fetched, is_remote
-from tests.importers.server import Server, send
+from tests.refresh.server import Server, send
 from tests.store.parts import publish, row
 
 

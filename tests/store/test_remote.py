@@ -12,7 +12,7 @@ from gpucost.store.client import Client, FetchError
 from gpucost.store.folder import Folder
 from gpucost.store.remote import fetched
 from tests.catalog.world import offer, world
-from tests.importers.server import Server
+from tests.refresh.server import Server
 from tests.store.parts import publish, row
 
 quick = partial(Client, pause=lambda _: None)

@@ -10,7 +10,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
-from gpucost.importers import (
+from gpucost.refresh import (
     aws,
     aws_spot,
     azure,
@@ -24,15 +24,15 @@ from gpucost.importers import (
     skypilot,
     vast,
 )
-from gpucost.importers.complete import complete
-from gpucost.importers.known import known_of
-from gpucost.importers.refresh import Wish, _one
-from gpucost.importers.registry import SOURCES
-from gpucost.importers.source import Desk
-from gpucost.importers.tokens import judge_tokens
+from gpucost.refresh.complete import complete
+from gpucost.refresh.known import known_of
+from gpucost.refresh.registry import SOURCES
+from gpucost.refresh.run import Wish, _one
+from gpucost.refresh.source import Desk
+from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client
 from gpucost.store.folder import Folder
-from tests.importers.server import Server, send
+from tests.refresh.server import Server, send
 
 TODAY = date(2026, 11, 22)
 

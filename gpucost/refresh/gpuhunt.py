@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from gpucost.errors import DataError, UsageError
-from gpucost.importers.archive import unpacked
-from gpucost.importers.source import (
+from gpucost.refresh.archive import unpacked
+from gpucost.refresh.source import (
     MARKETS,
     ONE_LIST,
     Desk,

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import GpuCostError, UsageError
-from gpucost.importers.complete import complete
-from gpucost.importers.integrity import UNKNOWN_KIND, Outcome, Verdict, judge
-from gpucost.importers.known import Known, known_of
-from gpucost.importers.registry import SOURCES, source_of
-from gpucost.importers.source import Desk, Source
-from gpucost.importers.tokens import judge_tokens
+from gpucost.refresh.complete import complete
+from gpucost.refresh.integrity import UNKNOWN_KIND, Outcome, Verdict, judge
+from gpucost.refresh.known import Known, known_of
+from gpucost.refresh.registry import SOURCES, source_of
+from gpucost.refresh.source import Desk, Source
+from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client, place_of
 from gpucost.store.folder import Folder, Part, Snapshot
 from gpucost.store.remote import is_remote

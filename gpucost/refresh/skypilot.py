@@ -6,8 +6,8 @@ Its GCP file lists accelerators and hosts apart: a machine is the sum of both, i
 from functools import partial
 from pathlib import Path
 
-from gpucost.importers.machines import machines
-from gpucost.importers.source import (
+from gpucost.refresh.machines import machines
+from gpucost.refresh.source import (
     MARKETS,
     ONE_LIST,
     Desk,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpucost.importers.machines import machines
-from gpucost.importers.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.machines import machines
+from gpucost.refresh.source import NOT_READ, Desk, Source, held
 
 ADDRESS = "https://apexapps.oracle.com/pls/apex/cetools/api/v1/products/"
 _WORD = re.compile(r"[a-z0-9]+")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpucost.importers.source import Desk, Source, held, providers
+from gpucost.refresh.source import Desk, Source, held, providers
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
 PROVIDERS = providers("genai-prices")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.importers.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, held
 
 ADDRESS = "https://api.runpod.io/graphql"
 KEYS = ("RUNPOD_API_KEY",)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.importers import (
+from gpucost.refresh import (
     aws,
     aws_spot,
     azure,
@@ -26,13 +26,13 @@ from gpucost.importers import (
     skypilot,
     vast,
 )
-from gpucost.importers.complete import complete
-from gpucost.importers.known import chip_of, known_of
-from gpucost.importers.source import NOT_READ, Desk
-from gpucost.importers.tokens import judge_tokens
+from gpucost.refresh.complete import complete
+from gpucost.refresh.known import chip_of, known_of
+from gpucost.refresh.source import NOT_READ, Desk
+from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client
-from tests.importers.server import Server
-from tests.importers.test_sources import catalog_zip
+from tests.refresh.server import Server
+from tests.refresh.test_sources import catalog_zip
 
 TODAY = date(2026, 11, 22)
 SAMPLES = Path(__file__).parent / "samples"

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from gpucost.errors import UsageError
-from gpucost.importers.aws import INSTANCES
-from gpucost.importers.source import Desk, Source, held
+from gpucost.refresh.aws import INSTANCES
+from gpucost.refresh.source import Desk, Source, held
 
 ADDRESS = "https://raw.githubusercontent.com/"
 # provider -> file, instances with accelerators

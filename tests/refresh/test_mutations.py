@@ -9,13 +9,13 @@ from unittest import mock
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.importers.known import REFERENCE, known_of
-from gpucost.importers.refresh import Wish, _one
-from gpucost.importers.registry import SOURCES
+from gpucost.refresh.known import REFERENCE, known_of
+from gpucost.refresh.registry import SOURCES
+from gpucost.refresh.run import Wish, _one
 from gpucost.store.folder import Folder
-from tests.importers.mutations import mutated
-from tests.importers.server import Server
-from tests.importers.test_samples import (
+from tests.refresh.mutations import mutated
+from tests.refresh.server import Server
+from tests.refresh.test_samples import (
     TODAY,
     catalog_zip,
     described,
@@ -140,6 +140,6 @@ def test_every_source_means_something(bench):
 
 @pytest.mark.parametrize("number", range(60))
 def test_no_wrong_price_of_a_mutated_answer_is_published_without_a_question(bench, number):
-    """Sixty of them here; `python -m tests.importers.mutations 1000` tries more."""
+    """Sixty of them here; `python -m tests.refresh.mutations 1000` tries more."""
     what, wrong = bench.tried(random.Random(number))
     assert not wrong, (what, wrong)

@@ -2,7 +2,7 @@
 
 from gpucost.catalog.names import near
 from gpucost.errors import UnknownNameError
-from gpucost.importers import (
+from gpucost.refresh import (
     aws,
     aws_spot,
     azure,
@@ -18,7 +18,7 @@ from gpucost.importers import (
     table,
     vast,
 )
-from gpucost.importers.source import Source
+from gpucost.refresh.source import Source
 
 _MODULES = (
     skypilot,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from gpucost.importers.source import Desk, Source, held
+from gpucost.refresh.source import Desk, Source, held
 
 ADDRESS = "https://console.vast.ai/api/v0/bundles/"
 ASKED = {

@@ -8,7 +8,7 @@ import pytest
 
 from gpucost.errors import UsageError
 from gpucost.store.client import Client, FetchError, library, place_of
-from tests.importers.server import Server, broken, moved, send, slow, throttled, zipped
+from tests.refresh.server import Server, broken, moved, send, slow, throttled, zipped
 
 NO_WAIT = {"pause": lambda _: None}
 

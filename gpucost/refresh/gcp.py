@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gpucost.errors import UsageError
-from gpucost.importers.machines import Machine, machines
-from gpucost.importers.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.machines import Machine, machines
+from gpucost.refresh.source import NOT_READ, Desk, Source, held
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://cloudbilling.googleapis.com/v1/services/{service}/skus"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog.loader import engine, file_name
-from gpucost.importers.integrity import UNKNOWN_KIND, Outcome
+from gpucost.refresh.integrity import UNKNOWN_KIND, Outcome
 from gpucost.store.folder import Folder
 
 _MOST = 400  # rows of a table of changes

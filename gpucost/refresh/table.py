@@ -6,8 +6,8 @@ from pathlib import Path
 from gpucost import gate
 from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import DataError, UsageError
-from gpucost.importers.source import ALSO_CALLED, LISTING, Desk, Source, cell_sql, columns_of, csv_text, has_digit
 from gpucost.limits import limit
+from gpucost.refresh.source import ALSO_CALLED, LISTING, Desk, Source, cell_sql, columns_of, csv_text, has_digit
 
 ENDINGS = (".csv", ".xlsx", ".parquet")
 

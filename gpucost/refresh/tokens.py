@@ -7,8 +7,8 @@ from pathlib import Path
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.names import model_stem, squeezed
 from gpucost.errors import CheckFailedError
-from gpucost.importers.complete import load
-from gpucost.importers.integrity import (
+from gpucost.refresh.complete import load
+from gpucost.refresh.integrity import (
     LEAST_COVERAGE,
     MOVE_LIMIT,
     Verdict,
@@ -16,8 +16,8 @@ from gpucost.importers.integrity import (
     examples,
     keep_unknown,
 )
-from gpucost.importers.known import Known
-from gpucost.importers.source import Desk
+from gpucost.refresh.known import Known
+from gpucost.refresh.source import Desk
 from gpucost.schemas import TABLES
 
 MOST_USD_PER_MTOK = 1_000.0

@@ -1,7 +1,7 @@
 """Answers of sources as they might be tomorrow, most of them wrong: for holding importers against.
 
 Each mutation changes one answer of a sample in one way: an amount, its unit or currency, a word, the order or the names
-of columns, a row twice or not at all. `replay(count, seed)` yields them; `python -m tests.importers.mutations 1000`
+of columns, a row twice or not at all. `replay(count, seed)` yields them; `python -m tests.refresh.mutations 1000`
 runs so many and prints what was published without a question though it is not what the source meant.
 """
 
@@ -184,7 +184,7 @@ def main(count, seed=0):
     import tempfile
     from pathlib import Path
 
-    from tests.importers.test_mutations import Bench
+    from tests.refresh.test_mutations import Bench
 
     with tempfile.TemporaryDirectory() as folder:
         bench, wrong, ways = Bench(Path(folder)), [], Counter()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.importers.source import Desk, Source, held
+from gpucost.refresh.source import Desk, Source, held
 
 ADDRESS = "https://cloud.lambda.ai/api/v1/instance-types"
 KEYS = ("LAMBDA_API_KEY",)

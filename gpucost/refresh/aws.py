@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source, columns_of, csv_text, held, require
+from gpucost.refresh.source import Desk, Source, columns_of, csv_text, held, require
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://pricing.us-east-1.amazonaws.com"

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
 from gpucost.errors import UsageError
-from gpucost.importers.aws import INSTANCES
-from gpucost.importers.source import Desk, Source
+from gpucost.refresh.aws import INSTANCES
+from gpucost.refresh.source import Desk, Source
 
 ADDRESS = "https://ec2.{region}.amazonaws.com/"
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")

@@ -12,10 +12,10 @@ from pathlib import Path
 from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.errors import CheckFailedError
-from gpucost.importers.complete import load, offer_columns
-from gpucost.importers.known import REFERENCE, Known
-from gpucost.importers.source import NOT_READ, Desk, Source
 from gpucost.options import OPTIONS
+from gpucost.refresh.complete import load, offer_columns
+from gpucost.refresh.known import REFERENCE, Known
+from gpucost.refresh.source import NOT_READ, Desk, Source
 from gpucost.schemas import TABLES
 from gpucost.store.folder import Part
 

@@ -14,9 +14,9 @@ from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
 from gpucost.catalog.offer_rows import offer_id_sql, slug_sql
 from gpucost.errors import UsageError
-from gpucost.importers.known import FORM_SQL, Known, chip_and_grounds, sold_by
-from gpucost.importers.source import Desk
 from gpucost.options import OPTIONS
+from gpucost.refresh.known import FORM_SQL, Known, chip_and_grounds, sold_by
+from gpucost.refresh.source import Desk
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.units import HOURS_PER_MONTH
 

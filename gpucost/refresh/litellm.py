@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.importers.source import Desk, Source, held, providers
+from gpucost.refresh.source import Desk, Source, held, providers
 
 ADDRESS = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
 MTOK = 1e6

@@ -16,7 +16,7 @@ from gpucost.cli import cli
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.store.folder import Folder
 from tests.catalog.world import offer
-from tests.importers.server import Server, send, throttled
+from tests.refresh.server import Server, send, throttled
 from tests.store.parts import publish
 
 COLUMNS = ("provider", "instance_type", "gpu", "gpus", "region", "option", "usd_per_hour")
@@ -208,8 +208,8 @@ def test_each_source_succeeds_or_fails_alone(run, tmp_path):
 
 def test_a_plain_refresh_succeeds_where_one_source_fails_and_another_does_not(run, monkeypatch):
     """Nobody named the source that failed: its failure is said, and the exit code is that of a refresh that worked."""
-    from gpucost.importers import refresh as module
-    from gpucost.importers.registry import SOURCES as all_sources
+    from gpucost.refresh import run as module
+    from gpucost.refresh.registry import SOURCES as all_sources
 
     monkeypatch.setattr(module, "SOURCES", {name: all_sources[name] for name in ("oci", "vast")})
     offer = {"gpu_name": "RTX 4090", "num_gpus": 1, "gpu_ram": 24564, "dph_total": 0.14, "geolocation": "Texas, US"}
@@ -256,9 +256,9 @@ def test_what_nobody_can_read_is_listed_and_ends_no_offer(run):
 def test_an_offer_that_is_gone_while_an_old_unknown_stays_is_gone(tmp_path):
     """What nobody could read while the offer was still listed is not the offer."""
     from gpucost.catalog import open_catalog
-    from gpucost.importers.known import known_of
-    from gpucost.importers.refresh import Wish, _one
-    from gpucost.importers.registry import SOURCES as all_sources
+    from gpucost.refresh.known import known_of
+    from gpucost.refresh.registry import SOURCES as all_sources
+    from gpucost.refresh.run import Wish, _one
 
     known, folder = known_of(open_catalog("2026-11-22")), Folder(tmp_path / "store")
     strange = oci_product("Compute - GPU - R400", 30.0)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gpucost.errors import UsageError
-from gpucost.importers.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, held
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
