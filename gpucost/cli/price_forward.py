@@ -31,7 +31,8 @@ def forward(catalog: "Catalog", out: Output, backtest: bool, resale: bool, **fil
 
     if backtest and resale:
         raise click.UsageError("--backtest and --resale are two answers: ask for one.")
-    gpus = catalog.offer_filter(filters["gpu"], None, None, None)["gpu"]
+    asked = catalog.offer_filter(filters["gpu"], None, None, filters["option"])
+    gpus = asked["gpu"]
     if backtest:
         if gpus is not None or filters["option"] is not None:
             raise click.UsageError("--backtest is over every chip and option: leave --gpu and --option out.")
@@ -48,7 +49,7 @@ def forward(catalog: "Catalog", out: Output, backtest: bool, resale: bool, **fil
             raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
         out.rows(rows, "prices forward resale", catalog, said)
         return
-    wanted = _months_of(filters["option"])
+    wanted = _months_of(asked["option"])
     rows = [row for row in model.forward_prices(catalog, gpus) if wanted is None or row["option"] in wanted]
     if not rows:
         raise PriceMissingError(_NOTHING.format(f"price of the last {model.STALE_DAYS} days"))
@@ -59,7 +60,7 @@ _NOTHING = "no chip that you named has a {}. Name another, or leave --gpu and --
 
 
 def _months_of(options: Any) -> set[str] | None:
-    """Return what the monthly prices call options; commitments of every length where a committed option is asked for."""
+    """Return what the monthly prices call options; commitments of every length where one is asked for."""
     from gpucost.catalog.price_months import COMMITTED, OF_OPTION
     from gpucost.options import OPTIONS
 
