@@ -167,7 +167,10 @@ range by √(1 + 10 ÷ n), n their effective number; no range narrows with the y
 P50 is today's price. That looks too plain, and is what the history says: list prices hardly move while a machine is
 sold, in 2026 many rose, and no median of past moves came nearer to what followed.
 
-Nothing else leans on it: a plan takes such a price only where you give it one.
+Nothing else leans on it: a plan takes such a price only where you give it one. JSON and CSV carry the yearly fall that
+leads to P10 and to P90 after 36 months (`p10_yearly_fall_fraction`, `p90_yearly_fall_fraction`), as `gpucost tco --set
+rent_decline_fraction=0.18` takes it; `usd_per_gpu_hour` of a supply of `gpucost mix` takes a price. Without it a plan
+moves rents as list prices of the chip's generation moved ([method](tco-method.md)).
 
 ### What came after
 

@@ -1,7 +1,7 @@
 """`gpucost prices refresh` and the upkeep of what it keeps: verify, prune, export, snapshots."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,12 @@ def _row(item: "Outcome") -> dict[str, Any]:
     return {"source": item.source, "state": item.state, "rows": rows, **counts, "reason": why, **more}
 
 
+def said_of_parts(failures: Sequence[str]) -> str:
+    """Say which parts of a source could not be read, in one line."""
+    names = ", ".join(text.partition(": ")[0] for text in failures)
+    return f"{len(failures)} of its parts could not be read, the others were: {names}. The first: {failures[0]}"
+
+
 def _largest(counts: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: -pair[1])[:2]
 
@@ -149,8 +155,8 @@ def _remarks(outcomes: "list[Outcome]") -> list[str]:
         for reason, count in item.verdict.held.items():
             shown = ", ".join(item.verdict.examples.get(reason, ()))
             found.append(f"{item.source}: {count:,} held back, {reason}: {shown}. --accept publishes them.")
-        for text in item.failures:
-            found.append(f"{item.source}: a part of it could not be read, the others were: {text}")
+        if item.failures:
+            found.append(f"{item.source}: {said_of_parts(item.failures)}")
         if item.state == "failed":
             found.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
         for reason, count in item.verdict.unknown.items():
@@ -160,8 +166,9 @@ def _remarks(outcomes: "list[Outcome]") -> list[str]:
             )
         if item.verdict.kept:
             found.append(f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart.")
-        if item.verdict.left_out:
-            said = ", ".join(f"{count:,} {reason}" for reason, count in item.verdict.left_out.items())
+        plain = {reason: count for reason, count in item.verdict.left_out.items() if reason not in item.verdict.unknown}
+        if plain:
+            said = ", ".join(f"{count:,} {reason}" for reason, count in plain.items())
             found.append(f"{item.source}: left out: {said}.")
     return found
 

@@ -174,6 +174,11 @@ def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> lis
                 f"p90_in_{months}_months_usd_per_gpu_hour": None if found is None else usd * high,
                 f"analogues_of_{months}_months": None if found is None else round(found.analogues, 1),
             }
+        if found is not None:  # as a plan takes it: the yearly fall that leads to the ends of the last horizon
+            years = HORIZONS_MONTHS[-1] / 12
+            row["p10_yearly_fall_fraction"], row["p90_yearly_fall_fraction"] = (
+                1 - ratio ** (1 / years) for ratio in (low, high)
+            )
         rows.append(row)
     return rows
 

@@ -30,7 +30,11 @@ def words_of(outcomes: Sequence[Outcome], folder: Folder) -> str:
             f" {counts.same:,} as before.",
             "",
         ]
-        lines += [f"- A part could not be read: {text}" for text in item.failures]
+        if item.failures:
+            names = ", ".join(text.partition(": ")[0] for text in item.failures)
+            lines.append(
+                f"- {len(item.failures)} of its parts could not be read: {names}. The first: {item.failures[0]}"
+            )
         for reason, count in counts.held.items():
             shown = "; ".join(counts.examples.get(reason, ()))
             lines.append(f"- **Waits for `--accept`**: {count:,}, {reason}: {shown}.")

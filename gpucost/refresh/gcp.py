@@ -45,6 +45,7 @@ _NOISE = re.compile(
 _SSD = "local ssd"
 _TPU = re.compile(r"\btpu[- ]?(v?\d+[a-z]*)|\b(v\d+[a-z]*) tpu\b")
 _TPU_DEVICE_CHIPS = 4  # the service of TPUs prices v2 to v4 by their smallest slice, of four chips
+_SAME_RATIO = 1.001  # two prices of one part that are as near are one
 _UNITS = {"h": 1.0, "GiBy.h": 1.0, "GiBy.mo": 1 / HOURS_PER_MONTH, "mo": 1 / HOURS_PER_MONTH}
 
 
@@ -244,7 +245,8 @@ def _sum(machine: Machine, region: str, usage: str, prices: Prices) -> tuple[flo
     found = [(prices.get((part, region, usage)), count) for part, count in needed]
     if not all(price for price, _ in found):
         return None
-    return sum(max(price or ()) * count for price, count in found), any(len(price or ()) > 1 for price, _ in found)
+    apart = any(max(price or ()) > _SAME_RATIO * min(price or ()) for price, _ in found)
+    return sum(max(price or ()) * count for price, count in found), apart
 
 
 SOURCES = (

@@ -117,3 +117,10 @@ def test_an_estimate_is_no_street_price(catalog):
     estimated = {row["id"] for row in rows if str(row["street_source"] or "").startswith("estimate")}
     assert estimated
     assert not named & estimated
+
+
+def test_the_yearly_fall_leads_to_the_ends_of_the_last_horizon(catalog):
+    for row in forward.forward_prices(catalog, {"h100-sxm5-80gb"}):
+        for end in ("p10", "p90"):
+            after = row["usd_per_gpu_hour"] * (1 - row[f"{end}_yearly_fall_fraction"]) ** 3
+            assert after == pytest.approx(row[f"{end}_in_36_months_usd_per_gpu_hour"])
