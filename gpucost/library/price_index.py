@@ -34,9 +34,9 @@ CHIPS = (
 )
 OPTIONS = tuple(OF_OPTION.values())
 FAULTS = (
-    "Before mid 2023 clouds other than the three largest are one seller, and marketplaces none.",
+    "Before mid 2023 clouds other than the largest are one or two sellers, and marketplaces none.",
     "Spot of hyperscalers is one seller before August 2022; that of the others, of 2026, rests on few sellers.",
-    "From mid 2024 to the end of 2025 few clouds were recorded: their line is broken off, not flat.",
+    "From 2023 to 2025 few clouds were recorded, most in 2026: who was recorded moves their line, too.",
     "AWS spot ends in June 2024; the spot line of hyperscalers is that of Google and Azure from then on.",
     "A seller's price is the median over its regions: a new dear region moves it though no price changed.",
     "Speeds are those of today's software: a job of 2022 took longer than the GPU-hours that are counted here.",

@@ -185,8 +185,8 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowe
     first_of_seller, first_of_product), was, CASE
     WHEN fault IS NOT NULL THEN NULL
     WHEN question IS NOT NULL THEN question
-    WHEN to_usual BETWEEN 1 / 3650.0 AND 1 / 146.0 THEN 'divided by the hours of a month once too often'
-    WHEN to_usual BETWEEN 146 AND 3650 THEN 'the price of a month as one of an hour'
+    WHEN to_usual BETWEEN 1 / 5840.0 AND 1 / 91.0 THEN 'divided by the hours of a month once too often'
+    WHEN to_usual BETWEEN 91 AND 5840 THEN 'the price of a month as one of an hour'
     WHEN gpus > 1 AND (abs(was / gpus / usd_per_hour - 1) < 0.03 OR abs(usd_per_gpu_hour * gpus / one - 1) < 0.03)
         THEN 'the price of one accelerator as one of the node'
     WHEN gpus > 1 AND (abs(usd_per_hour / gpus / was - 1) < 0.03 OR abs(usd_per_gpu_hour / gpus / one - 1) < 0.03)
