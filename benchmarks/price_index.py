@@ -11,8 +11,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gpucost.api.price_index import FAULTS, JOBS, index_rows, yearly
 from gpucost.catalog import open_catalog
+from gpucost.library.price_index import FAULTS, JOBS, index_rows, yearly
 from gpucost.market.forward import backtest_rows
 
 TABLE = Path(__file__).resolve().parents[1] / "docs/price-index.csv"

@@ -1,19 +1,24 @@
 """`gpucost index`: what three standard jobs cost in each month since 2022."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from gpucost.cli.options import ENDINGS, Output, envelope, list_options, output_options
+from gpucost.arguments.kinds import FLAG
+from gpucost.cli.options import ENDINGS, Output, envelope, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @click.command(name="index")
-@list_options("index")
+@signature_options
 @output_options
-def command(catalog: "Catalog", out: Output, monthly: bool) -> None:
+def command(
+    catalog: "Catalog",
+    out: Output,
+    monthly: Annotated[bool, FLAG, "Show every month."] = False,
+) -> None:
     """What three standard jobs cost in each month since 2022, by kind of seller, on demand and spot.
 
     An 8B model on 100B tokens, LoRA of a 70B, and a million tokens of a 70B served, each on the cheapest chip of the
@@ -25,7 +30,7 @@ def command(catalog: "Catalog", out: Output, monthly: bool) -> None:
     gpucost index --format csv -o index.csv
     gpucost index -o index.html
     """
-    from gpucost.api.price_index import FAULTS, index_rows, yearly
+    from gpucost.library.price_index import FAULTS, index_rows, yearly
 
     rows = index_rows(catalog)
     if out.ending in (".html", ".htm"):
@@ -40,7 +45,7 @@ def command(catalog: "Catalog", out: Output, monthly: bool) -> None:
 
 
 def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
-    from gpucost.api.price_index import FAULTS, JOBS, points, yearly
+    from gpucost.library.price_index import FAULTS, JOBS, points, yearly
     from gpucost.render.document import Axis, Chart, Document, Paragraph, Section, table_of
 
     charts = [

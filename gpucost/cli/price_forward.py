@@ -1,19 +1,28 @@
 """`gpucost prices forward`: what a GPU-hour may cost in years to come, and how such forecasts did in the past."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FLAG
+from gpucost.cli.options import Output, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @click.command(name="forward")
-@list_options("prices forward")
+@signature_options
 @output_options
-def forward(catalog: "Catalog", out: Output, backtest: bool, resale: bool, **filters: Any) -> None:
+def forward(
+    catalog: "Catalog",
+    out: Output,
+    backtest: Annotated[bool, FLAG, "Show how past forecasts did."] = False,
+    resale: Annotated[bool, FLAG, "Show what cards sell for as they age."] = False,
+    gpu: v.Gpu | None = None,
+    option: v.Option | None = None,
+) -> None:
     """What a GPU-hour may cost in 12, 24 and 36 months: P10 to P90, by kind of seller and option.
 
     From what the prices of other chips did at the age that this one has now, as far as it was known on the day of the
@@ -31,10 +40,10 @@ def forward(catalog: "Catalog", out: Output, backtest: bool, resale: bool, **fil
 
     if backtest and resale:
         raise click.UsageError("--backtest and --resale are two answers: ask for one.")
-    asked = catalog.offer_filter(filters["gpu"], None, None, filters["option"])
+    asked = catalog.offer_filter(gpu, None, None, option)
     gpus = asked["gpu"]
     if backtest:
-        if gpus is not None or filters["option"] is not None:
+        if gpus is not None or option is not None:
             raise click.UsageError("--backtest is over every chip and option: leave --gpu and --option out.")
         out.rows(model.backtest_rows(catalog), "prices forward backtest", catalog)
         return

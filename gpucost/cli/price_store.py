@@ -44,11 +44,18 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 
 
 @click.command(name="refresh")
-@click.option("--from", "sources", multiple=True, metavar="SOURCE", help="Only this source or file; may be repeated.")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    help="Only this source, file or published store; may be repeated.",
+)
 @click.option("--accept", is_flag=True, help="Also publish rows that were held back.")
 @click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
 @click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
 @click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
+@click.option("--publish", metavar="PLACE", help="Then write the store to a folder or s3://… for others to read.")
 @click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit for each source.")
 @store_option
 @output_options

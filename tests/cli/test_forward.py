@@ -49,8 +49,8 @@ def test_two_answers_at_once_are_refused():
 
 def test_the_index_is_the_cheapest_chip_of_each_month(monkeypatch):
     """With GPU-hours of three chips given: the cost is hours times price, and no chip of the month costs less."""
-    from gpucost.api import price_index
     from gpucost.catalog import open_catalog
+    from gpucost.library import price_index
 
     hours = {"a100-sxm4-80gb": 10.0, "h100-sxm5-80gb": 4.0, "v100-sxm2-16gb": 50.0}
     monkeypatch.setattr(price_index, "gpu_hours", lambda job, chip: hours.get(chip))
@@ -70,7 +70,7 @@ def test_the_index_is_the_cheapest_chip_of_each_month(monkeypatch):
 
 
 def test_the_index_of_a_past_day_ends_there(monkeypatch, tmp_path):
-    from gpucost.api import price_index
+    from gpucost.library import price_index
 
     monkeypatch.setattr(price_index, "gpu_hours", lambda job, chip: 1.0)
     _, text = run("index", "--monthly", "--as-of", "2024-02-15", "--format", "json")
