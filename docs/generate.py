@@ -217,6 +217,27 @@ def few_shot_page() -> str:
     return few_shot.page((ROOT / "docs/few-shot.csv").read_text("utf-8"))
 
 
+def price_index_table() -> str:
+    """Compute the index again."""
+    from benchmarks import price_index
+
+    return price_index.table()
+
+
+def price_index_picture() -> str:
+    """Draw the index."""
+    from benchmarks import price_index
+
+    return price_index.picture(price_index.read(price_index.TABLE.read_text("utf-8")))
+
+
+def price_index_page() -> str:
+    """Show the index and the forecasts."""
+    from benchmarks import price_index
+
+    return price_index.page(price_index.TABLE.read_text("utf-8"))
+
+
 def current_prices() -> str:
     """Derive the prices that sources of the history listed lately, for commands that do not read the history."""
     from gpucost.catalog import open_catalog
@@ -238,6 +259,13 @@ def list_declines() -> str:
     from gpucost.catalog.prices import generation_declines
 
     return _as_csv("list_declines", generation_declines(_as_it_stands()))
+
+
+def monthly_price_rows() -> str:
+    """Derive what a GPU-hour cost month by month, for forecasts and the index, which do not read the history."""
+    from gpucost.catalog.price_months import monthly_prices
+
+    return _as_csv("monthly_prices", monthly_prices(_as_it_stands()))
 
 
 def _as_it_stands() -> Catalog:
@@ -297,6 +325,10 @@ OUTPUTS = (
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("pricing/spot_moves.csv", spot_moves),
     Output("pricing/list_declines.csv", list_declines),
+    Output("pricing/monthly_prices.csv", monthly_price_rows),
+    Output("docs/price-index.csv", price_index_table, takes_minutes=True),
+    Output("docs/price-index.svg", price_index_picture),  # after the table that it shows
+    Output("docs/price-index.md", price_index_page),
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),

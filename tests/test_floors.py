@@ -17,7 +17,7 @@ FLOORS = (
     ("types", "words", "answers", "formula", "options", "schemas", "arguments"),
     ("architectures", "physics", "money", "store"),
     ("catalog",),
-    ("market", "importers"),
+    ("market", "refresh"),
     ("workloads", "bridges"),
     ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench", "invoices"),
     ("render",),

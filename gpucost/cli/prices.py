@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import DATE, FLAG, whole
 from gpucost.arguments.signature import PLACE
-from gpucost.cli import price_book, price_store, price_views
+from gpucost.cli import price_book, price_forward, price_store, price_views
 from gpucost.cli.options import Output, output_options, signature_options
 from gpucost.cli.price_views import wanted_of
 
@@ -113,5 +113,5 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) 
     return [row for row, age in zip(rows, seen, strict=True) if days is None or age <= days]
 
 
-for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS):
+for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS, *price_forward.COMMANDS):
     command.add_command(_more)
