@@ -1,15 +1,14 @@
 """What lies over the shipped tables: refreshed snapshots and the user's own price books; the nearest speaks."""
 
-import csv
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
 from os import fsencode
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gpucost import gate
 from gpucost.catalog import discounts
@@ -25,17 +24,18 @@ from gpucost.catalog.book_files import (
     large_files,
     parquet_files,
 )
+from gpucost.catalog.book_rows import Completion
 from gpucost.catalog.discounts import credit, discount
-from gpucost.catalog.large import csv_part, parquet_part
-from gpucost.catalog.loader import Store, csv_reader, engine, file_name, quoted, said_first
-from gpucost.catalog.offer_rows import Completion
+from gpucost.catalog.loader import Store, engine, file_name, quoted, said_first
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.frozen import Frozen
 from gpucost.gate import read_parts, shown
-from gpucost.schemas import TABLES, Column
-from gpucost.store.files import SpareFolder
+from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.store.folder import Folder, Part, Snapshot
+
+if TYPE_CHECKING:
+    from gpucost.catalog.price_files import Prices
 
 # --- The user's own book: hardware, models, prices, discounts, credits and exchange rates beside the shipped facts.
 #
@@ -45,7 +45,7 @@ from gpucost.store.folder import Folder, Part, Snapshot
 # [[model]], [[source]], [[discount]], [[credit]] and [exchange_rates]. A row may say `like = "<id>"` and then states
 # only what differs. Every row is judged like a shipped one; a bad file loads nothing.
 
-_ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
+_ORDER = ("price_sources", "accelerators", "systems", "llms")  # what later rows may name comes first
 
 
 @dataclass(slots=True)
@@ -55,7 +55,9 @@ class PriceBook:
     layer: str
     folder: Path
     digest: str
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    prices: "Prices | None" = None  # those of its small files
+    price_places: list[tuple[str, int]] = field(default_factory=list)  # of each of them: its file or sheet, its row
+    rows: dict[str, list[Row]] = field(default_factory=dict)  # of the other tables
     places: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # of each row: its file or sheet, its number
     discounts: list[Row] = field(default_factory=list)
     credits: list[Row] = field(default_factory=list)
@@ -78,11 +80,17 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
     drafts = [draft for file in files for draft in drafts_of(file)]
     book.exchange_rates = _rates([draft for draft in drafts if draft.table == RATES])
     completion = Completion(shipped, book.rows, book.exchange_rates)
-    for table in (*_ORDER, *(name for name in TABLES if name not in _ORDER)):
+    for table in (*_ORDER, *(name for name in TABLES if name not in (*_ORDER, "offers"))):
         for draft in drafts:
             if draft.table == table:
                 book.rows.setdefault(table, []).append(completion.row(draft))
                 book.places.setdefault(table, []).append((draft.place, draft.row))
+    if offers := [draft for draft in drafts if draft.table == "offers"]:
+        from gpucost.catalog.price_files import prices_of_rows
+
+        book.price_places = [(draft.place, draft.row) for draft in offers]
+        book.prices = prices_of_rows(shipped.store, layer, offers, completion)
+        completion.prices = book.prices.numbered
     book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
     book.credits = [credit(draft, completion) for draft in drafts if draft.table == CREDITS]
     _refuse_duplicates(book)
@@ -127,28 +135,8 @@ def _refuse_duplicates(book: PriceBook) -> None:
             seen.add(values)
 
 
-def as_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
-    """Write validated rows as CSV with the named columns, for the loader to read."""
-    import io
-
-    out = io.StringIO()
-    writer = csv.writer(out)  # which quotes either sign that ends a line
-    writer.writerow(names)
-    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
-    return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    return "" if value is None else int(value) if isinstance(value, bool) else value
-
-
 # --- Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says
 # so.
-
-_OF_BOOKS = (  # columns that only prices of a book have
-    Column("price_kind", "text", "list, contracted or effective"),
-    Column("valid_until", "date", "last day on which the price holds"),
-)
 
 
 def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
@@ -157,8 +145,7 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     for layer, folder in folders.items():
         book = read_book(shipped, layer, folder)
         for name, rows in book.rows.items():
-            if name != "offers":
-                _replace_rows(shipped.store, name, rows)
+            _replace_rows(shipped.store, name, rows)
         books.append(book)
     return books
 
@@ -167,15 +154,16 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
     """Make the view `book_offers` over every layer and the table `book_discounts`."""
     store, parts = shipped.store, [*below]
     for book in books:
-        if rows := book.rows.get("offers"):
-            _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, *_OF_BOOKS), rows)
-            parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
+        if book.prices:
+            parts.append(book.prices.layer)
         packed, written = parquet_files(book.folder), large_files(book.folder)
         if packed or written:
+            from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
+
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
             completion = Completion(shipped, book.rows, book.exchange_rates)
-            parts += [parquet_part(store, book.layer, file, completion) for file in packed]
-            parts += [csv_part(store, book.layer, file, completion) for file in written]
+            parts += [prices_of_parquet(store, book.layer, file, completion).layer for file in packed]
+            parts += [prices_of_csv(store, book.layer, file, completion).layer for file in written]
     store.execute(offers_view(parts))
     discounts.make_table(store, [row for book in books for row in book.discounts])
 
@@ -184,19 +172,13 @@ def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
     store.ensure(name)
     store.laid_over = True
     own, key = f"own_{name}", TABLES[name].key
-    _load(store, own, TABLES[name].columns, rows)
+    columns = TABLES[name].columns
+    types = {column.name: DUCKDB_TYPES[column.kind] for column in columns}
+    store.load(own, types, [[row.get(column.name) for row in rows] for column in columns])
     same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)
     store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{own}" AS o WHERE {same})')
     store.execute(f'INSERT INTO "{name}" SELECT * FROM "{own}"')
     store.execute(f'DROP TABLE "{own}"')
-
-
-def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    """Read rows that were judged already, through the one loader."""
-    with SpareFolder() as folder:
-        file = Path(folder) / "rows.csv"
-        file.write_text(as_csv([column.name for column in columns], rows), "utf-8")
-        store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')
 
 
 # --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
@@ -223,13 +205,13 @@ class Refreshed(Frozen):
 
     def offers(self, store: Store) -> list[str]:
         """Return the SQL of the prices of each part that can be read."""
-        from gpucost.catalog.large import parquet_part
+        from gpucost.catalog.price_files import prices_of_parquet
 
         found = []
         for _, part, file in self.parts:
             if part.kind == "offers":
                 try:
-                    found.append(parquet_part(store, LAYER, file))
+                    found.append(prices_of_parquet(store, LAYER, file).layer)
                 except DataError as error:
                     _warn(str(error))
         return found

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog import names
 from gpucost.catalog.book_files import Draft, Row, day
 from gpucost.catalog.loader import Store
-from gpucost.catalog.offer_rows import refuse_apart, refuse_astray
-from gpucost.errors import DataError, UnknownNameError, UsageError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
 
 if TYPE_CHECKING:
-    from gpucost.catalog.offer_rows import Completion
+    from gpucost.catalog.book_rows import Completion
 
 NUMBERS = ("term_months", "floor_usd_per_gpu_hour")
 _WHOM = ("provider", "gpu", "region", "option", "instance_type")
@@ -32,21 +31,23 @@ def discount(draft: Draft, completion: "Completion") -> Row:
 
 def credit(draft: Draft, completion: "Completion") -> Row:
     """Return a credit: an amount that pays charges of whom it names, up to a cap in a month, until it expires."""
+    from gpucost.catalog.price_rows import apart, astray
+
     found = _covering(draft, completion, "credit", (*CREDIT, *_TWINS.values(), "currency"), "expire")
     currency = str(draft.values.get("currency") or "USD").upper()
     rate = 1.0 if currency == "USD" else completion.rates.get(currency)
     if rate is None:
         raise draft.error(f"no exchange rate of {currency} is known; give one under [exchange_rates]", "currency")
-    try:
-        refuse_astray(draft.values, currency, _TWINS)
-        for own, twin in _TWINS.items():
-            if twin in draft.values:
-                found[own] = _amount(draft, twin) * rate
-                refuse_apart(own, _amount(draft, own) if own in draft.values else found[own], twin, found[own])
-            elif own in draft.values or own == "usd":
-                found[own] = _amount(draft, own)
-    except UsageError as error:
-        raise error if isinstance(error, DataError) else draft.error(str(error)) from None
+    if currency != "USD" and not any(twin in draft.values for twin in _TWINS.values()):
+        raise draft.error(astray(currency, list(draft.values), _TWINS), "currency")
+    for name, twin in _TWINS.items():
+        if twin in draft.values:
+            found[name] = _amount(draft, twin) * rate
+            usd = _amount(draft, name) if name in draft.values else found[name]
+            if contradiction := apart(name, usd, twin, found[name]):
+                raise draft.error(contradiction, name)
+        elif name in draft.values or name == "usd":
+            found[name] = _amount(draft, name)
     return {name: found[name] for name in CREDIT}
 
 

@@ -276,6 +276,13 @@ class Store:
             raise DataError(f"cannot be read: {said_first(error)}", file="a file of the price book") from None
         return cursor
 
+    def load(self, name: str, types: Mapping[str, str], columns: Sequence[Sequence[Any]]) -> None:
+        """Make a table of columns of values."""
+        self.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(f'{named(k)} {v}' for k, v in types.items())})")
+        if columns:
+            lists = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in types.values())
+            self.execute(f"INSERT INTO {name} SELECT {lists}", list(columns))
+
     def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
         """Run a query and return its rows as dictionaries."""
         cursor = self.execute(sql, parameters)

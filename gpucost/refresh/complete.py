@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
-from gpucost.catalog.offer_rows import offer_id_sql, slug_sql
+from gpucost.catalog.offer_id import offer_id_sql, slug_sql
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
 from gpucost.refresh.known import FORM_SQL, Known, chip_and_grounds, sold_by

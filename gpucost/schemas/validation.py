@@ -65,6 +65,31 @@ def _reader(column: Column) -> Any:
     return read
 
 
+def cell_fault(column: Column, cell: Any) -> str:
+    """Say what is wrong with a cell of a column; nothing of a good one."""
+    try:
+        _reader(column)(cell)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def cell_text(column: Column, value: Any) -> str | None:
+    """Return a cell of any type as a text that reads as the same value; one of another type is a ValueError."""
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, bool):
+        if column.kind == "flag":
+            return str(int(value))
+    elif isinstance(value, (int, float)):
+        if column.kind in ("number", "integer", "flag"):
+            return repr(value)
+    elif isinstance(value, date) and not isinstance(value, datetime) and column.kind == "date":
+        return value.isoformat()
+    _READERS[column.kind](value, column)
+    raise ValueError(f"{shown(value)} is no value of this column")
+
+
 def _read_text(cell: Any, column: Column) -> str:
     if not isinstance(cell, str):
         raise ValueError(f"expected text, found {shown(cell)}")
@@ -322,13 +347,13 @@ def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
     ]
 
 
-def unknown_column(column: str, table: Table) -> str:
-    """Say that a table has no such column, and what may be meant."""
+def unknown_column(column: str, table: Table, names: Collection[str] = ()) -> str:
+    """Say that a table has no such column, and which of its names, or of those given, may be meant."""
     import difflib
 
     if not column:
         return "a column has no name: give it one, or take it out"
-    near = difflib.get_close_matches(column.strip().lower(), table.names, n=2, cutoff=0.5)
+    near = difflib.get_close_matches(column.strip().lower(), names or table.names, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"
 
