@@ -290,20 +290,29 @@ def _cell(value: object) -> object:
 
 def price_file(path: Path) -> str:
     """Fill in what follows from the rest of a price row that leaves it empty: its id, the price of a GPU, its terms."""
-    from gpucost.catalog.offer_rows import complete_offer
+    from gpucost.catalog.book_files import Draft
+    from gpucost.catalog.book_rows import Completion
+    from gpucost.catalog.price_files import prices_of_rows
+    from gpucost.catalog.shipped import Shipped
 
     text = path.read_text("utf-8")
     rows = list(csv.DictReader(StringIO(text, newline="")))
     if all(row["offer_id"] for row in rows):
         return text
+    short = [(line, row) for line, row in enumerate(rows, 2) if not row["offer_id"]]
+    cells = [{name: cell for name, cell in row.items() if cell} for _, row in short]
+    drafts = [Draft("offers", path, str(path), line, found) for (line, _), found in zip(short, cells, strict=True)]
+    shipped = Shipped(ROOT)
+    prices = prices_of_rows(shipped.store, "new", drafts, Completion(shipped, {}, {}))
+    for (_, row), made in zip(short, shipped.store.fetch(f"{prices.numbered} ORDER BY n"), strict=True):
+        for name in TABLES["offers"].names:
+            stands_for_itself = row[name] and name not in ("provider", "gpu", "system_id")
+            if not stands_for_itself and made[name] is not None and name not in ("source_id", "confidence"):
+                row[name] = int(made[name]) if isinstance(made[name], bool) else made[name]
     out = StringIO()
     writer = csv.DictWriter(out, TABLES["offers"].names, lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        if not row["offer_id"]:
-            made = complete_offer({name: cell for name, cell in row.items() if cell}, {})
-            row.update({name: cell for name, cell in made.items() if name not in ("source_id", "confidence")})
-        writer.writerow(row)
+    writer.writerows(rows)
     return out.getvalue()
 
 

@@ -108,8 +108,22 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def refused_cells(columns: Iterable[Column]) -> dict[str, str]:
-    """Return, by the name of each column of typed cells, the SQL that is true of a cell which it forbids."""
-    return {column.name: forbidden(column, named(column.name), is_text=False) for column in columns}
+    """Return the SQL that is true of a typed cell which its column forbids, by what is said of such cells at large."""
+    return {
+        f"{column.name} is not {_expected(column)}": forbidden(column, named(column.name), is_text=False)
+        + f" OR {named(column.name)} IS NULL" * column.required
+        for column in columns
+    }
+
+
+def _expected(column: Column) -> str:
+    if column.kind in ("number", "integer"):
+        most = f", at most {column.high:g}" if column.high is not None else ""
+        kind = "a count" if column.kind == "integer" else "a finite number"
+        return f"{kind} {'above 0' if column.positive else 'of 0 or more'}{most}"
+    if column.choices:
+        return f"one of {', '.join(column.choices)}"
+    return {"date": "a day", "flag": "0 or 1"}.get(column.kind, "a text")
 
 
 def read(written: str, types: Mapping[str, str]) -> str:

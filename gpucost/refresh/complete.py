@@ -10,15 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
 from gpucost.catalog.offer_id import offer_id_sql, slug_sql
+from gpucost.catalog.price_rows import billing_sql, refused_cells
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
 from gpucost.refresh.known import FORM_SQL, Known, chip_and_grounds, sold_by
 from gpucost.refresh.source import Desk
 from gpucost.schemas import DUCKDB_TYPES, TABLES
-from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +27,6 @@ _SHORTEST_PRODUCT = 2  # letters of a name
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
 _COLUMNS = {column.name: column for column in TABLES["offers"].columns}
 _PROVIDER = slug_sql("provider", "._")
-_OWED = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.take_or_pay)
 
 # what a meter's words say that it is not a plain machine under Linux
 _OTHER_METERS = {
@@ -74,7 +72,7 @@ def offer_columns(source_id: str, today: date) -> str:
     offers |= {
         "offer_kind": "'offer'",
         "gpu_assumed": "coalesce(gpu_assumed, false)",
-        "billing": f"CASE WHEN term_months > 0 OR option IN ({_OWED}) THEN 'take_or_pay' ELSE 'per_use' END",
+        "billing": billing_sql(),
         "observed_on": f"least(coalesce(observed_on, DATE '{today}'), DATE '{today}')",
         "recorded_on": f"DATE '{today}'",
         "date_precision": "'day'",
@@ -122,9 +120,9 @@ _AS_SAID = (  # whose cells are the source's, or follow from its amounts
 
 
 def _candidate(today: date) -> str:
-    months = f"(term_months * {HOURS_PER_MONTH})"
-    rules = zip(BESIDE, rules_of(map(_COLUMNS.__getitem__, BESIDE)).values(), strict=True)
-    beside = ", ".join(f"CASE WHEN NOT {rule} THEN {name} END AS {name}" for name, rule in rules)
+    effective = effective_usd_per_hour_sql("recurring_usd_per_hour", "coalesce(upfront_usd, 0)", "term_months")
+    rules = zip(BESIDE, refused_cells(map(_COLUMNS.__getitem__, BESIDE)).values(), strict=True)
+    beside = ", ".join(f"CASE WHEN NOT ({rule}) THEN {name} END AS {name}" for name, rule in rules)
     return f"""
 CREATE OR REPLACE TABLE candidate AS
 WITH said AS (
@@ -144,8 +142,7 @@ WITH said AS (
         AND l.provider IS NOT DISTINCT FROM c.provider AND {FORM_SQL} IS NOT DISTINCT FROM c.form
     LEFT JOIN products AS p ON p.provider = l.provider AND p.product = lower(l.instance_type)
 ), priced AS (
-    SELECT *, CASE WHEN term_months > 0 THEN recurring_usd_per_hour + coalesce(upfront_usd, 0) / {months}
-        ELSE stated END AS usd_per_hour
+    SELECT *, CASE WHEN term_months > 0 THEN {effective} ELSE stated END AS usd_per_hour
     FROM named
 )
 SELECT * EXCLUDE (product_gpus, stated, meter), {offer_id_sql()} AS offer_id, usd_per_hour / gpus AS usd_per_gpu_hour,
@@ -169,7 +166,7 @@ _CHEAPEST = (
 def _fault(today: date) -> str:
     """Return the SQL of the reason why a row is no price, or NULL."""
     options = ", ".join(map(quoted, OPTIONS))
-    refused = rules_of(_COLUMNS[name] for name in _AS_SAID)
+    refused = refused_cells(_COLUMNS[name] for name in _AS_SAID)
     meters = [
         f"WHEN regexp_matches(lower(meter), {quoted(text)}) THEN {quoted(why)}" for why, text in _OTHER_METERS.items()
     ]

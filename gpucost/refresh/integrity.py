@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import empty_reader, file_name, quoted
+from gpucost.catalog.price_rows import refused_cells
 from gpucost.errors import CheckFailedError
 from gpucost.options import OPTIONS
 from gpucost.refresh.complete import load, offer_columns
@@ -92,7 +92,7 @@ def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
     rows = f"SELECT *, false AS gone FROM ({empty_reader(TABLES['offers'])})"
     if earlier is not None:
         rows = f"SELECT * FROM read_parquet({file_name(earlier)})"
-        spoilt = " OR ".join(rules_of(TABLES["offers"].columns).values())
+        spoilt = " OR ".join(refused_cells(TABLES["offers"].columns).values())
         if desk.connection.execute(f"SELECT 1 FROM ({rows}) WHERE {spoilt} LIMIT 1").fetchone():
             rows += f" WHERE NOT ({spoilt})"  # no reader would take a part that keeps them
     desk.connection.execute(f"CREATE OR REPLACE VIEW earlier AS {rows}")

@@ -312,7 +312,7 @@ def test_a_parquet_book_with_a_price_of_zero_is_refused(opened, tmp_path):
     duckdb.execute(
         f"COPY (SELECT * REPLACE (0.0 AS usd_per_hour, 'h100-sxm5-80gb' AS gpu) FROM '{made}') TO '{spoilt}'"
     )
-    with pytest.raises(DataError, match="offers.parquet:1:usd_per_hour: zero stands for a missing value"):
+    with pytest.raises(DataError, match=r"offers\.parquet:1:usd_per_hour: zero stands for a missing value"):
         opened().offers()
 
 

@@ -255,7 +255,7 @@ def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
     spoilt = tmp_path / "offers.parquet"
     columns = f"SELECT * REPLACE (repeat('x', 3000000) AS notes) FROM '{parquet}' LIMIT 2"
     duckdb.execute(f"COPY ({columns}) TO '{spoilt}' (FORMAT parquet)")
-    with pytest.raises(DataError, match=":1:notes: .*3,000,000 characters.* at most 100,000"):
+    with pytest.raises(DataError, match=r":1:notes: .*3,000,000 characters.* at most 100,000"):
         rows_of(tmp_path)
 
 

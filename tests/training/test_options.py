@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import gpucost
-from gpucost.catalog import checks
-from gpucost.catalog.offer_rows import complete_offer
+from gpucost.catalog.loader import Store, shipped_root
+from gpucost.catalog.price_checks import Reference, check_prices, load_prices
+from gpucost.catalog.price_rows import billing_sql
 from gpucost.errors import NothingFitsError
 from gpucost.invoices import rows as invoices
 from gpucost.market.facts import make_market
@@ -48,16 +49,23 @@ def reasons(**more):
     return [row["reason"] for row in found["excluded"]]
 
 
+def odd(rows):
+    """Return what is found wrong with prices, by the order in which they stand."""
+    blank = dict.fromkeys(TABLES["offers"].names) | {"gpus": 1, "gpu": "x", "observed_on": TODAY, "term_months": 0}
+    store = Store(shipped_root())
+    prices = load_prices(store, "prices", [(number, {**blank, **row}) for number, row in enumerate(rows, 2)])
+    return list(check_prices(store, prices, prices, Reference({}, {"x": {}}, {}, TODAY)))
+
+
 def needs_a_term():
     stated = {"usd_per_hour": 2.0, "usd_per_gpu_hour": 2.0, "gpus": 1, "gpu": "x", "option": "on_demand"}
-    row = {**dict.fromkeys(TABLES["offers"].names), **stated, "term_months": 0, "observed_on": TODAY}
-    known = checks.Reference({}, {"x": {}}, {}, TODAY)
-    return [column for column, *_ in checks._judge_offer(row, known)]
+    row = {**stated, "term_months": 0, "observed_on": TODAY}
+    return [finding.column for finding in odd([row])]
 
 
 def billing():
-    values = {"provider": "p", "gpu": "x", "usd_per_gpu_hour": 1.0, "observed_on": "2026-01-01"}
-    return complete_offer(values, {})["billing"]
+    query = f"SELECT {billing_sql()} AS billing FROM (SELECT 'on_demand' AS option, 0 AS term_months)"
+    return Store(shipped_root()).fetch(query)
 
 
 def terms(**more):
@@ -125,10 +133,8 @@ def test_a_new_option_works_in_every_room():
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
     assert terms(option="burst", age_days=8).stale.all()
-    dear = {"option": "burst", "usd_per_gpu_hour": 3.0}
-    place = dict.fromkeys(("provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id"))
-    rows = [(2, {**place, "option": "on_demand", "usd_per_gpu_hour": 2.0}), (3, {**place, **dear})]
-    assert [found.row for found in checks._spot_above_demand(rows)] == [3]
+    rows = [{"option": "on_demand", "usd_per_gpu_hour": 2.0}, {"option": "burst", "usd_per_gpu_hour": 3.0}]
+    assert [found.row for found in odd(rows)] == [3]
 
 
 def decided_by_name(path):
