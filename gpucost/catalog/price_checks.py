@@ -83,33 +83,46 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
 
 
 def _compared(prices: str, market: str) -> str:
-    """Return the SQL of prices beside what each is compared with: the median of its market, its siblings, its node."""
+    """Return the SQL of prices beside what each is compared with: the median of its market, its siblings, its node.
+
+    What is usual is the nearer of two medians, over prices and over machines: the list of one seller may name twenty
+    regions.
+    """
     spot = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "preemptible")
     plain = ", ".join(quoted(name) for name in OPTIONS if is_plain(name))
     middle = "CAST(date_trunc('month', observed_on) AS DATE) + 14"
     place = ("provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
     moment = ("offer_id", "observed_on", "recorded_on", "source_id", "coalesce(valid_from, observed_on)")
+    machines = """(SELECT gpu, is_spot, observed_on, median(usd) AS usd FROM known
+        GROUP BY gpu, is_spot, provider, instance_type, observed_on)"""
     same_place = " AND ".join(f"d.{name} IS NOT DISTINCT FROM p.{name}" for name in place)
     return f"""WITH p AS (
     SELECT *, "option" IN ({spot}) AS is_spot, {middle} AS middle, hash({", ".join(moment)}) AS moment FROM ({prices})
 ), known AS (
-    SELECT gpu, "option" IN ({spot}) AS is_spot, observed_on, usd_per_gpu_hour FROM ({market})
-), usual AS (
-    SELECT m.gpu, m.is_spot, m.middle, median(k.usd_per_gpu_hour) AS usual
-    FROM (SELECT DISTINCT gpu, is_spot, middle FROM p WHERE NOT contains(gpu, '|')) AS m
-    JOIN known AS k ON k.gpu = m.gpu AND k.is_spot = m.is_spot
-        AND k.observed_on BETWEEN m.middle - {_AROUND_DAYS} AND m.middle + {_AROUND_DAYS}
-    GROUP BY ALL HAVING count(*) >= {_ENOUGH}
-), plain AS (
+    SELECT gpu, "option" IN ({spot}) AS is_spot, provider, instance_type, observed_on, usd_per_gpu_hour AS usd
+    FROM ({market})
+), months AS (
+    SELECT DISTINCT gpu, is_spot, middle FROM p WHERE NOT contains(gpu, '|')
+), over_prices AS ({_median("known")}), over_machines AS ({_median(machines)}), plain AS (
     SELECT {", ".join(place)}, min(usd_per_gpu_hour) AS plain_usd FROM p WHERE "option" IN ({plain}) GROUP BY ALL
 ), twice AS (
     SELECT moment, min(n) AS first_row, arg_min(usd_per_hour, n) AS first_usd FROM p GROUP BY moment HAVING count(*) > 1
 )
-SELECT p.*, usual, plain_usd, first_row, first_usd, holds, held FROM p
-LEFT JOIN usual USING (gpu, is_spot, middle)
+SELECT p.*, CASE WHEN abs(ln(usd_per_gpu_hour / m.usual)) < abs(ln(usd_per_gpu_hour / o.usual)) THEN m.usual
+    ELSE coalesce(o.usual, m.usual) END AS usual, plain_usd, first_row, first_usd, holds, held FROM p
+LEFT JOIN over_prices AS o USING (gpu, is_spot, middle)
+LEFT JOIN over_machines AS m USING (gpu, is_spot, middle)
 LEFT JOIN plain AS d ON p.is_spot AND {same_place}
 LEFT JOIN twice USING (moment)
 LEFT JOIN check_systems USING (system_id)"""
+
+
+def _median(known: str) -> str:
+    """Return the SQL of the median around each month, where enough is known."""
+    return f"""SELECT m.gpu, m.is_spot, m.middle, median(k.usd) AS usual
+    FROM months AS m JOIN {known} AS k ON k.gpu = m.gpu AND k.is_spot = m.is_spot
+        AND k.observed_on BETWEEN m.middle - {_AROUND_DAYS} AND m.middle + {_AROUND_DAYS}
+    GROUP BY ALL HAVING count(*) >= {_ENOUGH}"""
 
 
 def _references(store: Store, reference: Reference) -> Iterator[_Check]:
