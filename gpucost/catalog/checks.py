@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpucost.catalog.loader import Store, table_files
-from gpucost.catalog.price_checks import ANNOUNCED_DAYS, Finding, Reference, check_prices, load_prices
+from gpucost.catalog.price_checks import ANNOUNCED_DAYS, FILE_STEP, Finding, Reference, check_prices, load_prices
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, Table
@@ -249,15 +249,17 @@ def check_folder(root: Path) -> Report:
                 checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in places)
     known = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
     store = Store(root)
-    market = load_prices(store, "market", [(one.number, one.row) for one in checked.get("offers", ())])
+    files = {one.file: place for place, one in enumerate(checked.get("offers", ()))}
+    numbers = [(files[one.file] * FILE_STEP + one.number, one.row) for one in checked.get("offers", ())]
+    prices = load_prices(store, "prices", numbers)
+    paths = {place: path for path, place in files.items()}
+    for finding in check_prices(store, prices, prices, known):
+        place, row = divmod(finding.row, FILE_STEP)
+        report.take(paths[place], [finding._replace(row=row)], root)
     for name, placed in checked.items():
         for path, group in groupby(placed, key=lambda one: one.file):
-            numbered = [(one.number, one.row) for one in group]
-            if name == "offers":
-                findings = check_prices(store, load_prices(store, "checked_prices", numbered), market, known)
-            else:
-                findings = check_rows(TABLES[name], numbered, known)
-            report.take(path, findings, root)
+            if name != "offers":
+                report.take(path, check_rows(TABLES[name], [(one.number, one.row) for one in group], known), root)
     for lack in lacks(checked):
         report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
     return report

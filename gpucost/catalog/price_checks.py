@@ -23,6 +23,7 @@ _NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken fo
 _AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
 _SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
 _MOST_ROWS = 1_000  # rows at fault that are named
+FILE_STEP = 2**40  # the rows of a further file are counted from a multiple of it
 
 
 class Finding(NamedTuple):
@@ -91,13 +92,14 @@ def _compared(prices: str, market: str) -> str:
     spot = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "preemptible")
     plain = ", ".join(quoted(name) for name in OPTIONS if is_plain(name))
     middle = "CAST(date_trunc('month', observed_on) AS DATE) + 14"
-    place = ("provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
-    moment = ("offer_id", "observed_on", "recorded_on", "source_id", "coalesce(valid_from, observed_on)")
+    place = ("file", "provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
+    moment = ("file", "offer_id", "observed_on", "recorded_on", "source_id", "coalesce(valid_from, observed_on)")
     machines = """(SELECT gpu, is_spot, observed_on, median(usd) AS usd FROM known
         GROUP BY gpu, is_spot, provider, instance_type, observed_on)"""
     same_place = " AND ".join(f"d.{name} IS NOT DISTINCT FROM p.{name}" for name in place)
     return f"""WITH p AS (
-    SELECT *, "option" IN ({spot}) AS is_spot, {middle} AS middle, hash({", ".join(moment)}) AS moment FROM ({prices})
+    SELECT *, "option" IN ({spot}) AS is_spot, {middle} AS middle, hash({", ".join(moment)}) AS moment
+    FROM (SELECT *, n // {FILE_STEP} AS file FROM ({prices}))
 ), known AS (
     SELECT gpu, "option" IN ({spot}) AS is_spot, provider, instance_type, observed_on, usd_per_gpu_hour AS usd
     FROM ({market})
@@ -271,7 +273,7 @@ def _others() -> Iterator[_Check]:
         "usd_per_hour <> first_usd",
         lambda row: (
             "usd_per_hour",
-            f"{row['usd_per_hour']:g} contradicts {row['first_usd']:g} in row {row['first_row']}: one offer, one day,"
-            " one source",
+            f"{row['usd_per_hour']:g} contradicts {row['first_usd']:g} in row {row['first_row'] % FILE_STEP}: one offer,"
+            " one day, one source",
         ),
     )
