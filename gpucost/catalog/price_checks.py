@@ -273,7 +273,7 @@ def _others() -> Iterator[_Check]:
         "usd_per_hour <> first_usd",
         lambda row: (
             "usd_per_hour",
-            f"{row['usd_per_hour']:g} contradicts {row['first_usd']:g} in row {row['first_row'] % FILE_STEP}: one offer,"
-            " one day, one source",
+            f"{row['usd_per_hour']:g} contradicts {row['first_usd']:g} in row {row['first_row'] % FILE_STEP}: one"
+            " offer, one day, one source",
         ),
     )
