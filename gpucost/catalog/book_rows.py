@@ -48,8 +48,8 @@ _PROVENANCE = frozenset(("source_id", "second_source_id", "notes", "confidence")
 class Completion:
     """What is needed to complete the rows of one book: the shipped facts, its own rows so far, its exchange rates."""
 
-    def __init__(self, shipped: Shipped, own: Mapping[str, Sequence[Row]], rates: Mapping[str, float]) -> None:
-        self.shipped, self.own = shipped, own
+    def __init__(self, shipped: Shipped, rows: Mapping[str, Sequence[Row]], rates: Mapping[str, float]) -> None:
+        self.shipped, self._rows = shipped, rows
         self._indices: dict[str, NameIndex] = {}
         self._by_key: dict[str, tuple[int, dict[str, Row]]] = {}
         self.rates = {**shipped.exchange_rates, **rates}
@@ -79,7 +79,7 @@ class Completion:
         model = values.pop("like", None)
         if model is None:
             return values
-        base = self._known(draft.table, self._canonical(draft.table, str(model)))
+        base = self._row_of(draft.table, self._canonical(draft.table, str(model)))
         if base is None:
             raise draft.error(f"like = {model!r} names no row of {draft.table}", "like")
         inherited = {name: value for name, value in base.items() if value is not None and name not in _PROVENANCE}
@@ -91,21 +91,21 @@ class Completion:
 
     def _owned(self, table: str) -> dict[str, Row]:
         """Return the book's own rows of a table so far by their keys, of equal ones the first."""
-        rows = self.own.get(table, ())
-        known, found = self._by_key.get(table, (0, {}))
-        for row in rows[known:]:
-            found.setdefault(str(row[TABLES[table].key[0]]), row)
-        self._by_key[table] = len(rows), found
-        return found
+        rows = self._rows.get(table, ())
+        counted, by_key = self._by_key.get(table, (0, {}))
+        for row in rows[counted:]:
+            by_key.setdefault(str(row[TABLES[table].key[0]]), row)
+        self._by_key[table] = len(rows), by_key
+        return by_key
 
-    def _known(self, table: str, id_: str) -> Row | None:
+    def _row_of(self, table: str, id_: str) -> Row | None:
         """Return the row of an id, the book's own first."""
         return self._owned(table).get(id_) or next(iter(self.shipped.rows_of(table, id_)), None)
 
     def _canonical(self, table: str, name: str) -> str:
         """Return the id that a name means in a shipped table; any other name is returned as it is."""
-        found = self._index(table).matches(name) if table in KINDS else []
-        return found[0] if len(found) == 1 else name
+        ids = self._index(table).matches(name) if table in KINDS else []
+        return ids[0] if len(ids) == 1 else name
 
     def _index(self, table: str) -> NameIndex:
         if table not in self._indices:
@@ -131,8 +131,8 @@ class Completion:
 
     def provider(self, name: str) -> str:
         """Return the provider that a name means, whatever the case; one that nobody knows is as it is written."""
-        meant = self.shipped.alias("provider", name)
-        return self._providers.get(meant.lower(), meant)
+        id_or_name = self.shipped.alias("provider", name)
+        return self._providers.get(id_or_name.lower(), id_or_name)
 
     @cached_property
     def _providers(self) -> dict[str, str]:
@@ -147,9 +147,9 @@ class Completion:
 
     def chip(self, values: Row) -> Row:
         """Complete an accelerator: its name, its year and either size of its memory."""
-        for name, other in (("memory_gib", "memory_marketed_gb"), ("memory_marketed_gb", "memory_gib")):
-            if other in values:
-                values.setdefault(name, values[other])
+        for name, twin in (("memory_gib", "memory_marketed_gb"), ("memory_marketed_gb", "memory_gib")):
+            if twin in values:
+                values.setdefault(name, values[twin])
         return {"name": values.get("id", ""), "year": self.shipped.as_of.year, **values}
 
     def node(self, values: Row) -> Row:
@@ -158,7 +158,7 @@ class Completion:
         if name is None:
             raise UsageError("a system needs accelerator_id.")
         values["accelerator_id"] = self.accelerator(str(name))
-        chip = self._known("accelerators", values["accelerator_id"]) or {}
+        chip = self._row_of("accelerators", values["accelerator_id"]) or {}
         links = {"scaleup_gb_per_s": chip.get("scaleup_gb_per_s", 0), "scaleup_gpus": chip.get("scaleup_gpus", 1)}
         return {"name": values.get("id", ""), **links, **values}
 
@@ -193,7 +193,7 @@ def _from_config(config: Any, draft: Draft) -> Row:
     path = gate.expanded(str(config))
     path = path if path.is_absolute() else draft.file.parent / path
     path = path / "config.json" if path.is_dir() else path
-    made = asdict(read_config(path))
+    architecture = asdict(read_config(path))
     columns = set(TABLES["llms"].names) - {"notes"}
-    row = {name: value for name, value in made.items() if name in columns and value != ""}
+    row = {name: value for name, value in architecture.items() if name in columns and value != ""}
     return {**row, "config": json.dumps(load(path))}

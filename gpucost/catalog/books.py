@@ -99,17 +99,17 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
 
 def _digest(files: Sequence[Path]) -> str:
     """Return the hash over the names and contents of files."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for file in files:
-        found.update(fsencode(file.name) + b"\0")
+        digest.update(fsencode(file.name) + b"\0")
         for part in read_parts(file, "limit_book_file_bytes"):
-            found.update(part)
-    return found.hexdigest()
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
     """Return the USD per unit of each currency; one has one rate, and a USD is a USD."""
-    found = {"USD": 1.0}
+    rates = {"USD": 1.0}
     for draft in drafts:
         currency = str(draft.values.get("currency", "")).strip().upper()
         if not currency:
@@ -118,25 +118,24 @@ def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
         if not 0 < rate < float("inf"):
             reason = f"the exchange rate of {shown(currency)} must be above 0, found"
             raise draft.error(f"{reason} {shown(draft.values['usd_per_unit'])}", "usd_per_unit")
-        if found.setdefault(currency, rate) != rate:
-            reason = f"{shown(currency)} would be both {found[currency]:g} and {rate:g} USD; give it one rate"
+        if rates.setdefault(currency, rate) != rate:
+            reason = f"{shown(currency)} would be both {rates[currency]:g} and {rate:g} USD; give it one rate"
             raise draft.error(reason, "usd_per_unit")
-    return found
+    return rates
 
 
 def _refuse_duplicates(book: PriceBook) -> None:
     for name, rows in book.rows.items():
-        key, seen = TABLES[name].key, set()
+        key, keys = TABLES[name].key, set()
         for row in rows:
             values = tuple(row[column] for column in key)
-            if values in seen:
+            if values in keys:
                 reason = f"two rows of {name} have the same {', '.join(key)}: {row[key[0]]}"
                 raise DataError(reason, file=str(book.folder))
-            seen.add(values)
+            keys.add(values)
 
 
-# --- Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says
-# so.
+# --- Laying books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says so.
 
 
 def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
@@ -171,14 +170,14 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
     store.ensure(name)
     store.laid_over = True
-    own, key = f"own_{name}", TABLES[name].key
+    rows_of_book, key = f"own_{name}", TABLES[name].key
     columns = TABLES[name].columns
     types = {column.name: DUCKDB_TYPES[column.kind] for column in columns}
-    store.load(own, types, [[row.get(column.name) for row in rows] for column in columns])
+    store.load(rows_of_book, types, [[row.get(column.name) for row in rows] for column in columns])
     same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)
-    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{own}" AS o WHERE {same})')
-    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{own}"')
-    store.execute(f'DROP TABLE "{own}"')
+    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{rows_of_book}" AS o WHERE {same})')
+    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{rows_of_book}"')
+    store.execute(f'DROP TABLE "{rows_of_book}"')
 
 
 # --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
@@ -200,21 +199,21 @@ class Refreshed(Frozen):
     def version(self) -> str:
         """Return the ids of the snapshots as an answer's version carries them, the newest first."""
         ids = list(dict.fromkeys(snapshot.id for snapshot, _, _ in self.parts))
-        more = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
-        return f"+{LAYER}-{'.'.join(ids[:_MANY])}{more}" if ids else ""
+        rest_of_ids = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
+        return f"+{LAYER}-{'.'.join(ids[:_MANY])}{rest_of_ids}" if ids else ""
 
     def offers(self, store: Store) -> list[str]:
         """Return the SQL of the prices of each part that can be read."""
         from gpucost.catalog.price_files import prices_of_parquet
 
-        found = []
+        parts = []
         for _, part, file in self.parts:
             if part.kind == "offers":
                 try:
-                    found.append(prices_of_parquet(store, LAYER, file).layer)
+                    parts.append(prices_of_parquet(store, LAYER, file).layer)
                 except DataError as error:
                     _warn(str(error))
-        return found
+        return parts
 
     def lay_over(self, store: Store) -> None:
         """Put the parts' sources and prices of tokens beside the shipped rows."""
@@ -226,28 +225,28 @@ class Refreshed(Frozen):
                 _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
 
 
-def refreshed(place: Path | str | None, until: date, every: bool) -> Refreshed:
+def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:
     """Return what a store says until a day: the newest part of each source, or every one where the past is asked."""
-    if place is None:
+    if store is None:
         return Refreshed(())
-    folder = opened(place)
+    folder = opened(store)
     parts = folder.newest(until, every) if folder else []
-    if not folder and isinstance(place, str):  # the user's own folder need not be there; one that is named should
-        _warn(f"the store {place} holds no snapshots; the shipped prices speak")
+    if not folder and isinstance(store, str):  # the user's own folder need not be there; one that is named should
+        _warn(f"the store {store} holds no snapshots; the shipped prices speak")
     for fault in folder.faults:
         _warn(fault)
     return Refreshed(parts)
 
 
-def opened(place: Path | str) -> Folder:
+def opened(store: Path | str) -> Folder:
     """Open a store: a folder, or the copy of one that is published at an address."""
     from gpucost.store.remote import fetched, is_remote
 
-    if isinstance(place, str) and is_remote(place):
+    if isinstance(store, str) and is_remote(store):
         from gpucost.catalog.settings import cache_folder
 
-        return fetched(place, cache_folder() / "stores")
-    return Folder(gate.expanded(place))
+        return fetched(store, cache_folder() / "stores")
+    return Folder(gate.expanded(store))
 
 
 def _insert(store: Store, table: str, rows: str) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with well-formed rows: references, dates, arithmetic, known faults of price lists; whole folders."""
+"""What is wrong with well-formed rows: references, dates, ranges, accelerators held to their sisters; whole folders."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,9 +15,6 @@ from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault, check_file, read_cells
 
-# --- What is wrong with rows that are well-formed: references, dates, arithmetic, and the known faults of price
-# lists.
-
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -33,32 +30,32 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     return Reference(keys, chips, nodes, max(today, newest))
 
 
-def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference) -> Iterator[Finding]:
+def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], reference: Reference) -> Iterator[Finding]:
     """Yield what is wrong or odd about well-formed rows of any table but prices, each with its row number."""
     for number, row in rows:
-        yield from (Finding(number, *found) for found in _references(table, row, known))
-        yield from (Finding(number, *found) for found in _dates(table, row, known))
-        yield from (Finding(number, *found) for found in _ranges(row))
+        yield from (Finding(number, *finding) for finding in _references(table, row, reference))
+        yield from (Finding(number, *finding) for finding in _dates(table, row, reference))
+        yield from (Finding(number, *finding) for finding in _ranges(row))
         if table.name == "accelerators":
-            yield from (Finding(number, *found) for found in _judge_accelerator(row, known))
+            yield from (Finding(number, *finding) for finding in _judge_accelerator(row, reference))
 
 
-def _references(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str]]:
+def _references(table: Table, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
     for column in table.columns:
         value = row.get(column.name)
         if not column.refers_to or value is None:
             continue
         sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
         target = sources if column.refers_to == "sources" else column.refers_to
-        if target in known.keys and value not in known.keys[target] and value != OWN_SOURCE:
-            what = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[target].files}"
-            yield column.name, f"{value!r} is not in {target}; {what}, or name one that is there"
+        if target in reference.keys and value not in reference.keys[target] and value != OWN_SOURCE:
+            remedy = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[target].files}"
+            yield column.name, f"{value!r} is not in {target}; {remedy}, or name one that is there"
 
 
-def _dates(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str]]:
+def _dates(table: Table, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
     for name in ("observed_on", "recorded_on", "accessed_on", "published_on"):
         value = row.get(name)
-        if value is not None and value > known.today:
+        if value is not None and value > reference.today:
             yield name, f"{value} lies in the future"
     observed, recorded, valid = row.get("observed_on"), row.get("recorded_on"), row.get("valid_from")
     if observed and recorded and recorded < observed:
@@ -76,9 +73,11 @@ def _ranges(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 # --- accelerators
 
 
-def _judge_accelerator(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
-    alike = (other for other in known.accelerators.values() if other["architecture"] == row["architecture"])
-    peers = [other for other in alike if other["id"] != row["id"]]
+def _judge_accelerator(
+    row: Mapping[str, Any], reference: Reference
+) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
+    alike = (chip for chip in reference.accelerators.values() if chip["architecture"] == row["architecture"])
+    peers = [chip for chip in alike if chip["id"] != row["id"]]
     yield from _sparse_as_dense(row, peers)
     yield from _both_directions(row, peers)
     if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:
@@ -99,8 +98,8 @@ def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
             continue
         ratio = row[name] / row["fp32_tflops"] / max(ratios)
         if 1.7 < ratio < 2.4:
-            said = f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32"
-            yield name, f"{said}: is it the sparse peak?", not str(row["memory_type"]).startswith("HBM")
+            ratio_text = f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32"
+            yield name, f"{ratio_text}: is it the sparse peak?", not str(row["memory_type"]).startswith("HBM")
 
 
 def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
@@ -110,12 +109,11 @@ def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
         peer["scaleup_gb_per_s"] for peer in peers if generation and str(peer["scaleup_link"]).startswith(generation[0])
     ]
     if any(links) and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
-        said = f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture"
-        yield "scaleup_gb_per_s", f"{said}: is it the sum of both directions?"
+        link_text = f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture"
+        yield "scaleup_gb_per_s", f"{link_text}: is it the sum of both directions?"
 
 
-# --- What the rows of one table owe to others: keys, descriptions, grids and names that a new row is easily added
-# without.
+# --- What the rows of one table owe to others: keys, descriptions, grids and names, easily forgotten with a new row.
 #
 # A file may be right by itself and the collection still lack something; here each lack is said with what to add
 # where.
@@ -158,19 +156,21 @@ def _repeated(table: Table, rows: Iterable[Placed]) -> Iterator[Lack]:
     first: dict[tuple[Any, ...], Placed] = {}
     for placed in rows:
         key = tuple(placed.row[column] for column in table.key)
-        seen = first.setdefault(key, placed)
-        if seen.file != placed.file:
-            reason = f"the same {', '.join(table.key)} as in {seen.file.name}, row {seen.number}; drop one of them"
+        earlier = first.setdefault(key, placed)
+        if earlier.file != placed.file:
+            reason = (
+                f"the same {', '.join(table.key)} as in {earlier.file.name}, row {earlier.number}; drop one of them"
+            )
             yield Lack(placed, table.key[0], reason)
 
 
 def _grids(tables: Tables) -> Iterator[Lack]:
     """Find regions of which nobody says whose electricity they run on."""
-    known = {(placed.row["provider"], placed.row["region"]) for placed in tables.get("cloud_regions", ())}
+    regions = {(placed.row["provider"], placed.row["region"]) for placed in tables.get("cloud_regions", ())}
     for placed in tables.get("offers", ()):
         provider, region = placed.row["provider"], placed.row["region"]
-        if region and not known & {(provider, region), ("any", region)}:
-            known.add((provider, region))
+        if region and not regions & {(provider, region), ("any", region)}:
+            regions.add((provider, region))
             yield Lack(placed, "region", f"{region!r} of {provider} is not in pricing/cloud_regions.csv; add its grid")
 
 
@@ -186,9 +186,9 @@ def _aliases(tables: Tables) -> Iterator[Lack]:
     }
     ids = {kind: make() for kind, make in named.items()}
     for placed in tables.get("aliases", ()):
-        kind, alias, meant = (placed.row[column] for column in ("kind", "alias", "id"))
-        if meant not in ids[kind]:
-            yield Lack(placed, "id", f"{meant!r} is no {kind} that the tables know")
+        kind, alias, id_ = (placed.row[column] for column in ("kind", "alias", "id"))
+        if id_ not in ids[kind]:
+            yield Lack(placed, "id", f"{id_!r} is no {kind} that the tables know")
         if alias != alias.lower():
             yield Lack(placed, "alias", f"{alias!r} is compared in lower case; write {alias.lower()!r}")
 
@@ -247,19 +247,21 @@ def check_folder(root: Path) -> Report:
             if not faults:
                 places = zip(line_numbers(path), rows, strict=True)
                 checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in places)
-    known = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
+    reference_rows = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
     store = Store(root)
-    files = {one.file: place for place, one in enumerate(checked.get("offers", ()))}
+    files = {one.file: file_number for file_number, one in enumerate(checked.get("offers", ()))}
     numbers = [(files[one.file] * FILE_STEP + one.number, one.row) for one in checked.get("offers", ())]
     prices = load_prices(store, "prices", numbers)
-    paths = {place: path for path, place in files.items()}
-    for finding in check_prices(store, prices, prices, known):
-        place, row = divmod(finding.row, FILE_STEP)
-        report.take(paths[place], [finding._replace(row=row)], root)
+    paths = {file_number: path for path, file_number in files.items()}
+    for finding in check_prices(store, prices, prices, reference_rows):
+        file_number, row = divmod(finding.row, FILE_STEP)
+        report.take(paths[file_number], [finding._replace(row=row)], root)
     for name, placed in checked.items():
-        for path, group in groupby(placed, key=lambda one: one.file):
+        for path, group in groupby(placed, key=lambda placed_row: placed_row.file):
             if name != "offers":
-                report.take(path, check_rows(TABLES[name], [(one.number, one.row) for one in group], known), root)
+                report.take(
+                    path, check_rows(TABLES[name], [(one.number, one.row) for one in group], reference_rows), root
+                )
     for lack in lacks(checked):
         report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
     return report
@@ -271,8 +273,8 @@ def order_faults(table: Table, path: Path) -> list[Fault]:
     if header == names:
         return []
     same = set(header) == set(names)
-    what = "the columns of shipped files stand in the schema's order" if same else "shipped files hold every column"
-    return [Fault(str(path), 1, None, f"{what} of {table.name}: {', '.join(names)}")]
+    rule = "the columns of shipped files stand in the schema's order" if same else "shipped files hold every column"
+    return [Fault(str(path), 1, None, f"{rule} of {table.name}: {', '.join(names)}")]
 
 
 def line_numbers(path: Path) -> list[int]:

@@ -21,18 +21,15 @@ if TYPE_CHECKING:
     from gpucost.catalog.books import PriceBook
 
 
-# --- Checking a data file of any table, or of the user's book.
-
-
 def idle_discounts(catalog: "Catalog", books: "Sequence[PriceBook]") -> list[Fault]:
     """Return the discounts of books that match no price: whoever wrote one meant some."""
     if not any(book.discounts for book in books):
         return []
     catalog.prepare_prices(history=True)
     return [
-        Fault(str(book.folder), None, None, f"discount {place} ({described(row)}) matches no price")
+        Fault(str(book.folder), None, None, f"discount {number} ({described(row)}) matches no price")
         for book in books
-        for place, row in idle(catalog.store, book.discounts)
+        for number, row in idle(catalog.store, book.discounts)
     ]
 
 
@@ -64,10 +61,10 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     return report
 
 
-def _price_findings(catalog: "Catalog", prices: str, known: Reference) -> Iterator[Finding]:
+def _price_findings(catalog: "Catalog", prices: str, reference_rows: Reference) -> Iterator[Finding]:
     """Hold prices against the catalog and the prices in it."""
     catalog.laid.ensure("offers")
-    return check_prices(catalog.store, prices, "SELECT * FROM offers", known)
+    return check_prices(catalog.store, prices, "SELECT * FROM offers", reference_rows)
 
 
 def _check_large(catalog: "Catalog", path: Path) -> Report:
@@ -79,11 +76,11 @@ def _check_large(catalog: "Catalog", path: Path) -> Report:
         prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
     except DataError as error:
         return _unread(error)
-    known = reference(catalog.rows, max(date.today(), catalog.dated))
-    sources = known.keys["price_sources"] | _sources_beside(path)
-    known = known._replace(keys={**_without_providers(known.keys), "price_sources": sources})
+    known_rows = reference(catalog.rows, max(date.today(), catalog.dated))
+    sources = known_rows.keys["price_sources"] | _sources_beside(path)
+    known_rows = known_rows._replace(keys={**_without_providers(known_rows.keys), "price_sources": sources})
     report = Report(1, prices.rows)
-    report.take(path, _price_findings(catalog, prices.numbered, known))
+    report.take(path, _price_findings(catalog, prices.numbered, known_rows))
     return report
 
 
@@ -148,13 +145,13 @@ def _unread(error: DataError) -> Report:
 
 
 def _sources_beside(path: Path) -> frozenset[str]:
-    found: set[str] = set()
+    source_ids: set[str] = set()
     for folder in (path.parent, path.parent.parent):
         file = folder / "sources.csv"
         if file.is_file():
             rows, faults = check_file(TABLES["price_sources"], file)
-            found |= {str(row["source_id"]) for row in rows} if not faults else set()
-    return frozenset(found)
+            source_ids |= {str(row["source_id"]) for row in rows} if not faults else set()
+    return frozenset(source_ids)
 
 
 # --- What a price book says against the lists: each contract and discount with list, contracted and effective price.
@@ -174,24 +171,24 @@ def _contracts(catalog: Catalog) -> list[dict[str, Any]]:
     day = catalog.as_of
     speaking = {row["offer_id"]: row for row in catalog.price_rows if row["book"] == "user"}
     query = """SELECT * FROM book_offers WHERE book = 'user' ORDER BY offer_id, coalesce(valid_from, observed_on)"""
-    found = []
+    contracts = []
     for row in catalog.store.fetch(query):
         now = speaking.get(row["offer_id"])
         listed = now["list_usd_per_gpu_hour"] if now else None
         price, start = row["usd_per_gpu_hour"], row["valid_from"] or row["observed_on"]
         dearer = f"it is dearer than the list, {listed:g} USD" if listed is not None and price > listed else ""
-        found.append(
+        contracts.append(
             _row("contract", row["offer_id"], listed, price, price, start, row["valid_until"])
             | {"remark": _term(start, row["valid_until"], day) or dearer}
         )
-    return found
+    return contracts
 
 
 def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
-    given = [row for book in catalog.books for row in book.discounts]
-    useless = {place for place, _ in idle(catalog.store, given)}
-    found = []
-    for place, row in enumerate(given, 1):
+    discounts = [row for book in catalog.books for row in book.discounts]
+    useless = {number for number, _ in idle(catalog.store, discounts)}
+    checked = []
+    for number, row in enumerate(discounts, 1):
         covered = [
             (price["list_usd_per_gpu_hour"], price["usd_per_gpu_hour"])
             for price in catalog.price_rows
@@ -200,28 +197,28 @@ def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
         best = min(covered, key=lambda pair: pair[1], default=(None, None))
         name = f"{row['fraction']:.0%} on {described(row) or 'everything'} ({len(covered)} prices)"
         remark = (
-            "it matches no price" if place in useless else _term(row["valid_from"], row["valid_until"], catalog.as_of)
+            "it matches no price" if number in useless else _term(row["valid_from"], row["valid_until"], catalog.as_of)
         )
-        made = _row("discount", name, best[0], None, best[1], row["valid_from"], row["valid_until"])
-        found.append(made | {"remark": remark})
-    return found
+        cells = _row("discount", name, best[0], None, best[1], row["valid_from"], row["valid_until"])
+        checked.append(cells | {"remark": remark})
+    return checked
 
 
 def _credits(catalog: Catalog) -> list[dict[str, Any]]:
-    found = []
+    checked = []
     for row in (row for book in catalog.books for row in book.credits):
         matched = sum(covers(row, price) for price in catalog.price_rows if not price["ended"])
         cap = f", at most {row['usd_per_month']:,.0f} a month" if row["usd_per_month"] else ""
         name = f"{row['usd']:,.0f} USD on {described(row) or 'everything'}{cap} ({matched} prices)"
         remark = _term(row["valid_from"], row["valid_until"], catalog.as_of)
-        made = _row("credit", name, None, None, None, row["valid_from"], row["valid_until"])
-        found.append(made | {"remark": remark if matched else "it matches no price"})
-    return found
+        cells = _row("credit", name, None, None, None, row["valid_from"], row["valid_until"])
+        checked.append(cells | {"remark": remark if matched else "it matches no price"})
+    return checked
 
 
 def _row(
     layer: str,
-    what: str,
+    name: str,
     listed: float | None,
     contracted: float | None,
     effective: float | None,
@@ -230,7 +227,7 @@ def _row(
 ) -> dict[str, Any]:
     return {
         "layer": layer,
-        "what": what,
+        "what": name,
         "list_usd_per_gpu_hour": listed,
         "contracted_usd_per_gpu_hour": contracted,
         "effective_usd_per_gpu_hour": effective,

@@ -329,8 +329,8 @@ class Store:
         except OSError:
             yield query
             return
-        with folder as place:
-            file = Path(place) / "joined.csv"
+        with folder as path:
+            file = Path(path) / "joined.csv"
             file.write_bytes(contents.joined)
             yield csv_reader(table_of(name).columns, [file])
 
@@ -360,19 +360,19 @@ def _manifest(root: Path) -> dict[str, str]:
 def write_twins(root: Path, target: Path) -> dict[str, Path]:
     """Write a Parquet file per table and the manifest; return where each belongs below a data root."""
     store = Store(root)
-    made: dict[str, Path] = {}
+    twins: dict[str, Path] = {}
     digests: dict[str, str] = {}
     for name, table in {**TABLES, HISTORY.name: HISTORY}.items():
         contents = store.contents(name)
         if not contents.files:
             continue
         store.ensure(name)
-        place = parquet_file(root, table).relative_to(root)
-        file = target / place
+        path = parquet_file(root, table).relative_to(root)
+        file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
         store.execute(f"""COPY "{name}" TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)""")
-        made[place.as_posix()] = file
+        twins[path.as_posix()] = file
         digests[name] = contents.digest
     manifest = target / MANIFEST
     manifest.write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n", "utf-8")
-    return {**made, MANIFEST: manifest}
+    return {**twins, MANIFEST: manifest}

@@ -1,9 +1,9 @@
 """The canonical id of an offer, as SQL: prices of one product from several sources are known by it."""
 
 
-def slug_sql(text: str, others: str = ".") -> str:
+def slug_sql(text: str, signs: str = ".") -> str:
     """Return the SQL of a text as ids carry it: small letters and digits of any script, dashes else."""
-    return f"trim(regexp_replace(lower({text}), '[^\\p{{L}}\\p{{M}}\\p{{N}}{others}]+', '-', 'g'), '-')"
+    return f"trim(regexp_replace(lower({text}), '[^\\p{{L}}\\p{{M}}\\p{{N}}{signs}]+', '-', 'g'), '-')"
 
 
 def offer_id_sql(**columns: str) -> str:

@@ -67,18 +67,20 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
     store.load("check_accelerators", {"id": "VARCHAR"}, [accelerators])
     types = {"system_id": "VARCHAR", "holds": "VARCHAR", "held": "BIGINT"}
     store.load("check_systems", types, [list(cells) for cells in zip(*systems, strict=True)])
-    checks = [*_references(store, reference), *_days(reference.today), *_amounts(), *_terms(), *_level(), *_others()]
+    checks = [*_references(store, reference), *_days(reference.today), *_amounts(), *_terms(), *_level(), *_siblings()]
     rows = _compared(prices, market)
     wrong = [f"coalesce({check.wrong}, false)" for check in checks]
     query = f"FROM ({rows}) WHERE {' OR '.join(wrong)}"
-    found = store.fetch(f"SELECT *, [{', '.join(wrong)}] AS wrong {query} ORDER BY n LIMIT {_MOST_ROWS + 1}")
-    for row in found[:_MOST_ROWS]:
+    rows_at_fault = store.fetch(f"SELECT *, [{', '.join(wrong)}] AS wrong {query} ORDER BY n LIMIT {_MOST_ROWS + 1}")
+    for row in rows_at_fault[:_MOST_ROWS]:
         for check, is_wrong in zip(checks, row["wrong"], strict=True):
             if is_wrong:
                 yield Finding(row["n"], *check.finding(row))
-    if len(found) > _MOST_ROWS:
+    if len(rows_at_fault) > _MOST_ROWS:
         count = store.fetch(f"SELECT count(*) AS count {query}")[0]["count"] - _MOST_ROWS
-        yield Finding(found[_MOST_ROWS]["n"], "offer_id", f"here {count:,} more rows at fault or in doubt begin")
+        yield Finding(
+            rows_at_fault[_MOST_ROWS]["n"], "offer_id", f"here {count:,} more rows at fault or in doubt begin"
+        )
     for table in ("accelerators", "systems", "keys"):
         store.execute(f"DROP TABLE IF EXISTS check_{table}")
 
@@ -92,11 +94,11 @@ def _compared(prices: str, market: str) -> str:
     spot = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "preemptible")
     plain = ", ".join(quoted(name) for name in OPTIONS if is_plain(name))
     middle = "CAST(date_trunc('month', observed_on) AS DATE) + 14"
-    place = ("file", "provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
+    siblings = ("file", "provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
     moment = ("file", "offer_id", "observed_on", "recorded_on", "source_id", "coalesce(valid_from, observed_on)")
     machines = """(SELECT gpu, is_spot, observed_on, median(usd) AS usd FROM known
         GROUP BY gpu, is_spot, provider, instance_type, observed_on)"""
-    same_place = " AND ".join(f"d.{name} IS NOT DISTINCT FROM p.{name}" for name in place)
+    same_place = " AND ".join(f"d.{name} IS NOT DISTINCT FROM p.{name}" for name in siblings)
     return f"""WITH p AS (
     SELECT *, "option" IN ({spot}) AS is_spot, {middle} AS middle, hash({", ".join(moment)}) AS moment
     FROM (SELECT *, n // {FILE_STEP} AS file FROM ({prices}))
@@ -106,7 +108,7 @@ def _compared(prices: str, market: str) -> str:
 ), months AS (
     SELECT DISTINCT gpu, is_spot, middle FROM p WHERE NOT contains(gpu, '|')
 ), over_prices AS ({_median("known")}), over_machines AS ({_median(machines)}), plain AS (
-    SELECT {", ".join(place)}, min(usd_per_gpu_hour) AS plain_usd FROM p WHERE "option" IN ({plain}) GROUP BY ALL
+    SELECT {", ".join(siblings)}, min(usd_per_gpu_hour) AS plain_usd FROM p WHERE "option" IN ({plain}) GROUP BY ALL
 ), twice AS (
     SELECT moment, min(n) AS first_row, arg_min(usd_per_hour, n) AS first_usd FROM p GROUP BY moment HAVING count(*) > 1
 )
@@ -119,10 +121,10 @@ LEFT JOIN twice USING (moment)
 LEFT JOIN check_systems USING (system_id)"""
 
 
-def _median(known: str) -> str:
+def _median(relation: str) -> str:
     """Return the SQL of the median around each month, where enough is known."""
     return f"""SELECT m.gpu, m.is_spot, m.middle, median(k.usd) AS usual
-    FROM months AS m JOIN {known} AS k ON k.gpu = m.gpu AND k.is_spot = m.is_spot
+    FROM months AS m JOIN {relation} AS k ON k.gpu = m.gpu AND k.is_spot = m.is_spot
         AND k.observed_on BETWEEN m.middle - {_AROUND_DAYS} AND m.middle + {_AROUND_DAYS}
     GROUP BY ALL HAVING count(*) >= {_ENOUGH}"""
 
@@ -132,14 +134,14 @@ def _references(store: Store, reference: Reference) -> Iterator[_Check]:
     keys: list[tuple[str, str]] = []
     for column in TABLES["offers"].columns:
         table = "price_sources" if column.refers_to == "sources" else column.refers_to
-        if not table or (known := reference.keys.get(table)) is None:
+        if not table or (table_keys := reference.keys.get(table)) is None:
             continue
-        keys += [(table, key) for key in sorted(known)]
-        what = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[table].files}"
+        keys += [(table, key) for key in sorted(table_keys)]
+        remedy = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[table].files}"
         yield _Check(
             f"{column.name} <> {quoted(OWN_SOURCE)}"
             f" AND {column.name} NOT IN (SELECT key FROM check_keys WHERE name = {quoted(table)})",
-            _said_of(column.name, f"{{!r}} is not in {table}; {what}, or name one that is there"),
+            _said_of(column.name, f"{{!r}} is not in {table}; {remedy}, or name one that is there"),
         )
     store.load("check_keys", {"name": "VARCHAR", "key": "VARCHAR"}, [list(cells) for cells in zip(*keys, strict=True)])
     yield _Check(
@@ -259,7 +261,7 @@ def _level() -> Iterator[_Check]:
     yield _Check(f"usd_per_gpu_hour NOT BETWEEN usual / {_FAR_RATIO} AND usual * {_FAR_RATIO}", finding)
 
 
-def _others() -> Iterator[_Check]:
+def _siblings() -> Iterator[_Check]:
     """Yield the checks of a price against others of its file: spot below on demand, one price at one time."""
     yield _Check(
         "usd_per_gpu_hour >= plain_usd",

@@ -84,12 +84,12 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
 
     A row that is like another of the book is completed after it.
     """
-    known = {column.name: column for column in every_column()}
+    columns_by_name = {column.name: column for column in every_column()}
     for draft in drafts:
         for name in draft.values:
-            if name not in known:
-                raise draft.error(unknown_column(name, TABLES["offers"], known), name or None)
-    names = [name for name in known if any(name in draft.values for draft in drafts)]
+            if name not in columns_by_name:
+                raise draft.error(unknown_column(name, TABLES["offers"], columns_by_name), name or None)
+    names = [name for name in columns_by_name if any(name in draft.values for draft in drafts)]
     texts: list[list[Any]] = [list(range(1, len(drafts) + 1))]
     texts += [[_text(draft, name) for draft in drafts] for name in names]
     store.load(f"{layer}_written", {"n": "BIGINT", **dict.fromkeys(names, "VARCHAR")}, texts)
@@ -108,11 +108,11 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
         stages.append(_completed(store, layer, stage))
         how = f"INSERT INTO {table}" if len(stages) > 1 else f"CREATE TABLE {table} AS"
         store.execute(f"{how} {judged(stages[-1])}")
-    made = f"SELECT * FROM {table}"
-    _refuse_faults(store, made, rows, stages)
+    relation = f"SELECT * FROM {table}"
+    _refuse_faults(store, relation, rows, stages)
     _forget(store, layer)
-    _refuse_twice(store, made, rows.place)
-    return Prices(_as_layer(made, layer), made, len(drafts))
+    _refuse_twice(store, relation, rows.place)
+    return Prices(_as_layer(relation, layer), relation, len(drafts))
 
 
 def _text(draft: Draft, name: str) -> str | None:
@@ -139,22 +139,22 @@ def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[i
     if not targets:
         yield list(range(1, len(drafts) + 1))
         return
-    wanted = ", ".join(map(quoted, set(targets.values())))
+    ids = ", ".join(map(quoted, set(targets.values())))
     store.ensure("offers")
-    shipped = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM offers WHERE offer_id IN ({wanted})")}
-    own: set[str] = set()
+    shipped = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM offers WHERE offer_id IN ({ids})")}
+    own_ids: set[str] = set()
     waiting = list(range(1, len(drafts) + 1))
     while waiting:
         ready, awaited = [], set()
         for number in waiting:
             target = targets.get(number)
             may_wait = "like" in drafts[number - 1].values and target not in shipped
-            if target is None or target in own or (target not in awaited and not may_wait):
+            if target is None or target in own_ids or (target not in awaited and not may_wait):
                 ready.append(number)
             awaited.add(str(target))
         ready = ready or waiting
         yield ready
-        own = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
+        own_ids = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
         waiting = [number for number in waiting if number not in set(ready)]
 
 
@@ -163,16 +163,16 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
     _refuse_columns(file, header, 1)
-    own = [name for name in header if name[:2] != "x_"]
+    names = [name for name in header if name[:2] != "x_"]
     texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
     how = (
         "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
     )
-    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in own)
+    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in names)
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
     source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{texts}}})"
     rows = f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
-    return _packed(store, layer, file, _rows_of_file(file, rows, dict.fromkeys(own, "VARCHAR")), completion)
+    return _packed(store, layer, file, _rows_of_file(file, rows, dict.fromkeys(names, "VARCHAR")), completion)
 
 
 def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> Prices:
@@ -182,31 +182,33 @@ def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Complet
     """
     _refuse_heavy(store, file)
     source = f"read_parquet({file_name(file)}, file_row_number = true)"
-    held = {
+    types_in_file = {
         row["column_name"]: row["column_type"]
-        for row in _asked(store, f"DESCRIBE SELECT * FROM read_parquet({file_name(file)})", file)
+        for row in _fetch(store, f"DESCRIBE SELECT * FROM read_parquet({file_name(file)})", file)
     }
-    _refuse_odd(held, file)
-    types = {name: kind for name, kind in held.items() if name in {column.name for column in every_column()}}
-    missing = [column.name for column in TABLES["offers"].columns if column.required and column.name not in held]
+    _refuse_odd(types_in_file, file)
+    types = {name: kind for name, kind in types_in_file.items() if name in {column.name for column in every_column()}}
+    missing = [
+        column.name for column in TABLES["offers"].columns if column.required and column.name not in types_in_file
+    ]
     if completion is None and missing:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
     if completion is not None:
-        _refuse_columns(file, [name for name in held if name != "gone"], None)
+        _refuse_columns(file, [name for name in types_in_file if name != "gone"], None)
     usual_kind = "list" if completion is None else "contracted"
     store.execute("SET disabled_optimizers = 'statistics_propagation'")  # a file may lie of where it holds nothing
     try:
         cells = ", ".join(_trimmed(name, kind) for name, kind in types.items())
         as_held = ", ".join(map(named, types))
-        gone = ", gone" if "gone" in held else ""
+        gone = ", gone" if "gone" in types_in_file else ""
         rows = _rows_of_file(file, f"SELECT {as_held}, file_row_number + 1 AS n FROM {source}", types)
         if completion is not None:
             _resolve(store, layer, rows, completion, file)
         if completion is not None and (missing or _is_short(store, layer, file, types)):
             trimmed = f"SELECT {cells}, file_row_number + 1 AS n FROM {source}"
             return _packed(store, layer, file, _rows_of_file(file, trimmed, types), completion)
-        names = None if completion is None else f"{layer}_names"
-        complete_rows = complete_already(read(rows.cells, types), names, usual_kind)
+        meanings = None if completion is None else f"{layer}_names"
+        complete_rows = complete_already(read(rows.cells, types), meanings, usual_kind)
         offers = _refuse_faults(store, judged(complete_rows), rows, [complete_rows], file)
         _refuse_unknown(store, file, rows)
     finally:
@@ -253,10 +255,10 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     """Complete and judge a large file in a Parquet file made of it."""
     _resolve(store, layer, rows, completion, file)
     complete_rows = _completed(store, layer, rows)
-    made = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
-    store.lying.append(made)
-    _asked(store, f"COPY ({judged(complete_rows)}) TO {quoted(str(made))} (FORMAT parquet)", file)
-    numbered = f"SELECT * FROM read_parquet({file_name(made)})"
+    parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
+    store.lying.append(parquet)
+    _fetch(store, f"COPY ({judged(complete_rows)}) TO {quoted(str(parquet))} (FORMAT parquet)", file)
+    numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
     offers = _refuse_faults(store, numbered, rows, [complete_rows], file)
     _forget(store, layer)
     _refuse_twice(store, numbered, rows.place, file)
@@ -265,9 +267,9 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
 
 def _resolve(store: Store, layer: str, rows: _Rows, completion: "Completion", file: Path | None = None) -> None:
     """Make the tables of what names and currencies mean that `price_rows.completed` joins."""
-    found = [(kind, name, *meaning) for kind, name, meaning in _meanings(store, rows, completion, file)]
+    meanings = [(kind, name, *meaning) for kind, name, meaning in _meanings(store, rows, completion, file)]
     kinds = dict.fromkeys(("kind", "name", "id", "holds"), "VARCHAR")
-    store.load(f"{layer}_names", kinds, [list(column) for column in zip(*found, strict=True)])
+    store.load(f"{layer}_names", kinds, [list(column) for column in zip(*meanings, strict=True)])
     rates = {"USD": 1.0, **completion.rates}
     columns: list[list[Any]] = [[*rates], [*rates.values()], [f"{rate:g}" for rate in rates.values()]]
     store.load(f"{layer}_rates", {"currency": "VARCHAR", "rate": "DOUBLE", "rate_text": "VARCHAR"}, columns)
@@ -287,31 +289,31 @@ def _meanings(
     query = f"""SELECT {", ".join(cells)}, min(n) AS n FROM (SELECT n, {columns} FROM ({rows.cells}))
         GROUP BY GROUPING SETS ({sets}) ORDER BY n LIMIT {4 * MOST_NAMES}"""
     named_cells = [
-        (kind, str(row[kind]), row["n"]) for row in _asked(store, query, file) for kind in cells if row[kind]
+        (kind, str(row[kind]), row["n"]) for row in _fetch(store, query, file) for kind in cells if row[kind]
     ]
-    found: list[tuple[str, str, tuple[str, str | None]]] = []
+    meanings: list[tuple[str, str, tuple[str, str | None]]] = []
     spellings: dict[str, str] = {}
     for kind, name, number in named_cells:
         holds = None
         try:
             if kind == "provider":
-                meant = completion.provider(name.strip())
-                meant = spellings.setdefault(meant.lower(), meant)
+                id_ = completion.provider(name.strip())
+                id_ = spellings.setdefault(id_.lower(), id_)
             elif kind == "gpu":
-                meant = completion.accelerator(name.strip())
+                id_ = completion.accelerator(name.strip())
             else:
-                meant = completion.system(name.strip())
-                holds = completion.holds(meant)
+                id_ = completion.system(name.strip())
+                holds = completion.holds(id_)
         except UsageError as error:
-            place, row = rows.place(number)
+            file_or_sheet, row = rows.place(number)
             column = system[0] if kind == "system" else kind
-            raise DataError(str(error), file=place, row=row, column=column) from None
-        found.append((kind, name, (meant, holds)))
+            raise DataError(str(error), file=file_or_sheet, row=row, column=column) from None
+        meanings.append((kind, name, (id_, holds)))
     for kind in cells:
-        if sum(item[0] == kind for item in found) > MOST_NAMES:
+        if sum(item[0] == kind for item in meanings) > MOST_NAMES:
             reason = f"names more than {MOST_NAMES:,} different values"
             raise DataError(reason, file=rows.place(1)[0], column=kind)
-    return found
+    return meanings
 
 
 def _completed(store: Store, layer: str, rows: _Rows) -> str:
@@ -337,40 +339,40 @@ def _refuse_faults(
 ) -> int:
     """Refuse the first row at fault, and more rows than a book may hold; return how many offers there are."""
     query = "SELECT min(n) FILTER (fault IS NOT NULL) AS first, count(DISTINCT offer_id) AS offers, count(*) AS rows"
-    found = _asked(store, f"{query} FROM ({judged_rows})", file)[0]
-    if (first := found["first"]) is not None:
-        place, row = rows.place(first)
+    summary = _fetch(store, f"{query} FROM ({judged_rows})", file)[0]
+    if (first := summary["first"]) is not None:
+        file_or_sheet, row = rows.place(first)
         query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({judged_rows})
             WHERE fault = (SELECT fault FROM ({judged_rows}) WHERE n = {first})"""
-        fault = _asked(store, query, file)[0]
+        fault = _fetch(store, query, file)[0]
         query = f"SELECT * FROM ({rows.cells}) WHERE n = {first}"
-        written = rows.cells_of(first) if rows.cells_of else _asked(store, query, file)[0]
+        written = rows.cells_of(first) if rows.cells_of else _fetch(store, query, file)[0]
         complete_row = next(
-            row for stage in complete_rows for row in _asked(store, f"SELECT * FROM ({stage}) WHERE n = {first}", file)
+            row for stage in complete_rows for row in _fetch(store, f"SELECT * FROM ({stage}) WHERE n = {first}", file)
         )
         column, reason = fault_said(fault["fault"], written, complete_row)
         if fault["rows"] > 1:
             reason = f"{reason.removesuffix('.')} ({fault['rows']:,} rows; this is the first)"
-        raise DataError(reason, file=place, row=row, column=column)
-    if found["rows"] > (most := limit("limit_book_rows")):
-        reason = f"holds {found['rows']:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
+        raise DataError(reason, file=file_or_sheet, row=row, column=column)
+    if summary["rows"] > (most := limit("limit_book_rows")):
+        reason = f"holds {summary['rows']:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
         raise DataError(reason, file=rows.place(1)[0])
-    return int(found["offers"])
+    return int(summary["offers"])
 
 
 def _refuse_twice(
-    store: Store, rows: str, place: Callable[[int], tuple[str, int | None]], file: Path | None = None
+    store: Store, rows: str, place_of: Callable[[int], tuple[str, int | None]], file: Path | None = None
 ) -> None:
     """Refuse two rows of one key: some of the keys at a time, as numbers made of them, so that memory holds them."""
-    offer, *others = TABLES["offers"].key
-    parts = _asked(store, f"SELECT count(*) AS n FROM ({rows})", file)[0]["n"] // _ROWS_AT_ONCE + 1
-    keys = f"SELECT hash({offer}) AS one, hash({', '.join(others)}) AS other, {offer}, usd_per_hour, n FROM ({rows})"
+    offer, *columns = TABLES["offers"].key
+    parts = _fetch(store, f"SELECT count(*) AS n FROM ({rows})", file)[0]["n"] // _ROWS_AT_ONCE + 1
+    keys = f"SELECT hash({offer}) AS one, hash({', '.join(columns)}) AS other, {offer}, usd_per_hour, n FROM ({rows})"
     for turn in range(parts):
         query = f"""SELECT any_value({offer}) AS offer, min(usd_per_hour) < max(usd_per_hour) AS apart, max(n) AS n
             FROM ({keys}) WHERE one % {parts} = {turn} GROUP BY one, other HAVING count(*) > 1 ORDER BY 1 LIMIT 1"""
-        for row in _asked(store, query, file):
+        for row in _fetch(store, query, file):
             reason = "has two prices on one day: neither would rank" if row["apart"] else "stands twice: keep one row"
-            name, number = place(row["n"]) if row["n"] else (str(file), None)
+            name, number = place_of(row["n"]) if row["n"] else (str(file), None)
             raise DataError(f"{shown(row['offer'])} {reason}", file=name, row=number, column=offer)
 
 
@@ -382,7 +384,7 @@ def _is_short(store: Store, layer: str, file: Path, types: Mapping[str, str]) ->
         return True
     short = " OR ".join(f"{name} IS NULL" for name in ("gpus", "usd_per_hour", "usd_per_gpu_hour"))
     query = f"SELECT bool_or({short}) AS short FROM read_parquet({file_name(file)})"
-    return bool(_asked(store, query, file)[0]["short"])
+    return bool(_fetch(store, query, file)[0]["short"])
 
 
 def _few(store: Store, file: Path, source: str, offers: int) -> str:
@@ -392,7 +394,7 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
         return source
     cheapest = named(f"kept {file}")
     alike = ", ".join(_ALIKE)
-    _asked(
+    _fetch(
         store,
         f"CREATE OR REPLACE TABLE {cheapest} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
         f" FROM ({source}) GROUP BY {alike}",
@@ -414,19 +416,19 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
 
 def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
     """Refuse a header with a column that prices have not, or twice."""
-    known = {column.name for column in every_column()}
+    names = {column.name for column in every_column()}
     for name in repeated(header):
         raise DataError("the column appears twice", file=str(file), row=row, column=name)
     for name in header:
-        if name not in known and not name.startswith("x_"):
-            reason = unknown_column(name, TABLES["offers"], known)
+        if name not in names and not name.startswith("x_"):
+            reason = unknown_column(name, TABLES["offers"], names)
             raise DataError(reason, file=str(file), row=row, column=name or None)
 
 
-def _refuse_odd(held: Mapping[str, str], file: Path) -> None:
+def _refuse_odd(types: Mapping[str, str], file: Path) -> None:
     """Refuse columns of a Parquet file whose cells hold no single value, or truth where a number belongs."""
     numbers = {column.name for column in every_column() if column.kind in ("number", "integer")}
-    for name, kind in held.items():
+    for name, kind in types.items():
         if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
             raise DataError(f"{name} holds {kind[:60]}, no single value in a cell", file=str(file))
         if kind == "BOOLEAN" and name in numbers:
@@ -438,7 +440,7 @@ def _refuse_unknown(store: Store, file: Path, rows: _Rows) -> None:
     store.ensure("accelerators")
     unknown = "list_has_all((SELECT list(id) FROM accelerators), string_split(gpu, '|'))"
     query = f"SELECT CAST(gpu AS VARCHAR) AS gpu, min(n) AS n FROM ({rows.cells}) GROUP BY 1"
-    for row in _asked(store, f"SELECT * FROM ({query}) WHERE NOT {unknown} ORDER BY n LIMIT 1", file):
+    for row in _fetch(store, f"SELECT * FROM ({query}) WHERE NOT {unknown} ORDER BY n LIMIT 1", file):
         reason = "is the id of no accelerator. `gpucost gpus` lists them; one of your own goes into accelerators.csv"
         raise DataError(f"{shown(row['gpu'])} {reason}", file=str(file), row=row["n"], column="gpu")
 
@@ -448,17 +450,17 @@ def _refuse_heavy(store: Store, file: Path) -> None:
     most = limit("limit_book_unpacked_bytes")
     size = "coalesce(total_uncompressed_size, 0)"
     query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
-    row = _asked(store, f"{query} FROM parquet_metadata({file_name(file)})", file)[0]
-    one, whole = row["one"] or 0, row["whole"] or 0
-    if one > most / 8 or whole > most:
+    row = _fetch(store, f"{query} FROM parquet_metadata({file_name(file)})", file)[0]
+    largest, whole = row["one"] or 0, row["whole"] or 0
+    if largest > most / 8 or whole > most:
         raise DataError(
-            f"unpacks to {whole / 1e6:,.0f} MB, column {row['name']} to {one / 1e6:,.0f} MB at once; at most"
+            f"unpacks to {whole / 1e6:,.0f} MB, column {row['name']} to {largest / 1e6:,.0f} MB at once; at most"
             f" {most / 1e6:,.0f} and {most / 8e6:,.0f} MB. The setting limit_book_unpacked_bytes raises that.",
             file=str(file),
         )
 
 
-def _asked(store: Store, query: str, file: Path | None) -> list[dict[str, Any]]:
+def _fetch(store: Store, query: str, file: Path | None) -> list[dict[str, Any]]:
     """Run a query over a file; what the database cannot read of it is a sentence."""
     try:
         return store.fetch(query)

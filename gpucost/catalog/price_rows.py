@@ -132,12 +132,12 @@ def read(written: str, types: Mapping[str, str]) -> str:
     `types` are the types of the columns that are there. The number is the place in `every_column`, from 1.
     """
     values, faults = ["n"], ["CASE"]
-    for place, column in enumerate(every_column(), 1):
-        there = column.name in types
-        cell = named(column.name) if there else f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})"
-        values.append(f"{reading(column, cell) if there else cell} AS {named(column.name)}")
-        if there:
-            faults.append(f"WHEN {forbidden(column, cell, types[column.name] == 'VARCHAR')} THEN {place}")
+    for number, column in enumerate(every_column(), 1):
+        is_there = column.name in types
+        cell = named(column.name) if is_there else f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})"
+        values.append(f"{reading(column, cell) if is_there else cell} AS {named(column.name)}")
+        if is_there:
+            faults.append(f"WHEN {forbidden(column, cell, types[column.name] == 'VARCHAR')} THEN {number}")
     fault = f"{' '.join(faults)} END" if len(faults) > 1 else "CAST(NULL AS INTEGER)"
     return f"SELECT {', '.join(values)}, {fault} AS fault_of_cell FROM ({written})"
 
@@ -258,8 +258,8 @@ def apart(name: str, usd: float, twin: str, amount: float) -> str:
 _AMOUNTS = {"usd_per_gpu_hour": "per_gpu_hour", "usd_per_hour": "per_hour"}  # and their twins in the currency
 
 
-def _differ(one: str, other: str) -> str:
-    return f"abs({one} - {other}) > {_ROUNDING} * greatest(abs({one}), abs({other}))"
+def _differ(left: str, right: str) -> str:
+    return f"abs({left} - {right}) > {_ROUNDING} * greatest(abs({left}), abs({right}))"
 
 
 def _missing(name: str) -> Rule:
@@ -394,7 +394,7 @@ def rules() -> tuple[Rule, ...]:
 def judged(complete_rows: str) -> str:
     """Return the SQL of completed rows, each with its number `n` and the number of its first fault, NULL for none."""
     first = len(every_column()) + 1
-    faults = " ".join(f"WHEN {rule.wrong} THEN {place}" for place, rule in enumerate(rules(), first))
+    faults = " ".join(f"WHEN {rule.wrong} THEN {number}" for number, rule in enumerate(rules(), first))
     columns = ", ".join(named(column.name) for column in (*TABLES["offers"].columns, *BOOK_COLUMNS))
     return f"SELECT {columns}, n, coalesce(fault_of_cell, CASE {faults} END) AS fault FROM ({complete_rows})"
 

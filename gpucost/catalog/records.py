@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import BITS_PER_BYTE
 
-# --- Rows of the catalog as the frozen records that travel between the floors.
-
 OWN_SOURCE = "user"  # source_id of the figures of a user's own book
 
 Record = TypeVar("Record", Accelerator, Architecture, System, Offer)
@@ -47,16 +45,16 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     fields = _defaults(kind)
     places = [names.index(name) if name in names else -1 for name, _ in fields]  # the last cell is None
     cells_of: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
-    filled = [(place, default) for place, (_, default) in enumerate(fields) if default is not None]
-    made: list[Record] = []
-    one: Sequence[Any]
-    for one in rows:
-        cells = [*cells_of([*one, None])]
-        for place, default in filled:
-            if cells[place] is None:
-                cells[place] = default
-        made.append(kind(*cells))
-    return made
+    filled = [(position, default) for position, (_, default) in enumerate(fields) if default is not None]
+    instances: list[Record] = []
+    cells_of_row: Sequence[Any]
+    for cells_of_row in rows:
+        cells = [*cells_of([*cells_of_row, None])]
+        for position, default in filled:
+            if cells[position] is None:
+                cells[position] = default
+        instances.append(kind(*cells))
+    return instances
 
 
 def architecture(row: Mapping[str, Any]) -> Architecture:
@@ -65,9 +63,9 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
         return record(Architecture, {**row, "name": row["id"]})
     from gpucost.architectures.reader import architecture_of
 
-    made = architecture_of(json.loads(row["config"]), row["id"], f"models/llms.csv: {row['id']}")
+    read = architecture_of(json.loads(row["config"]), row["id"], f"models/llms.csv: {row['id']}")
     return dataclasses.replace(
-        made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
+        read, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
 
 
@@ -87,10 +85,10 @@ def default_system(accelerator: Accelerator, systems: Sequence[System]) -> Syste
 
     Where the node names no network between nodes, an assumed one is added and the node is marked as synthesised.
     """
-    own = [system for system in systems if system.accelerator_id == accelerator.id]
-    if not own:
+    nodes = [system for system in systems if system.accelerator_id == accelerator.id]
+    if not nodes:
         return synthesised_system(accelerator)
-    best = min(own, key=_preference)
+    best = min(nodes, key=_preference)
     if best.scaleout_gb_per_s is not None:
         return best
     port = _assumed_port(accelerator)

@@ -106,7 +106,7 @@ def _library() -> str:
     from importlib.metadata import version
     from zlib import crc32
 
-    from gpucost.catalog.kept import text
+    from gpucost.catalog.cached import text
 
     program = "window.vegaEmbed = vegaEmbed;"  # to bundle it takes longer than all the rest of a page
     name = f"charts/{version('vl-convert-python')}-{crc32(program.encode()):x}.js"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-# --- The pydantic model that judges one row of a table: each cell by its column's kind and bounds.
-
 FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
 _BEYOND = 2.0**63  # of what a table holds as a whole number
 TEXT_FORMULA = r"=[^=>\s]"  # of a text, where => and == are none
@@ -218,9 +216,9 @@ def read_valid(table: Table, path: Path) -> list[dict[str, Any]]:
     """Return the typed rows of a file, or raise its first fault; nothing of a bad file is returned."""
     rows, faults = check_file(table, path)
     if faults:
-        more = f" (and {len(faults) - 1} more; `gpucost data check {path}` lists them)" if len(faults) > 1 else ""
+        others = f" (and {len(faults) - 1} more; `gpucost data check {path}` lists them)" if len(faults) > 1 else ""
         first = faults[0]
-        raise DataError(first.reason + more, file=first.file, row=first.row, column=first.column)
+        raise DataError(first.reason + others, file=first.file, row=first.row, column=first.column)
     return rows
 
 
@@ -241,8 +239,8 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
             faults.append(Fault(name, number, None, reason))
             continue
         row = {column: cell for column, cell in zip(header, line, strict=True) if not column.startswith(_OWN_COLUMN)}
-        typed, found = check_row(table, row, name, number)
-        faults += found
+        typed, row_faults = check_row(table, row, name, number)
+        faults += row_faults
         rows.append((number, typed))
     if not faults:
         faults = duplicate_faults(table, name, rows)
@@ -258,9 +256,9 @@ def check_row(
     try:
         return row_model(table.name).model_validate(dict(row)).model_dump(), []
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        places = (str(item["loc"][0]) if item["loc"] else None for item in found)
-        return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, found, strict=True)]
+        errors = error.errors(include_url=False)
+        places = (str(item["loc"][0]) if item["loc"] else None for item in errors)
+        return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, errors, strict=True)]
 
 
 def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -276,14 +274,14 @@ def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> st
 
 def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Fault]:
     """Return the rows whose key another row of the file has already."""
-    seen: dict[tuple[Any, ...], int] = {}
+    first_rows: dict[tuple[Any, ...], int] = {}
     faults = []
     for number, row in rows:
         key = tuple(row.get(column) for column in table.key)
-        if key in seen:
-            reason = f"the same {', '.join(table.key)} as in row {seen[key]}; drop one of them"
+        if key in first_rows:
+            reason = f"the same {', '.join(table.key)} as in row {first_rows[key]}; drop one of them"
             faults.append(Fault(name, number, table.key[0], reason))
-        seen.setdefault(key, number)
+        first_rows.setdefault(key, number)
     return faults
 
 
@@ -402,8 +400,8 @@ def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None
 
     create: Any = create_model
     config: Any = ConfigDict(extra=strange)
-    known = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
-    return create(title, __config__=config, __validators__=validators or {}, **known)
+    types = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
+    return create(title, __config__=config, __validators__=validators or {}, **types)
 
 
 def several(kind: Any, most: int = 100_000, least: int = 0) -> Any:
@@ -445,10 +443,10 @@ def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tupl
         raise DataError(reason, file=str(path), row=1, column=strange[0])
     filled(path, [renamed.get(name, name) for name in header], rows, columns)
     model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
-    found = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
-    for line, row in found:
+    lines = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
+    for line, row in lines:
         held(model, row, str(path), line)
-    return found
+    return lines
 
 
 def filled(path: Path_, header: Collection[str], rows: Collection[Any], needed: Collection[str]) -> None:
@@ -467,9 +465,13 @@ def _elsewise(name: str, wanted: str) -> bool:
     (True, False)
     """
     low = re.sub(r"\W+", "_", name.lower())
-    unit, own = unit_of(low), unit_of(wanted)
+    unit, unit_wanted = unit_of(low), unit_of(wanted)
     foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
-    alike = ("", own, *(_SHARES if not own else own.split()[:1]))  # a share of nothing in particular, or plain USD
+    alike = (
+        "",
+        unit_wanted,
+        *(_SHARES if not unit_wanted else unit_wanted.split()[:1]),
+    )  # a share of nothing in particular, or plain USD
     return bool(foreign) or unit not in alike
 
 
@@ -480,9 +482,9 @@ def _cell(text: str) -> Any:
         return text
 
 
-def _key(place: tuple[Any, ...]) -> str | None:
+def _key(keys: tuple[Any, ...]) -> str | None:
     path = ""
-    for part in place:
+    for part in keys:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
     return path[:120] or None
 

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from gpucost.catalog import core, kept, open_catalog
+from gpucost.catalog import cached, core, open_catalog
 from gpucost.catalog.core import Catalog
 from gpucost.schemas import HISTORY
 from tests.catalog.world import offer, world
@@ -33,7 +33,7 @@ def test_the_second_start_finds_what_the_first_asked_for(asked):
 @pytest.mark.parametrize("harm", ["cut", "changed", "no file", "a folder"])
 def test_what_was_harmed_is_asked_for_again(asked, harm):
     offers = open_catalog().offers()
-    file = kept._file()
+    file = cached._file()
     data = file.read_bytes()
     file.unlink()
     if harm == "a folder":
@@ -49,10 +49,10 @@ def test_another_day_rule_or_table_finds_nothing(asked, monkeypatch):
     assert open_catalog(open_catalog().as_of).offers() == offers
     assert len(asked) == 2, "a day that is named is asked for"
     store = open_catalog().store
-    assert kept.read(store, core.RULE)
-    assert not kept.read(store, core.RULE + " ")
+    assert cached.read(store, core.RULE)
+    assert not cached.read(store, core.RULE + " ")
     monkeypatch.setattr(store, "contents", lambda name: type("Other", (), {"digest": "0"}))
-    assert not kept.read(store, core.RULE)
+    assert not cached.read(store, core.RULE)
 
 
 def test_a_private_book_is_never_kept(asked, tmp_path):
@@ -63,9 +63,9 @@ def test_a_private_book_is_never_kept(asked, tmp_path):
     )
     own = open_catalog(book=tmp_path / "book").offers("h100-sxm")
     assert any(offer.usd_per_gpu_hour == 0.77 for offer in own)
-    assert not kept._file().exists()
+    assert not cached._file().exists()
     assert not any(offer.usd_per_gpu_hour == 0.77 for offer in open_catalog().offers("h100-sxm"))
-    assert b"0.77," not in kept._file().read_bytes()
+    assert b"0.77," not in cached._file().read_bytes()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names its folder by a variable")
@@ -79,8 +79,8 @@ def test_without_a_folder_to_write_it_is_asked_for_each_time(asked, monkeypatch)
 def made(monkeypatch, tmp_path):
     """Count how often the dense history is made of its tables, from a folder that is empty at first."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    count, keep = [], kept.keep_history
-    monkeypatch.setattr(kept, "keep_history", lambda *given: count.append(1) or keep(*given))
+    count, keep = [], cached.keep_history
+    monkeypatch.setattr(cached, "keep_history", lambda *given: count.append(1) or keep(*given))
     return count
 
 
@@ -109,11 +109,11 @@ def test_a_history_is_kept_whole_or_made_again(made, tmp_path, harm):
     seen_in(root, 1, 2, 3)
     first = past(root)
     assert len(first[0]) == 3
-    [file] = kept._histories().glob("*")
+    [file] = cached._histories().glob("*")
     if harm == "another table":
         seen_in(root, 1, 2)
         assert len(past(root)[0]) == 2
-        assert [other != file for other in kept._histories().glob("*")] == [True], "one history is kept"
+        assert [other != file for other in cached._histories().glob("*")] == [True], "one history is kept"
     else:
         data = file.read_bytes()
         harmed = {"none": data, "cut": data[:-9], "changed": data.replace(b"aws", b"awt", 1), "gone": b""}[harm]
@@ -130,7 +130,7 @@ def test_a_history_beside_a_book_is_never_kept(made, tmp_path):
         '[[system]]\nid = "aws-one"\ngpu = "h100-sxm5-80gb"\ngpus = 1\n', "utf-8"
     )
     assert past(root, tmp_path / "book")[0][0]["system_id"] == "aws-one"
-    assert not kept._histories().exists()
+    assert not cached._histories().exists()
 
 
 @pytest.mark.parametrize("harm", [b"", b"0\ntext", b"\xff", None])
@@ -142,12 +142,12 @@ def test_a_text_is_made_once_and_again_where_its_bytes_are_not_whole(monkeypatch
         made.append(1)
         return "text\r\n\u2028"
 
-    assert kept.text("a-1.js", make) == kept.text("a-1.js", make) == make()
+    assert cached.text("a-1.js", make) == cached.text("a-1.js", make) == make()
     assert len(made) == 2
     if harm is not None:
-        (kept.cache_folder() / "a-1.js").write_bytes(harm)
-        assert kept.text("a-1.js", make) == make()
+        (cached.cache_folder() / "a-1.js").write_bytes(harm)
+        assert cached.text("a-1.js", make) == make()
         assert len(made) == 4
     else:
         monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
-        assert kept.text("a-1.js", make) == make()
+        assert cached.text("a-1.js", make) == make()

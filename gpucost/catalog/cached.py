@@ -26,7 +26,7 @@ _DATES = tuple(place for place, field in enumerate(_FIELDS) if field.type in (da
 _UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
 
 
-class Kept(NamedTuple):
+class Offers(NamedTuple):
     """The offers of a day, cheapest first, how many have ended by reason, and the day of the newest record."""
 
     dated: date
@@ -68,30 +68,30 @@ def text(name: str, make: Callable[[], str]) -> str:
     """Return a text that follows from its file's name alone: as an earlier start left it, or made and kept."""
     with suppress(*_UNREADABLE):
         return _unsealed(cache_folder() / name).decode()
-    made = make()
+    text_made = make()
     with suppress(*_UNREADABLE):
-        _seal(cache_folder() / name, made.encode())
-    return made
+        _seal(cache_folder() / name, text_made.encode())
+    return text_made
 
 
-def read(store: Store, rule: str) -> Kept | None:
+def read(store: Store, rule: str) -> Offers | None:
     """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
     with suppress(*_UNREADABLE):
-        found = json.loads(_unsealed(_file()))
-        if found.get("key") == _key(store, rule):
-            columns = found["columns"]
+        saved = json.loads(_unsealed(_file()))
+        if saved.get("key") == _key(store, rule):
+            columns = saved["columns"]
             day = cache(date.fromisoformat)
-            for place in _DATES:
-                columns[place] = [day(cell) if cell else None for cell in columns[place]]
-            return Kept(day(found["dated"]), found["ended"], Offer.of_columns(columns))
+            for position in _DATES:
+                columns[position] = [day(cell) if cell else None for cell in columns[position]]
+            return Offers(day(saved["dated"]), saved["ended"], Offer.of_columns(columns))
     return None
 
 
-def write(store: Store, rule: str, kept: Kept) -> None:
+def write(store: Store, rule: str, offers: Offers) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
-    columns = [[getattr(offer, field.name) for offer in kept.offers] for field in _FIELDS]
-    found = {"key": _key(store, rule), "dated": kept.dated, "ended": kept.ended, "columns": columns}
-    _seal(_file(), json.dumps(found, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
+    columns = [[getattr(offer, field.name) for offer in offers.offers] for field in _FIELDS]
+    saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
+    _seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
 
 
 def _history_key(store: Store, rule: str) -> str:
@@ -123,9 +123,9 @@ def keep_history(store: Store, rule: str) -> None:
         return
     with suppress(*_UNREADABLE):
         _histories().mkdir(parents=True, exist_ok=True)
-        made = store.folder() / "history.parquet"
-        store.execute(f"COPY history_offers TO {quoted(str(made))} (FORMAT parquet)")
-        data = made.read_bytes()
+        parquet = store.folder() / "history.parquet"
+        store.execute(f"COPY history_offers TO {quoted(str(parquet))} (FORMAT parquet)")
+        data = parquet.read_bytes()
         file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
         write_bytes(file, data)
         for other in _histories().glob("*.parquet"):
