@@ -170,6 +170,14 @@ def test_a_price_is_none_the_worse_for_what_is_said_wrongly_beside_it(refresh, a
     assert [(row["instance_type"], row["usd_per_hour"]) for row in acme()] == [("big", 24.0), ("small", 6.0)]
 
 
+def test_a_price_of_an_accelerator_that_its_source_names_loosely_is_shown_and_spoils_no_other(refresh, acme):
+    refresh([machine(24.0, gpu="H100"), machine(6.0, "small", gpus=2)])
+    loose, exact = acme()
+    assert (loose["usd_per_hour"], loose["rankable"]) == (24.0, False)
+    assert {"h100-sxm5-80gb", "h100-pcie-80gb"} <= set(loose["gpu_candidates"])
+    assert (exact["usd_per_hour"], exact["rankable"]) == (6.0, True)
+
+
 def test_of_two_refreshes_on_one_day_the_later_speaks_in_every_view(refresh, acme):
     refresh([machine(20.0), machine(21.0, "small")])
     assert [row["facts"] for row in acme("coverage")] == [2]
