@@ -26,7 +26,7 @@ from gpucost.catalog.price_rows import (
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.limits import limit
-from gpucost.schemas import DUCKDB_TYPES, TABLES
+from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
 from gpucost.schemas.validation import cell_text, unknown_column
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
                 raise draft.error(unknown_column(name, TABLES["offers"], columns_by_name), name or None)
     names = [name for name in columns_by_name if any(name in draft.values for draft in drafts)]
     texts: list[list[Any]] = [list(range(1, len(drafts) + 1))]
-    texts += [[_text(draft, name) for draft in drafts] for name in names]
+    texts += [[_text(draft, columns_by_name[name]) for draft in drafts] for name in names]
     store.load(f"{layer}_written", {"n": "BIGINT", **dict.fromkeys(names, "VARCHAR")}, texts)
     rows = _Rows(
         f"SELECT * FROM {layer}_written",
@@ -104,8 +104,10 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
     store.execute(f"DROP TABLE IF EXISTS {table}")
     stages: list[str] = []
     for numbers in _turns(store, layer, drafts):
-        stage = _Rows(f"{rows.cells} WHERE n IN ({', '.join(map(str, numbers))})", rows.types, rows.place)
-        stages.append(_completed(store, layer, stage))
+        cells = rows.cells
+        if len(numbers) < len(drafts):
+            cells += f" WHERE n IN ({', '.join(map(str, numbers))})"
+        stages.append(_completed(store, layer, rows._replace(cells=cells)))
         how = f"INSERT INTO {table}" if len(stages) > 1 else f"CREATE TABLE {table} AS"
         store.execute(f"{how} {judged(stages[-1])}")
     relation = f"SELECT * FROM {table}"
@@ -115,16 +117,13 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
     return Prices(_as_layer(relation, layer), relation, len(drafts))
 
 
-def _text(draft: Draft, name: str) -> str | None:
+def _text(draft: Draft, column: Column) -> str | None:
     """Return a cell of any type as a text that reads as the same value, or refuse it for its type."""
-    value = draft.values.get(name)
-    if value is None:
-        return None
-    column = next(column for column in every_column() if column.name == name)
+    value = draft.values.get(column.name)
     try:
-        return cell_text(column, value)
+        return None if value is None else cell_text(column, value)
     except ValueError as error:
-        raise draft.error(str(error), name) from None
+        raise draft.error(str(error), column.name) from None
 
 
 def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[int]]:
@@ -155,7 +154,7 @@ def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[i
         ready = ready or waiting
         yield ready
         own_ids = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
-        waiting = [number for number in waiting if number not in set(ready)]
+        waiting = sorted({*waiting} - {*ready})
 
 
 def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion") -> Prices:
