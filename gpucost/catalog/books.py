@@ -4,12 +4,13 @@ import csv
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
 from os import fsencode
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from gpucost import gate
 from gpucost.catalog import discounts
@@ -31,7 +32,6 @@ from gpucost.catalog.loader import Store, csv_reader, engine, file_name, quoted,
 from gpucost.catalog.offer_rows import Completion
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
-from gpucost.frozen import Frozen
 from gpucost.gate import read_parts, shown
 from gpucost.schemas import TABLES, Column
 from gpucost.store.files import SpareFolder
@@ -48,8 +48,7 @@ from gpucost.store.folder import Folder, Part, Snapshot
 _ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
 
 
-@dataclass(slots=True)
-class PriceBook:
+class PriceBook(Struct):
     """What a folder or file adds: validated rows by table, discounts, credits, and a digest of its files."""
 
     layer: str
@@ -209,7 +208,7 @@ class StoreWarning(UserWarning):
     """Something in the store of refreshed prices cannot be used."""
 
 
-class Refreshed(Frozen):
+class Refreshed(Struct, frozen=True):
     """Parts of snapshots that speak on a day, each with its file."""
 
     parts: Sequence[tuple[Snapshot, Part, Path]]

@@ -3,13 +3,15 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.catalog.loader import table_files
 from gpucost.catalog.records import OWN_SOURCE
@@ -393,8 +395,7 @@ def _unused_sources(tables: Tables) -> Iterator[Lack]:
 # --- Checking a whole data folder: every file of every table, each against the others.
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What was checked and what was found."""
 
     files: int = 0

@@ -24,6 +24,7 @@ def command(
     by: v.StampedBy | None = None,
     date: v.StampedOn | None = None,
     share_safe: v.ShareSafe = False,
+    accept_changed: v.AcceptChanged = False,
     template: Annotated[
         str | None, FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."
     ] = None,
@@ -47,7 +48,7 @@ def command(
     if template is not None and (output is None or not output.lower().endswith(".xlsx")):
         raise click.UsageError("--template needs -o FILE.xlsx: the copy that is filled.")
     with working("answering the scenario"):
-        result = report(source, status=status, by=by, date=date, share_safe=share_safe)
+        result = report(source, status=status, by=by, date=date, share_safe=share_safe, accept_changed=accept_changed)
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
         say(warning)
     if output is None:

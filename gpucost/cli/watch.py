@@ -33,7 +33,7 @@ def command(
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
     gpucost watch train.log --estimate saved.json
     """
-    from gpucost.answers.read import read_estimate, reading
+    from gpucost.answers.saved import read_estimate, reading
     from gpucost.arguments.kinds import count
     from gpucost.bench.logs import lines_of, read_log
     from gpucost.bench.progress import forecast

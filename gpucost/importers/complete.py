@@ -7,9 +7,10 @@ what differs between rows alone: a million of them are judged in little memory, 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
@@ -40,8 +41,7 @@ _OTHER_METERS = {
 }
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """What the catalog knows and importers lean on; gathered once, before the sources are asked side by side."""
 
     chips: "NameIndex"

@@ -5,9 +5,10 @@ until `--accept`. A source of which too much is missing or faulty publishes noth
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import empty_reader, file_name, quoted
@@ -28,8 +29,7 @@ _FAMILY = "CASE option " + " ".join(f"WHEN '{name}' THEN '{rule.family}'" for na
 _MARKET = "option IN (" + ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.interruptible) + ")"
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(Struct):
     """What came of a candidate: counts, and reasons with examples."""
 
     rows: int = 0
