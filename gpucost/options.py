@@ -11,7 +11,8 @@ fast enough, or the offer is refused with the reason.
 from collections.abc import Iterable
 from typing import Literal
 
-from gpucost.frozen import Frozen
+from msgspec import Struct
+
 from gpucost.gate import beside
 
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
@@ -25,7 +26,7 @@ MARKET_EXPIRY_DAYS = 180
 _EXPIRY_DAYS = {"on demand": 600, "preemptible": MARKET_EXPIRY_DAYS, "committed": 600, "scheduled": 365}
 
 
-class OptionRule(Frozen):
+class OptionRule(Struct, frozen=True):
     """What a purchase option implies where the offer itself does not say."""
 
     label: str  # in sentences

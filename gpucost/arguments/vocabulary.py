@@ -265,4 +265,5 @@ Status = Annotated[
 ]
 StampedBy = Annotated[str, named("NAME"), "Who stands behind it."]
 StampedOn = Annotated[str | date, DATE, "Since when.", detail(usual="today")]
+AcceptChanged = Annotated[bool, FLAG, "Go on with a saved answer that no longer matches its seal; the output says so."]
 ShareSafe = Annotated[bool, FLAG, "Ask anew without one's own price book, quotes, prices, pools and files."]

@@ -1,9 +1,11 @@
 """`gpucost.estimate(...)`: what a training run costs, on every offer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from msgspec.structs import replace
 
 from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v

@@ -1,7 +1,9 @@
 """`gpucost.inference(...)`: what serving a model costs per million tokens, on every offer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from msgspec.structs import replace
 
 from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v

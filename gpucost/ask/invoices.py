@@ -103,7 +103,7 @@ def reconcile(
     """
     values = read(QUESTIONS["reconcile"], locals())
     facts = opened(values, catalog)
-    from gpucost.answers.read import reading
+    from gpucost.answers.saved import reading
     from gpucost.catalog import open_catalog
     from gpucost.invoices.reading import read_charges
     from gpucost.invoices.reconciliation import Asked, period_of, planned, read_map, reconciled
@@ -133,16 +133,16 @@ def reconcile(
 
 def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
     """Return a saved answer, or the name of a FOCUS file."""
-    from gpucost.bridges.saved import check_saved, read_saved
+    from gpucost.answers.saved import checked, read_answer
+    from gpucost.render.json import plain
 
     if isinstance(plan, str):
-        return read_saved(plan) if plan.lower().endswith(".json") else plan
-    if plan is not None:
-        if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
-            raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
-        check_saved(plan, "--estimate")
-    payload: Mapping[str, Any] | None = plan
-    return payload
+        return read_answer(plan) if plan.lower().endswith(".json") else plan
+    if plan is None:
+        return None
+    if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
+        raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
+    return checked(plain(plan), "--estimate")
 
 
 def _moment(day: str | None) -> datetime | None:
@@ -175,7 +175,7 @@ def export(
     """Write a saved answer as FOCUS rows to a .csv or .parquet file and return how many; see docs/reconcile.md."""
     import json
 
-    from gpucost.answers.read import reading
+    from gpucost.answers.saved import reading
     from gpucost.invoices.reading import write_rows
     from gpucost.invoices.rows import focus_rows
     from gpucost.store.files import replacing

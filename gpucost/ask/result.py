@@ -46,10 +46,10 @@ def _judging(payload: Mapping[str, Any]) -> Iterator[None]:
     except (GpuCostError, OSError):
         raise
     except Exception:
-        from gpucost.answers.read import check
+        from gpucost.answers.saved import checked
         from gpucost.render.json import plain
 
-        check({"kind": None, **plain(payload)}, "the answer")
+        checked({"kind": None, **plain(payload)}, "the answer")
         raise
 
 
@@ -149,12 +149,11 @@ class Result(Sealed):
         return {key: copied(item) for key, item in self.payload.items()}
 
     def to_json(self) -> str:
-        """Return the payload as JSON text under a seal, or its stamp; floats carry 12 significant digits."""
-        from gpucost.answers.seal import sealed
+        """Return the payload as JSON text under a seal; floats carry 12 significant digits."""
+        from gpucost.answers.saved import sealed
         from gpucost.render.json import dumps
 
-        text = dumps(self.payload)
-        return text if "issued" in self.payload else sealed(text)
+        return sealed(dumps(self.payload))
 
     @guarded
     def to_frame(self) -> "pandas.DataFrame":

@@ -19,7 +19,7 @@ from gpucost.words import RECOMPUTES
 if TYPE_CHECKING:
     import pandas
 
-    from gpucost.answers.speed import Timed
+    from gpucost.answers.training import Timed
     from gpucost.catalog import Catalog
     from gpucost.speed.throughput import Layouts, Timings, Wanted
 
@@ -289,7 +289,7 @@ def wanted_of(values: Mapping[str, Any]) -> "Wanted":
     """Return the layout that read arguments ask for."""
     from gpucost.speed.throughput import Wanted
 
-    return Wanted(**{name: values[name] for name in Wanted.__dataclass_fields__ if name in values})
+    return Wanted(**{name: values[name] for name in Wanted.__struct_fields__ if name in values})
 
 
 def warnings_of(answer: "Timed") -> list[str]:

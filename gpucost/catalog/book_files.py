@@ -6,8 +6,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from gpucost.errors import DataError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import read_bytes, read_toml, repeated, shown
 from gpucost.limits import limit
 from gpucost.schemas import TABLES
@@ -32,7 +33,7 @@ _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts",
 _KINDS = (".csv", ".toml", ".xlsx", ".parquet")
 
 
-class Draft(Frozen):
+class Draft(Struct, frozen=True):
     """A row as the user wrote it, and where: the file, its sheet if it has any, the row."""
 
     table: str

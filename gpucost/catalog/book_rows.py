@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cached_property
 from typing import Any
+
+from msgspec.structs import asdict
 
 from gpucost import gate
 from gpucost.catalog.book_files import Draft, Row

@@ -3,12 +3,13 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
 from os import fsencode
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from gpucost import gate
 from gpucost.catalog import discounts
@@ -29,7 +30,6 @@ from gpucost.catalog.discounts import credit, discount
 from gpucost.catalog.loader import Store, engine, file_name, quoted, said_first
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
-from gpucost.frozen import Frozen
 from gpucost.gate import read_parts, shown
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.store.folder import Folder, Part, Snapshot
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 _ORDER = ("price_sources", "accelerators", "systems", "llms")  # what later rows may name comes first
 
 
-@dataclass(slots=True)
-class PriceBook:
+class PriceBook(Struct):
     """What a folder or file adds: validated rows by table, discounts, credits, and a digest of its files."""
 
     layer: str
@@ -190,7 +189,7 @@ class StoreWarning(UserWarning):
     """Something in the store of refreshed prices cannot be used."""
 
 
-class Refreshed(Frozen):
+class Refreshed(Struct, frozen=True):
     """Parts of snapshots that speak on a day, each with its file."""
 
     parts: Sequence[tuple[Snapshot, Part, Path]]

@@ -5,15 +5,17 @@ What is kept follows from the bytes of two tables, the day and the text of the r
 in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
 """
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import cache
 from hashlib import blake2b
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import astuple
 
 from gpucost import gate
 from gpucost.catalog.loader import Store, quoted
@@ -21,8 +23,7 @@ from gpucost.catalog.settings import cache_folder
 from gpucost.errors import GpuCostError
 from gpucost.types import Offer
 
-_FIELDS = dataclasses.fields(Offer)
-_DATES = tuple(place for place, field in enumerate(_FIELDS) if field.type in (date, date | None))
+_DATES = tuple(place for place, kind in enumerate(Offer.__annotations__.values()) if kind in (date, date | None))
 _UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
 
 
@@ -45,8 +46,7 @@ def _hash(data: bytes) -> bytes:
 def _key(store: Store, rule: str) -> str:
     """Return what the offers of today follow from, as a hash."""
     tables = [store.contents(name).digest for name in ("offers", "price_ends")]
-    names = (field.name for field in _FIELDS)
-    return _hash("\n".join((*tables, date.today().isoformat(), rule, *names)).encode()).decode()
+    return _hash("\n".join((*tables, date.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
 
 
 def _unsealed(file: Path) -> bytes:
@@ -83,13 +83,13 @@ def read(store: Store, rule: str) -> Offers | None:
             day = cache(date.fromisoformat)
             for position in _DATES:
                 columns[position] = [day(cell) if cell else None for cell in columns[position]]
-            return Offers(day(saved["dated"]), saved["ended"], Offer.of_columns(columns))
+            return Offers(day(saved["dated"]), saved["ended"], list(starmap(Offer, zip(*columns, strict=True))))
     return None
 
 
 def write(store: Store, rule: str, offers: Offers) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
-    columns = [[getattr(offer, field.name) for offer in offers.offers] for field in _FIELDS]
+    columns = [*zip(*map(astuple, offers.offers), strict=True)]
     saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
     _seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
 

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.catalog.loader import Store, table_files
 from gpucost.catalog.price_checks import ANNOUNCED_DAYS, FILE_STEP, Finding, Reference, check_prices, load_prices
@@ -212,8 +214,7 @@ def _unused_sources(tables: Tables) -> Iterator[Lack]:
 # --- Checking a whole data folder: every file of every table, each against the others.
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What was checked and what was found."""
 
     files: int = 0

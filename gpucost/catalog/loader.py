@@ -14,8 +14,9 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from gpucost.errors import DataError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import in_utf8
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
 
@@ -58,7 +59,7 @@ def parquet_file(root: Path, table: Table) -> Path:
     return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
 
 
-class Contents(Frozen):
+class Contents(Struct, frozen=True):
     """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
 
     files: tuple[Path, ...]

@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from gpucost import gate
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError, nearest
-from gpucost.frozen import Frozen
 from gpucost.gate import beside
 from gpucost.options import OPTIONS
 from gpucost.types import Architecture
@@ -79,7 +80,7 @@ def model_stem(name: str) -> str:
     return stem or text
 
 
-class NameIndex(Frozen):
+class NameIndex(Struct, frozen=True, dict=True):
     """The names of one kind of record: canonical ids, aliases, and the tokens that each id answers to."""
 
     kind: str

@@ -105,9 +105,7 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
     if dropped:
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")
     if unranked := sum(not row["rankable"] for row in rows):
-        warnings.append(
-            f"{unranked} prices are not ranked: expired or ended, of an ambiguous GPU, or contradictory."
-        )
+        warnings.append(f"{unranked} prices are not ranked: expired or ended, of an ambiguous GPU, or contradictory.")
     return warnings
 
 

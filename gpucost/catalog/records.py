@@ -1,11 +1,11 @@
 """Rows of the catalog as records that travel between the floors, and the node that a chip is assumed to sit in."""
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import BITS_PER_BYTE
@@ -21,14 +21,10 @@ _DEFAULTS: dict[str, tuple[tuple[str, Any], ...]] = {}
 def _defaults(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
     """Return a record's fields, each with what an empty cell becomes: the default, "" for text, None for a number."""
     if kind.__name__ not in _DEFAULTS:
-        _DEFAULTS[kind.__name__] = tuple(_default(field) for field in dataclasses.fields(kind))
+        empty = {name: "" if type_ is str else None for name, type_ in kind.__annotations__.items()}
+        known = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
+        _DEFAULTS[kind.__name__] = tuple({**empty, **dict(known)}.items())
     return _DEFAULTS[kind.__name__]
-
-
-def _default(field: "dataclasses.Field[Any]") -> tuple[str, Any]:
-    if field.default is not dataclasses.MISSING:
-        return field.name, field.default
-    return field.name, "" if field.type is str else None
 
 
 def record(kind: type[Record], row: Mapping[str, Any]) -> Record:
@@ -64,7 +60,7 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     from gpucost.architectures.reader import architecture_of
 
     read = architecture_of(json.loads(row["config"]), row["id"], f"models/llms.csv: {row['id']}")
-    return dataclasses.replace(
+    return replace(
         read, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
 

@@ -14,9 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from gpucost import gate, limits
 from gpucost.errors import UsageError
-from gpucost.frozen import Frozen
 
 PREFIX = "GPUCOST_"
 _TOOL = re.compile(rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpucost|\]|=)")
@@ -32,7 +33,7 @@ GENERAL = {
 }
 
 
-class Setting(Frozen):
+class Setting(Struct, frozen=True):
     """A setting's value and who spoke: a variable of the environment or a file."""
 
     name: str

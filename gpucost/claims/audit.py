@@ -1,11 +1,11 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame

@@ -278,7 +278,7 @@ ENDS = {
 
 def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
     """Return a saved estimate's figures under the current calibration and under another one."""
-    from gpucost.answers.read import read_estimate, reading
+    from gpucost.answers.saved import read_estimate, reading
     from gpucost.ask.estimate import rerun
     from gpucost.catalog.calibrations import training_calibration
 

@@ -264,7 +264,7 @@ def described(
     catalog: "Catalog", architectures: "Sequence[Architecture]", context_tokens: int = 8192
 ) -> list[dict[str, Any]]:
     """Return rows of architectures with their recounted and published parameters, cache and weights."""
-    from dataclasses import asdict
+    from msgspec.structs import asdict
 
     from gpucost.physics.blocks import cache_values, state_values
     from gpucost.physics.serving.cases import published_bytes

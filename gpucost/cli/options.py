@@ -107,7 +107,11 @@ class Output:
             return
         plan = getattr(result, "to_plan", None) if "print_plan" in heeded else None
         if "quiet" in heeded:
+            from gpucost.answers.saved import changes_told
+
             self.text(result.headline)
+            for warning in changes_told(result.payload):
+                say(warning)
             return
         if plan and self.format != "table":
             self.text(self._plan_as_data(plan()))

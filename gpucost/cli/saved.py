@@ -2,7 +2,7 @@
 
 import json
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import click
 
@@ -28,6 +28,7 @@ def rerun(
     explain: Annotated[
         bool, FLAG, "Say whether the figures are equal, and why not, instead of writing the answer."
     ] = False,
+    accept_changed: v.AcceptChanged = False,
 ) -> None:
     """Compute a saved estimate again from the facts it embeds; --format json gives equal bytes in the same version.
 
@@ -36,7 +37,8 @@ def rerun(
     gpucost rerun run.json --format json | cmp - run.json
     gpucost rerun run.json --explain
     """
-    from gpucost.answers.read import read_estimate, reading
+    from gpucost.answers.saved import read_estimate, reading, with_changes_told
+    from gpucost.answers.training import Estimate
     from gpucost.ask.estimate import rerun
     from gpucost.ask.result import Result
     from gpucost.catalog import open_catalog
@@ -44,13 +46,14 @@ def rerun(
     from gpucost.render.json import dumps
     from gpucost.training.rerun import verdict
 
-    saved = read_estimate(path, changed=True)
+    saved = read_estimate(path, accept_changed)
     calibration = training_calibration(open_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
         verdict_row = verdict(saved, fresh)
         say(f"{verdict_row['lead']}")
-        out.result(Result(verdict_row if explain else fresh))
+        fresh = cast(Estimate, with_changes_told(fresh, saved))
+        out.result(Result(with_changes_told(verdict_row, saved) if explain else fresh))
 
 
 # --- Report: a workbook, page or text from a scenario file or a saved answer.
@@ -68,6 +71,7 @@ def report(
     by: v.StampedBy | None = None,
     date: v.StampedOn | None = None,
     share_safe: v.ShareSafe = False,
+    accept_changed: v.AcceptChanged = False,
     template: Annotated[
         str | None, FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."
     ] = None,
@@ -91,7 +95,7 @@ def report(
     if template is not None and (output is None or not output.lower().endswith(".xlsx")):
         raise click.UsageError("--template needs -o FILE.xlsx: the copy that is filled.")
     with working("answering the scenario"):
-        result = report(source, status=status, by=by, date=date, share_safe=share_safe)
+        result = report(source, status=status, by=by, date=date, share_safe=share_safe, accept_changed=accept_changed)
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
         say(warning)
     if output is None:
@@ -159,7 +163,7 @@ def watch(
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
     gpucost watch train.log --estimate saved.json
     """
-    from gpucost.answers.read import read_estimate, reading
+    from gpucost.answers.saved import read_estimate, reading
     from gpucost.arguments.kinds import count
     from gpucost.bench.logs import lines_of, read_log
     from gpucost.bench.progress import forecast

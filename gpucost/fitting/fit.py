@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import combinations as itertools_combinations
 from itertools import product
 from math import gcd, prod
@@ -10,10 +9,12 @@ from os import fspath
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from gpucost.answers import memory as answers
-from gpucost.answers.common import Source, cited, frame
-from gpucost.answers.memory import Component, Everywhere, Fit, FitLayout, FitRow, SizeRow, Tried, Verdict
+from gpucost.answers import training as answers
+from gpucost.answers.common import CitedSource, cited, frame
+from gpucost.answers.training import Component, Everywhere, Fit, FitFigures, FitLayout, FitRow, SizeRow, Tried
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError, UsageError
 from gpucost.gate import beside
@@ -47,8 +48,7 @@ ADAPTER_SOFTWARE = "library"  # adapters are mostly trained with transformers an
 DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryJob:
+class MemoryJob(Struct, frozen=True):
     """A training job whose memory is asked for; degrees that are not given are searched."""
 
     architecture: Architecture
@@ -120,8 +120,7 @@ CONTEXT_TOKENS = 16_384  # context parallelism is tried where it leaves each GPU
 BF16 = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One layout with its memory, and whether it fits."""
 
     layout: Layout
@@ -281,8 +280,7 @@ HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU no
 LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class JobChange:
+class JobChange(Struct, frozen=True):
     """A change of a job, what it costs, and the job that it makes."""
 
     name: str
@@ -370,7 +368,7 @@ def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
 
 def merge(base: MemoryJob, first_job: MemoryJob, second_job: MemoryJob) -> MemoryJob | None:
     """Return the job with both changes, or None where they change the same thing."""
-    fields = [name for name in MemoryJob.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
+    fields = [name for name in MemoryJob.__struct_fields__ if name not in ("architecture", "accelerator", "system")]
     first = {name: getattr(first_job, name) for name in fields if getattr(first_job, name) != getattr(base, name)}
     second = {name: getattr(second_job, name) for name in fields if getattr(second_job, name) != getattr(base, name)}
     return None if set(first) & set(second) else replace(base, **first, **second)
@@ -558,7 +556,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
     }
 
 
-def lead(figures: Verdict, changes: list[Tried]) -> str:
+def lead(figures: FitFigures, changes: list[Tried]) -> str:
     """Return the answer in one sentence."""
     gpus, gpu, spare = figures["gpus"], figures["gpu"], figures["headroom_gb"]
     where = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
@@ -587,7 +585,7 @@ def nowhere(job: MemoryJob, plan: Plan, changes: list[Tried]) -> str:
     )
 
 
-def verdict(job: MemoryJob, plan: Plan) -> Verdict:
+def verdict(job: MemoryJob, plan: Plan) -> FitFigures:
     """Return the main figures."""
     layout = plan.layout
     return {
@@ -668,7 +666,7 @@ def warnings(job: MemoryJob) -> list[str]:
     return messages
 
 
-def sources(catalog: Catalog, job: MemoryJob) -> dict[str, Source]:
+def sources(catalog: Catalog, job: MemoryJob) -> dict[str, CitedSource]:
     """Return the rows of sources.csv that the answer leans on."""
     ids = {job.architecture.source_id, job.accelerator.source_id, job.system.source_id} - {""}
     return cited({key: catalog.source(key) for key in ids}, sorted(ids))

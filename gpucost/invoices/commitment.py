@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpucost.answers.common import Frame, Source
+from gpucost.answers.common import CitedSource, Frame
 from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Rung
 from gpucost.arguments.kinds import numbers
 from gpucost.errors import DataError, UsageError
@@ -223,7 +223,7 @@ class Wanted(NamedTuple):
     step_gpus: float
     rungs: int
     prices: list[str]  # where the prices come from
-    sources: dict[str, Source]
+    sources: dict[str, CitedSource]
 
 
 def committed(frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agreement], terms: Wanted) -> Commitment:

@@ -19,7 +19,7 @@ from gpucost.options import OPTIONS
 from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, parse_count
 
 if TYPE_CHECKING:
-    from gpucost.answers.choice import Assigned, Candidate
+    from gpucost.answers.combined import Assigned, Candidate
     from gpucost.catalog import Catalog
 
 _LISTED = "gpu", "provider", "region", "option", "max_age", "strict_prices"

@@ -6,8 +6,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from gpucost.answers.comparison import Pair, SideBySide
-from gpucost.answers.read import reading
+from gpucost.answers.combined import Pair, SideBySide
+from gpucost.answers.saved import checked, read_answer, reading, with_changes_told
 from gpucost.arguments import read
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import ANSWER, FLAG, GPUS, MODELS
@@ -16,12 +16,12 @@ from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answer, framed, opened, question
 from gpucost.ask.result import Result, copied
 from gpucost.bridges.compare import compare as bridged
-from gpucost.bridges.saved import check_saved, read_saved
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.library.report import asked_part, report
 from gpucost.library.scenario import read_scenario
 from gpucost.limits import limit
+from gpucost.render.json import plain
 
 Answer = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ class CompareResult(Result):
             words="with --model: saved answers hold their prices",
         ),
         needs("provider region option tokens", absent("speed"), words="without --speed: it is of speed alone"),
-        needs("rank", given("first"), words="with saved answers"),
+        needs("rank accept_changed", given("first"), words="with saved answers"),
     ],
 )
 def compare(
@@ -79,6 +79,7 @@ def compare(
     ] = None,
     *,
     rank: Annotated[v.Rank, "Which option of each answer."] = 1,
+    accept_changed: v.AcceptChanged = False,
     model: Annotated[
         str | Sequence[str] | None,
         MODELS,
@@ -116,20 +117,22 @@ def compare(
     """
     values = read(QUESTIONS["compare"], locals())
     if values["first"] is not None:
-        return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
+        return CompareResult(_of_answers(values))
     if values["model"] is None and values["gpu"] is None:
         raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
     facts = opened(values, catalog)
     return CompareResult(_timed(facts, values) if values["speed"] else _side_by_side(facts, values))
 
 
-def _of_answers(first: Any, second: Any, rank: int) -> Answer:
+def _of_answers(values: Mapping[str, Any]) -> Answer:
     """Compare two answers; of one alone, the parts that ask the same question, each with the first of them."""
-    first_answer, name = _loaded(first)
-    if second is not None:
-        second_answer, called = _loaded(second)
+    rank, accept_changed = values["rank"], values["accept_changed"]
+    first_answer, name = _loaded(values["first"], accept_changed)
+    if values["second"] is not None:
+        second_answer, called = _loaded(values["second"], accept_changed)
         with reading("one of the answers"):
-            return bridged(first_answer, second_answer, rank, (name, called) if name != called else ("first", "second"))
+            names = (name, called) if name != called else ("first", "second")
+            return with_changes_told(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
     parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
     if len(parts) < 2:
         raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
@@ -139,23 +142,26 @@ def _of_answers(first: Any, second: Any, rank: int) -> Answer:
             {**part, "payload": bridged(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
             for part in later_parts
         ]
-    return comparisons[0]["payload"] if len(comparisons) == 1 else {**first_answer, "lead": "", "parts": comparisons}
+    if len(comparisons) == 1:
+        return with_changes_told(comparisons[0]["payload"], first_answer)
+    return {**first_answer, "lead": "", "parts": comparisons}
 
 
-def _loaded(source: Any) -> tuple[Answer, str]:
+def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
     """Return an answer and what it is called: at hand, saved, or asked as a scenario and its part say."""
     if isinstance(source, Mapping) and "kind" not in source:
         return report(source).payload, "scenario"
     if isinstance(source, Mapping) or hasattr(source, "payload"):
         found: Answer = getattr(source, "payload", source)
-        check_saved(found, "the answer")
-        return found, "answer"
+        return checked(plain(found), "the answer"), "answer"
     text = fspath(source)
     path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
     if path.lower().endswith(".toml"):
         return _asked(path, part), part or Path(path).stem
-    payload = read_saved(path)
-    return (_part(payload, part, path), part) if part else (payload, Path(path).stem)
+    payload = read_answer(path, accept_changed)
+    if part:
+        return with_changes_told(_part(payload, part, path), payload), part
+    return payload, Path(path).stem
 
 
 def _asked(path: str, part: str) -> Answer:

@@ -5,16 +5,17 @@ And what makes it fit to be handed on: who stands behind it, and what of it may 
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date as Day
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
+from msgspec.structs import replace
+
 from gpucost.answers import SCHEMA_VERSION
-from gpucost.answers.read import reading
-from gpucost.answers.scenario import Scenario as Answer
+from gpucost.answers.combined import ScenarioAnswer as Answer
+from gpucost.answers.saved import read_answer, reading, seal_of, with_changes_told
 from gpucost.arguments import read_list
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import named
@@ -22,7 +23,6 @@ from gpucost.arguments.signature import PLACE, arguments_of
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answer, answered
 from gpucost.ask.result import Result, guarded
-from gpucost.bridges.saved import read_saved
 from gpucost.catalog import open_catalog
 from gpucost.catalog.names import listed
 from gpucost.catalog.settings import without_book
@@ -95,37 +95,45 @@ def report(
     by: v.StampedBy | None = None,
     date: v.StampedOn | None = None,
     share_safe: v.ShareSafe = False,
+    accept_changed: v.AcceptChanged = False,
 ) -> ReportResult:
     """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again.
 
     `status` (draft or approved), `by` and `date` stamp it with the hash of the answer. `share_safe` asks without the
-    user's own price book and without prices, quotes, pools and files that the request holds.
+    user's own price book and without prices, quotes, pools and files that the request holds. `accept_changed` goes on
+    with a saved answer that no longer matches its seal, and the report says so.
     """
-    stamps = {"status": status, "by": by, "date": date, "share_safe": share_safe}
+    stated = {"status": status, "by": by, "date": date, "share_safe": share_safe, "accept_changed": accept_changed}
     at_hand = isinstance(source, Mapping)
     arguments = arguments_of(report)
-    values = read_list(arguments, stamps if at_hand else {**stamps, "source": source}, complete=not at_hand)
+    values = read_list(arguments, stated if at_hand else {**stated, "source": source}, complete=not at_hand)
     scenario = source if isinstance(source, Mapping) else values["source"]
-    payload = _shared(scenario) if values["share_safe"] else _answered(scenario)
+    payload = (_shared if values["share_safe"] else _answered)(scenario, values["accept_changed"])
     called = "the answer" if isinstance(scenario, Mapping) else scenario
     return ReportResult(issued(payload, values["status"], values["by"], values["date"]), name=called)
 
 
-def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
+def _answered(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[str, Any]:
     if isinstance(source, Mapping):
         return _answer(make_scenario(source))
     if source.lower().endswith(".json"):
-        return read_saved(source)
+        return read_answer(source, accept_changed)
     return _answer(read_scenario(source))
 
 
-def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
+def _shared(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[str, Any]:
     """Ask without anything private, and say what was left out."""
-    saved = not isinstance(source, Mapping) and source.lower().endswith(".json")
-    with reading(source if saved else "the scenario"):
-        content = (
-            source if isinstance(source, Mapping) else asked_anew(read_saved(source)) if saved else read_toml(source)
-        )
+    if isinstance(source, Mapping):
+        return _asked_in_public(source)
+    if not source.lower().endswith(".json"):
+        return _asked_in_public(read_toml(source))
+    saved = read_answer(source, accept_changed)
+    with reading(source):
+        request = asked_anew(saved)
+    return with_changes_told(_asked_in_public(request), saved)
+
+
+def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
     left: list[str] = []
     with without_book():
         catalog = open_catalog()
@@ -183,23 +191,15 @@ def asked_part(part: Part) -> dict[str, Any]:
     return dict(result.payload)
 
 
-def hash_of(payload: Payload) -> str:
-    """Return the SHA-256 of an answer as JSON, without the stamp that bears it."""
+def issued(payload: Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
+    """Return an answer with its stamp, which names the seal of the answer without it; an older stamp gives way."""
     from gpucost.render.json import dumps
 
-    return sha256(dumps({key: value for key, value in payload.items() if key != "issued"}).encode()).hexdigest()
-
-
-def issued(payload: Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
-    """Return an answer with its stamp; an older stamp gives way, and one that no longer fits is a warning."""
-    unstamped = {key: value for key, value in payload.items() if key != "issued"}
-    if (old := payload.get("issued")) and old["sha256"] != hash_of(unstamped) and not (status or by or on):
-        words = f"The answer was changed after it was {old['status']} on {old['on']}: its SHA-256 is another."
-        return {**payload, "warnings": [*payload["warnings"], words]}
     if not (status or by or on):
         return dict(payload)
+    unstamped = {key: value for key, value in payload.items() if key != "issued"}
     stamp = {"status": status or "draft", "by": by or "", "on": on or Day.today().isoformat()}
-    return {**unstamped, "issued": {**stamp, "sha256": hash_of(unstamped)}}
+    return {**unstamped, "issued": {**stamp, "sha256": seal_of(dumps(unstamped))}}
 
 
 def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:

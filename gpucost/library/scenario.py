@@ -1,10 +1,11 @@
 """Scenario files: the workloads, supply and plans of a report, as TOML with comments."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from gpucost.answers.common import as_json
 from gpucost.arguments import Argument, flag_of, giving_way, read, renamed
@@ -47,8 +48,7 @@ def parts() -> dict[str, tuple[Argument, ...]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One question of a scenario: its kind, its name, and the arguments of the function that answers it."""
 
     kind: str
@@ -56,8 +56,7 @@ class Part:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """A scenario that was read and checked."""
 
     name: str

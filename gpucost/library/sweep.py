@@ -17,7 +17,7 @@ from gpucost.units import counted
 if TYPE_CHECKING:
     import pandas
 
-    from gpucost.answers.sweep import Sweep
+    from gpucost.answers.combined import Sweep
     from gpucost.sweeping.chunks import Plan
     from gpucost.sweeping.grid import Grid
 

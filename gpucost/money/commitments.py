@@ -6,9 +6,9 @@ from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.frozen import Frozen
 from gpucost.money.private_discount import paid_fraction
 from gpucost.money.variance import in_cents
 
@@ -95,7 +95,7 @@ def regret(gpus: float, demand: float, price: float, committed_price: float) -> 
 _HOUR = np.timedelta64(1, "h")
 
 
-class Agreement(Frozen):
+class Agreement(Struct, frozen=True):
     """One agreement: what it is, how much, and from when until when it holds."""
 
     name: str

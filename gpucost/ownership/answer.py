@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
-from gpucost.answers.common import Source, cited, finite, frame
-from gpucost.answers.statements import Statements
+from gpucost.answers.common import CitedSource, cited, finite, frame
+from gpucost.answers.ownership import Statements
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
@@ -365,7 +365,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def sources(catalog: Catalog, case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, Source]:
+def sources(catalog: Catalog, case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, CitedSource]:
     """Return the sources that the inputs and options lean on."""
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
     ids |= {row["source_id"] for row in rows if row.get("source_id")}

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from math import ceil
@@ -11,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
-from gpucost.answers.ownership import Assumption as AssumptionRow
+from gpucost.answers.ownership import AssumptionRow
 from gpucost.arguments.files import files_beside, is_file
 from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, WEEKS, Kind, named, plain, share, whole
 from gpucost.arguments.signature import argument_of
@@ -187,8 +188,7 @@ _SHARES = ("fraction", "ratio")
 _WHOLE_MONTHS = "rent_term_months"  # the contract of a term ends with a month
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(Struct, frozen=True):
     """One input as it entered a comparison."""
 
     name: str
@@ -206,11 +206,10 @@ class Assumption:
 
     def as_dict(self) -> AssumptionRow:
         """Return the assumption as JSON-able fields."""
-        return cast(AssumptionRow, {name: getattr(self, name) for name in self.__slots__})
+        return cast(AssumptionRow, asdict(self))
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What a person gave: a value, and where they gave one, a range and a source."""
 
     value: Any
@@ -220,8 +219,7 @@ class Given:
     status: Status = "given"
 
 
-@dataclass(slots=True)
-class PlanFile:
+class PlanFile(Struct):
     """A plan as it was written: given inputs, special names, scenarios and further rent options."""
 
     given: dict[str, Given] = field(default_factory=dict)

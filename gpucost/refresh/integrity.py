@@ -5,9 +5,10 @@ until `--accept`. A source of which too much is missing or faulty publishes noth
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.price_rows import refused_cells
@@ -31,8 +32,7 @@ _FAMILY = "CASE option " + " ".join(f"WHEN '{name}' THEN '{rule.family}'" for na
 _SPOT = "option IN (" + ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.interruptible) + ")"
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(Struct):
     """What came of a candidate: counts, and reasons with examples."""
 
     rows: int = 0
@@ -54,8 +54,7 @@ class Verdict:
         return {**plain, **more, "unknown": sum(self.unknown.values())}
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What came of one source: published, unchanged, or why not."""
 
     source: str

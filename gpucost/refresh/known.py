@@ -8,8 +8,9 @@ one of them that the seller sells anyway, which is an assumption and marked as o
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from gpucost.catalog.names import accelerator_tokens
 
@@ -37,8 +38,7 @@ _TRADE = {
 }
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """What the catalog knows and importers lean on; gathered once, before the sources are asked side by side."""
 
     chips: "NameIndex"

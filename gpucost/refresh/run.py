@@ -5,10 +5,11 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import GpuCostError, UsageError
@@ -29,8 +30,7 @@ SIDE_BY_SIDE = 8
 _SHORTEST_SECRET = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What a refresh is asked to do, beside which sources: how to judge, where to ask, what to tell meanwhile."""
 
     accept: bool = False

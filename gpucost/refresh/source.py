@@ -8,10 +8,11 @@ import csv
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from gpucost.catalog.loader import engine, file_name, quoted, said_first
 from gpucost.errors import GpuCostError, UsageError
@@ -125,8 +126,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A source of prices: who publishes what where, and the function that reads it."""
 
     name: str

@@ -1,13 +1,14 @@
 """From an answer to its document: the writer of each kind, loaded when it is needed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from gpucost.answers import KINDS
-from gpucost.answers.common import Source
-from gpucost.answers.scenario import Scenario
+from gpucost.answers.combined import ScenarioAnswer
+from gpucost.answers.common import CitedSource
 from gpucost.errors import UsageError
 from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns, document_of
 
@@ -26,7 +27,7 @@ def document(answer: Mapping[str, Any]) -> Document:
     if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"this is no gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
     if kind == "scenario":
-        return _scenario(cast(Scenario, answer))
+        return _scenario(cast(ScenarioAnswer, answer))
     return writer_of(kind)(answer)
 
 
@@ -37,10 +38,10 @@ def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
     return writer
 
 
-def _scenario(answer: Scenario) -> Document:
+def _scenario(answer: ScenarioAnswer) -> Document:
     """Build the document of a scenario: the documents of its parts, one after the other."""
     sections: list[Section] = []
-    overview, sources = [], dict[str, Source]()
+    overview, sources = [], dict[str, CitedSource]()
     warnings, remarks = list(answer["warnings"]), list[str]()
     for part in answer["parts"]:
         part_document = document(part["payload"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.choice import Candidate, Choice
+from gpucost.answers.combined import Candidate, Choice
 from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns_of, document_of
 
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3

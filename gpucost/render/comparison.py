@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.answers.comparison import Change, Comparison, SideBySide
+from gpucost.answers.combined import Change, Comparison, SideBySide
 from gpucost.render.document import (
     Axis,
     Block,

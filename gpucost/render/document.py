@@ -3,16 +3,17 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
-from gpucost.answers.common import Answer, Issued, Source
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
+
+from gpucost.answers.common import AnswerFrame, CitedSource, Issued
 from gpucost.errors import visible as visible
-from gpucost.frozen import Frozen
 from gpucost.gate import beside
 from gpucost.options import OPTIONS
 from gpucost.render.json import SIGNIFICANT_DIGITS
@@ -167,7 +168,7 @@ Item = TypeVar("Item")
 ChartKind = Literal["bridge", "bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
 
 
-class Column(Frozen):
+class Column(Struct, frozen=True):
     """One column of a table. Heading and unit follow from the key unless they are given."""
 
     key: str
@@ -192,7 +193,7 @@ class Column(Frozen):
         return str(row.get(self.unit_key) or "") if self.unit_key else self.measure
 
 
-class Paragraph(Frozen):
+class Paragraph(Struct, frozen=True):
     """Running text. `lead` is the answer in one sentence; `code` keeps its line breaks."""
 
     text: str
@@ -200,7 +201,7 @@ class Paragraph(Frozen):
     source_ids: tuple[str, ...] = ()
 
 
-class Fact(Frozen):
+class Fact(Struct, frozen=True):
     """One labelled figure of a list of key figures, with its range and its sources."""
 
     label: str
@@ -212,14 +213,14 @@ class Fact(Frozen):
     note: str = ""
 
 
-class KeyFigures(Frozen):
+class KeyFigures(Struct, frozen=True):
     """Key figures, shown as a list of label and value."""
 
     items: tuple[Fact, ...]
     title: str = ""
 
 
-class Table(Frozen):
+class Table(Struct, frozen=True):
     """Rows of mappings and the columns that are shown. A row may carry `source_ids`; None cells are missing."""
 
     columns: tuple[Column, ...]
@@ -241,7 +242,7 @@ class Table(Frozen):
         )
 
 
-class Axis(Frozen):
+class Axis(Struct, frozen=True):
     """One axis: the key in the data, its title and unit, and its scale."""
 
     key: str
@@ -260,7 +261,7 @@ class Axis(Frozen):
         return self.unit or measure_of(self.key)
 
 
-class Slider(Frozen):
+class Slider(Struct, frozen=True):
     """A control of an interactive chart. Media without controls show the chart at `value`."""
 
     name: str
@@ -271,7 +272,7 @@ class Slider(Frozen):
     value: float
 
 
-class Chart(Frozen):
+class Chart(Struct, frozen=True):
     """A chart as data: what is drawn, not how. `description` says in words what the picture shows.
 
     bar: x names the bars, y their length, `low`/`high` keys draw a range.  stacked: `series` splits each bar.
@@ -308,7 +309,7 @@ class Chart(Frozen):
 Block = Paragraph | KeyFigures | Table | Chart
 
 
-class Section(Frozen):
+class Section(Struct, frozen=True):
     """A titled part. `detail` sections are left out on the terminal unless all is asked for."""
 
     title: str
@@ -316,7 +317,7 @@ class Section(Frozen):
     detail: bool = False
 
 
-class Document(Frozen):
+class Document(Struct, frozen=True):
     """A whole answer for a reader, whatever the medium."""
 
     title: str
@@ -331,7 +332,7 @@ class Document(Frozen):
     request: Row = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()  # what a full view says beside the warnings, one screen does not
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    sources: Mapping[str, CitedSource] = field(default_factory=dict)
 
     @property
     def stamp(self) -> list[str]:
@@ -446,7 +447,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
 
 
 def document_of(
-    answer: Answer,
+    answer: AnswerFrame,
     title: str,
     *sections: Section,
     lead: str | None = None,
@@ -495,8 +496,8 @@ def printable(value: Item) -> Item:
         cleaned = {printable(key): printable(item) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
         cleaned = type(value)(printable(item) for item in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        cleaned = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
+    elif isinstance(value, Struct):
+        cleaned = type(value)(*map(printable, astuple(value)))
     return cast(Item, cleaned)
 
 

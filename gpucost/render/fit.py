@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.memory import Component, Everywhere, Fit
 from gpucost.answers.serving import Serves, ServingFit
+from gpucost.answers.training import Component, Everywhere, Fit
 from gpucost.render.document import (
     Axis,
     Block,

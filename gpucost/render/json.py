@@ -4,12 +4,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 SIGNIFICANT_DIGITS = 12
 _LITERALS = {None: "null", True: "true", False: "false"}
@@ -40,7 +42,7 @@ def plain(value: Any) -> Any:
 def _plain_other(value: Any) -> Any:
     if isinstance(value, Set):
         return sorted(plain(item) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return plain(asdict(value))
     if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
         return plain(value.tolist())

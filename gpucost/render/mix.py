@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.mix import Mix
+from gpucost.answers.ownership import Mix
 from gpucost.render.document import (
     Axis,
     Block,

@@ -1,6 +1,6 @@
 """The document of a roofline: the verdict, the plot, each operation under its roofs."""
 
-from gpucost.answers.speed import BOUND_WORDS, Roofline
+from gpucost.answers.training import BOUND_WORDS, Roofline
 from gpucost.render.document import (
     Axis,
     Block,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.sweep import Row, Sweep
+from gpucost.answers.combined import Row, Sweep
 from gpucost.arguments import flag_of
 from gpucost.render.document import (
     Axis,

@@ -6,11 +6,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from operator import le
 
-from gpucost.frozen import Frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gpucost.render.document import (
     Axis,
     Block,
@@ -59,7 +60,7 @@ _PLAIN = str.maketrans(
 )
 
 
-class Terminal(Frozen):
+class Terminal(Struct, frozen=True):
     """What the receiving end can show."""
 
     width: int

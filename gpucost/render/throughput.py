@@ -1,6 +1,6 @@
 """The document of a timed layout: the answer, the step by part, the layouts behind it."""
 
-from gpucost.answers.speed import BOUND_WORDS, Throughput
+from gpucost.answers.training import BOUND_WORDS, Throughput
 from gpucost.render.document import (
     Axis,
     Block,

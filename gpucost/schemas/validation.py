@@ -5,11 +5,12 @@ import io
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Struct
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
@@ -190,8 +191,7 @@ _READERS = {
 _OWN_COLUMN = "x_"  # columns that begin so are the user's own remarks
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class Fault(Struct, frozen=True, order=True):
     """One thing wrong with a file: where and why."""
 
     file: str

@@ -3,11 +3,11 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.answers.serving import Crossing, Hosted, Volume
@@ -209,8 +209,7 @@ def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -
 IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
 
 
-@dataclass(frozen=True)
-class Fleet:
+class Fleet(Struct, frozen=True):
     """What a month takes: replicas, units, paid hours, and what they serve."""
 
     replicas: columns_Floats  # at the busiest hour, redundancy included
@@ -222,8 +221,7 @@ class Fleet:
     peak_load: columns_Floats  # load of the serving replicas at the busiest hour
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """Offers × plans, the fleet of each, and what it costs per month."""
 
     offer: Integers

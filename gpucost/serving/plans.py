@@ -5,9 +5,10 @@ and the best batch within memory and the latency targets is kept. What cannot be
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
@@ -35,8 +36,7 @@ NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
 
 
-@dataclass(frozen=True)
-class Plans:
+class Plans(Struct, frozen=True):
     """Every layout of one replica on every key, at its best batch; one element per plan."""
 
     deployments: list[Deployment]

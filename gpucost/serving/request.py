@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from gpucost.arguments.kinds import LARGEST_LENGTH
 from gpucost.errors import DataError, UnknownNameError, UsageError
@@ -13,8 +15,7 @@ DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
 DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceRequest:
+class InferenceRequest(Struct, frozen=True, kw_only=True):
     """A deployment to be costed; None means not asked for."""
 
     model: str

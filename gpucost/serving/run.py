@@ -1,28 +1,28 @@
 """From a serving request to its answer: offers, plans, prices, payload; which accelerators serve a model at all."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
 from gpucost.answers.serving import (
     Batch,
-    Beside,
     BillInput,
     BillModel,
     EngineSide,
     Factors,
-    Fleet,
     Hosted,
+    HostedBeside,
     Inference,
     MemoryParts,
     Serves,
     ServesNot,
     ServingFit,
     ServingOption,
+    SoldFleet,
 )
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
@@ -139,7 +139,7 @@ def option(
     }
 
 
-def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
+def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> SoldFleet:
     """Return who sells it, on which terms, how many are needed, and how old the price is."""
     return {
         **seller(offer),
@@ -530,7 +530,7 @@ def warnings(
     architecture: Architecture,
     market: Market,
     options: list[ServingOption],
-    beside: Beside,
+    beside: HostedBeside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = [
@@ -558,7 +558,7 @@ def beside_apis(
     plans: Plans,
     pairs: Pairs,
     best: int,
-) -> Beside:
+) -> HostedBeside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
     comparable = costing.comparable_models(architecture, catalog.relatives(architecture))
     api = costing.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)

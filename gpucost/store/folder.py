@@ -19,15 +19,16 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from gpucost.errors import DataError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import faults, read_bytes, shown
 from gpucost.store.files import replacing, write_bytes
 
@@ -40,7 +41,7 @@ _UNFINISHED_S = 86_400  # what lies in tmp/ for longer belongs to a process that
 _YOUNG_S = 3_600  # a part without a manifest may still get one
 
 
-class Part(Frozen):
+class Part(Struct, frozen=True):
     """The prices of one source in a snapshot: what they are, how they changed, and the file that holds them."""
 
     source: str
@@ -53,7 +54,7 @@ class Part(Frozen):
     changes: Mapping[str, int] = field(default_factory=dict)  # new, changed, gone, held back, left out
 
 
-class Snapshot(Frozen):
+class Snapshot(Struct, frozen=True):
     """What one refresh published."""
 
     name: str

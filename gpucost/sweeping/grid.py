@@ -4,11 +4,11 @@ import codecs
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.arguments import Argument, flag_of, renamed
@@ -292,8 +292,7 @@ QUESTIONS_SWEPT = ("estimate", "inference", "tco")
 _LAST = ("tokens", "epochs", "deadline", "budget", "overhead", "experiments")  # vary fastest: they need no new search
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Cases: argument `name` of case i is `values[name][code]`, the code from the grid's order or from a table."""
 
     question: str

@@ -1,14 +1,15 @@
 """What is asked: a training run, read from human quantities and checked before anything is computed."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
 from datetime import date
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from gpucost.arguments import Question, by_field, read
 from gpucost.arguments.kinds import FLAG, plain
 from gpucost.errors import UsageError
-from gpucost.frozen import Frozen
 from gpucost.options import OPTIONS
 from gpucost.workloads.training import DataFlow, OwnSpeed, needs_gpus, own_speed
 
@@ -16,7 +17,7 @@ DEFAULT_DEADLINE_DAYS = 30.0
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
 
 
-class TrainingRequest(Frozen, kw_only=True):
+class TrainingRequest(Struct, frozen=True, kw_only=True):
     """A training run to be costed; None means not asked for. Names carry units as everywhere."""
 
     model: str
@@ -84,7 +85,7 @@ def from_dict(values: Mapping[str, Any], question: Question) -> TrainingRequest:
     """Read a request back from a saved result, each value as `question` reads it, without keys of other versions."""
     kinds = {name: one.kind for name, one in question.fields.items()}
     kinds |= {"deadline_days": plain(1e-6), "deadline_given": FLAG}
-    given = {field.name: values[field.name] for field in fields(TrainingRequest) if field.name in values}
+    given = {name: values[name] for name in TrainingRequest.__struct_fields__ if name in values}
     checked: dict[str, Any] = {
         name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in given.items()
     }

@@ -1,15 +1,14 @@
 """From a training request to its answer: facts, cases, ranking, what a person asks next, payload."""
 
-from dataclasses import asdict, replace
 from datetime import date
 from typing import Any, Literal, cast
 
 import numpy as np
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from gpucost import __version__
-from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, cited, figures, finite, frame
-from gpucost.answers.speed import Feeding
+from gpucost.answers.common import AssumedValue, BillLine, Excluded, LayoutRow, cited, figures, finite, frame
 from gpucost.answers.training import (
     Alternative,
     Contract,
@@ -17,15 +16,16 @@ from gpucost.answers.training import (
     Elsewhere,
     Estimate,
     Factors,
+    Feeding,
     Highlight,
     Interruptions,
-    Outcome,
     RankedOption,
+    RunOutcome,
     Size,
     Speed,
     TrainingOption,
+    WorkloadRow,
 )
-from gpucost.answers.training import Workload as WorkloadRow
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
@@ -99,7 +99,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
         **_speed(cases, case),
-        **figures(Outcome, cases.costs, case),
+        **figures(RunOutcome, cases.costs, case),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
         **seen(offer, problem.terms, int(cases.offer[case]), paid),
         **figures(Contract, cases.costs, case),
@@ -248,7 +248,7 @@ def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Exc
 _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
 
 
-def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
+def assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
     own = {
         "ramp_hours": assume.RAMP_HOURS,
@@ -266,7 +266,7 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
         *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in own.items()),
         ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
     ]
-    return [cast(Assumed, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
+    return [cast(AssumedValue, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
 
 
 # --- What a person asks next: other cluster sizes, other ways to buy, what dominates the cost.

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
@@ -53,8 +54,7 @@ def fit_training(catalog: Catalog) -> Calibration:
     return training.widen_for_the_unstated(published(catalog), catalog, fitted)
 
 
-@dataclass(frozen=True)
-class FitKind:
+class FitKind(Struct, frozen=True):
     """What differs between the calibrations of training and serving."""
 
     scheme: Scheme

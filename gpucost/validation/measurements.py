@@ -1,11 +1,12 @@
 """Measured rows of any kind: read from a file or the catalog, their figures, and predictions beside them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucost.answers.checks import Skipped
 from gpucost.errors import DataError, UsageError, nearest
@@ -21,8 +22,7 @@ REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes",
 UNREAD = ("derived_tokens_per_s_per_gpu", "measured_output_tok_s_per_gpu")  # figures that no prediction asks for
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """One measured figure of a row."""
 
     row: int
@@ -31,8 +31,7 @@ class Measured:
     group: str = ""  # what the figure was derived from, or under which load it was taken
 
 
-@dataclass(frozen=True)
-class Measurements:
+class Measurements(Struct, frozen=True):
     """Rows that could be read, their figures, figures that are only shown, and what was skipped with the reason."""
 
     rows: list[Any]

@@ -6,11 +6,12 @@ one: a source is one voice, however many rows it publishes.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from gpucost.answers import checks as shape
 from gpucost.answers.common import frame
@@ -20,8 +21,7 @@ POOLED = "sources with fewer than five rows"
 WORST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One prediction beside its measurement."""
 
     id: str
@@ -95,7 +95,7 @@ def by_source(
 
 def payload(
     rows: int, items: Sequence[Item], skipped: Sequence[shape.Skipped], sources: Mapping[str, str], **more: Any
-) -> shape.Report:
+) -> shape.ValidationReport:
     """Return the whole report as a JSON-able mapping."""
     ranked = sorted(items, key=lambda item: (-abs(np.log(item.predicted / item.measured)), item.id))
     found = {
@@ -106,10 +106,12 @@ def payload(
         "worst": [item.id for item in ranked[:WORST]],
         "items": [as_row(item) for item in items],
     }
-    return cast(shape.Report, found | more)
+    return cast(shape.ValidationReport, found | more)
 
 
-def answer(found: shape.Report, request: Mapping[str, Any], as_of: date, catalog_version: str) -> shape.Validation:
+def answer(
+    found: shape.ValidationReport, request: Mapping[str, Any], as_of: date, catalog_version: str
+) -> shape.Validation:
     """Return a report as an answer."""
     return {
         **found,
@@ -120,7 +122,7 @@ def answer(found: shape.Report, request: Mapping[str, Any], as_of: date, catalog
     }
 
 
-def lead(found: shape.Report) -> str:
+def lead(found: shape.ValidationReport) -> str:
     """Return the answer in one sentence."""
     macro, median = found["macro_median_abs_error_fraction"], found["median_abs_error_fraction"]
     if macro is None or median is None:

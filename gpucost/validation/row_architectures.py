@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpucost.answers.checks import Baseline, Report
+from gpucost.answers.checks import Baseline, ValidationReport
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
@@ -29,7 +29,7 @@ SERVING_IN_SAMPLE = (
 
 def validate_training(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> Report:
+) -> ValidationReport:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     pool = fitted.training_shipped(catalog)
     found = training.gather(read_file(path), catalog) if path else pool
@@ -44,7 +44,7 @@ def validate_training(
 
 def validate_serving(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> Report:
+) -> ValidationReport:
     """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     found = serving.gather(read_file(path) if path else catalog.rows("serving_measurements"), catalog)
     found = found.core() if core else found
@@ -83,7 +83,7 @@ def baselines(found: Measurements) -> dict[str, Baseline]:
 
 def validate_memory(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> Report:
+) -> ValidationReport:
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     shipped = ("training_measurements", "memory_measurements")
     rows = read_file(path) if path else [row for name in shipped for row in catalog.rows(name)]

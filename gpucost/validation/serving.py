@@ -5,13 +5,13 @@ which is a queue and no physics. A source is one voice, however many rows it pub
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.answers.checks import Report
+from gpucost.answers.checks import ValidationReport
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
@@ -134,8 +134,7 @@ def predict(found: Measurements, calibration: Calibration) -> tuple[list[report.
 # Fits ----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ServingObservations:
+class ServingObservations(Struct, frozen=True):
     """Figures as arrays, ready for a fit."""
 
     loads: Loads
@@ -267,7 +266,7 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 # Report --------------------------------------------------------------------------------------------------------------
 
 
-def report_payload(found: Measurements, items: Sequence[report.Item], **more: Any) -> Report:
+def report_payload(found: Measurements, items: Sequence[report.Item], **more: Any) -> ValidationReport:
     """Return the report: all items, and the two groups apart."""
     answer = report.payload(found.total, items, found.skipped, found.sources, **more)
     answer["stated"] = report.statistics([item for item in items if item.group == "stated"])
@@ -275,7 +274,7 @@ def report_payload(found: Measurements, items: Sequence[report.Item], **more: An
     return answer
 
 
-def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any) -> Report:
+def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any) -> ValidationReport:
     """Return the report of one calibration: by metric besides, and times under load apart from all."""
     items, loaded = predict(found, calibration)
     answer = report_payload(found, items, **more)

@@ -6,10 +6,11 @@ runs what Little's law says. Pools of a disaggregated deployment only decode.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucost.physics.columns import Flags, Floats, Gathered
 from gpucost.physics.serving import steps as serving
@@ -31,7 +32,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-class Loads(Gathered):
+class Loads(Gathered, frozen=True):
     """Rows as arrays: what arrives, and how."""
 
     case: ServingCase  # its efficiencies are replaced by those of a calibration
@@ -70,8 +71,7 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """What a benchmark would print, per row."""
 
     output_tokens_per_s: Floats

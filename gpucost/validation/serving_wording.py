@@ -5,7 +5,8 @@ ShareGPT as vLLM's benchmark filters it, MLPerf Inference's data sets as its rul
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpucost.validation import wording
 
@@ -155,8 +156,7 @@ def prefix_hit(notes: str) -> float:
     return min(float(match[1]) / 100, 0.99) if match else 0.0
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Degrees of parallelism of one replica, how many replicas there are, and pools of a disaggregated deployment."""
 
     tensor: int

@@ -3,8 +3,10 @@
 import difflib
 import math
 import re
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
@@ -27,8 +29,7 @@ QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer:
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
-@dataclass(frozen=True)
-class TrainingRow:
+class TrainingRow(Struct, frozen=True):
     """A row, read: ready for the kernels."""
 
     id: str

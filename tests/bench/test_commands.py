@@ -6,7 +6,7 @@ import math
 import pytest
 from click.testing import CliRunner
 
-from gpucost.answers.read import read_estimate
+from gpucost.answers.saved import read_estimate
 from gpucost.bench.logs import lines_of, read_log
 from gpucost.bench.progress import forecast
 from gpucost.bench.run import read_bench

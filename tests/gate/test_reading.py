@@ -9,7 +9,7 @@ import pytest
 
 import gpucost
 from gpucost import gate
-from gpucost.answers.read import read_answer
+from gpucost.answers.saved import read_answer
 from gpucost.architectures.config import load
 from gpucost.ask.tco import plan_kinds
 from gpucost.bench.run import read_bench

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from gpucost.answers.schema import answer_schema, misfits
+from gpucost.answers.schema import answer_schema
 from gpucost.arguments import giving_way, read
 from gpucost.ask import QUESTIONS
 from gpucost.cli import cli
@@ -256,7 +256,6 @@ def test_a_report_is_what_its_schema_says(small: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     saved, schema = json.loads(dumps(report(small).to_dict())), answer_schema("scenario")
     jsonschema.validate(saved, schema)
-    assert list(misfits(saved, schema)) == []
 
 
 def test_more_parts_supplies_and_pairs_than_are_answered_in_time_are_refused():

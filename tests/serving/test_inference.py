@@ -1,6 +1,5 @@
 """`gpucost inference` as a user meets it: bills that add up, monotone answers, anchors from outside, clear refusals."""
 
-import dataclasses
 import json
 import re
 from datetime import date
@@ -10,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import gpucost
 from gpucost.ask.inference import request_of
@@ -234,7 +234,7 @@ def pool(gpu, ranks, hit=0.0, cache="auto"):
     d = Deployment(
         CATALOG.architecture("deepseek-v3"), a, CATALOG.default_system(gpu), "wide", "fp8", cache, 1, ranks, 1, ranks
     )
-    options = dataclasses.replace(plain_options(1), prefix_hit=np.array([hit]))
+    options = replace(plain_options(1), prefix_hit=np.array([hit]))
     return build([d], serving_calibration(CATALOG).values, options)[0]
 
 

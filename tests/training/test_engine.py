@@ -2,10 +2,10 @@
 
 import json
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpucost.errors import NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.training.cases import recompute

@@ -1,12 +1,12 @@
 """Purchase options: every field of the table has an effect, and a new row works everywhere at once."""
 
 import ast
-from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import gpucost
 from gpucost.catalog.loader import Store, shipped_root
@@ -99,7 +99,7 @@ EFFECTS = {
 }
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(OptionRule)])
+@pytest.mark.parametrize("field", OptionRule.__struct_fields__)
 def test_every_field_has_an_effect(field, monkeypatch):
     changed, observe = EFFECTS[field]
     before = observe()

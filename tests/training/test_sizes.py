@@ -1,10 +1,10 @@
 """Every multiple of an offer's unit is a size; of those that meet a deadline the cheapest counts."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import openpyxl
 import pytest
+from msgspec.structs import replace
 
 import gpucost
 from gpucost.errors import NothingFitsError

@@ -19,7 +19,7 @@ PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-class Efficiencies(Columns):
+class Efficiencies(Columns, frozen=True):
     """The parameters, resolved for each case."""
 
     matrix: Floats

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from gpucost.errors import UsageError
 from gpucost.limits import limit
@@ -26,16 +27,14 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1 << 20, 1 << 14, 32_000  # of a shee
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """A live cell: its text without "=", and the value that Python found for it."""
 
     text: str
     value: Any = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A value or formula with the style and unit that decide its format."""
 
     value: Any

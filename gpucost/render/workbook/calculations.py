@@ -1,9 +1,10 @@
 """The Calculations and Cash flows sheets, a model recomputed case by case, and the checks of the book on itself."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from msgspec import Struct, field
 
 from gpucost.formula.language import Line, names
 from gpucost.formula.spreadsheet import ALL_MONTHS, to_excel
@@ -196,8 +197,7 @@ _FIRST_MONTH = 2
 _BASE_COLUMN = "\x02"  # stands for the column of the month on the sheet of months
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """The model with some inputs changed, what Python finds for it, and cells that an input is taken from."""
 
     label: str

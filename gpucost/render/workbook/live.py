@@ -1,9 +1,11 @@
 """The live part of an answer: inputs and formulas of gpucost.money for training, serving and owning."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.errors import UsageError
 from gpucost.formula.language import Input, Line, expand, names
@@ -17,8 +19,7 @@ from gpucost.units import HOURS_PER_MONTH, unit_of
 Value = float | str | None  # None is an input that nobody gave: an empty cell, which is not above zero
 
 
-@dataclass(frozen=True, slots=True)
-class LiveInput:
+class LiveInput(Struct, frozen=True):
     """One cell that a person may change."""
 
     name: str
@@ -36,8 +37,7 @@ class LiveInput:
     observed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveModel:
+class LiveModel(Struct, frozen=True):
     """Inputs, tables and lines of one answer. `answer` is the line that sensitivities and scenarios look at."""
 
     key: str  # prefix of its names in the workbook

@@ -1,8 +1,9 @@
 """The Options and Sensitivity sheets of owning and renting: every option and every input's ends, recomputed live."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from gpucost.answers.ownership import interruptible
 from gpucost.gate import beside
@@ -367,8 +368,7 @@ _HEADINGS = (
 LABELS, CHANGES = 1, (8, 9)  # columns of a chart's names and bars
 
 
-@dataclass(frozen=True, slots=True)
-class InputSwing:
+class InputSwing(Struct, frozen=True):
     """What one input does to the answer."""
 
     entry: LiveInput

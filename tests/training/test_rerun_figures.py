@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from gpucost.answers.read import read_answer
+from gpucost.answers.saved import read_answer
 from gpucost.ask.estimate import rerun
 from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
@@ -54,6 +54,17 @@ def test_a_changed_price_in_the_facts_is_found_and_explained():
     assert not found["equal"]
     assert found["reasons"]
     assert found["differences"]
+
+
+def test_facts_that_no_price_table_would_take_are_refused():
+    first = saved()
+    names = first["facts"]["offers"][0].split(",")
+    place = names.index("usd_per_hour")
+    cells = first["facts"]["offers"][1].split(",")
+    cells[place] = f"-{cells[place]}"
+    first["facts"]["offers"][1] = ",".join(cells)
+    with pytest.raises(UsageError, match=r"usd_per_hour = -\d.*the file was changed"):
+        rerun(first, CALIBRATION)
 
 
 def test_a_request_changed_to_nonsense_is_refused_in_a_sentence():
