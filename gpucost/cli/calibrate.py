@@ -37,6 +37,7 @@ def command(
     save: bool,
     undo: bool,
     listed: bool,
+    enter: str | None,
     **log: Any,
 ) -> None:
     """Fit the efficiencies of training or serving to measurements.
@@ -57,12 +58,17 @@ def command(
     gpucost estimate --model 8b --tokens 100b --software my-stack
     gpucost calibrate --undo
     gpucost calibrate --format csv -o models/calibration.csv
+    gpucost calibrate --kind serving --enter measured.csv
     """
     from gpucost.catalog import open_catalog
     from gpucost.validation import fitted
 
     if undo or listed:
         _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
+    if enter:
+        _alone("--enter", "kind")
+        _enter(out, kind, enter)
+        return
     if undo:
         say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
         return
@@ -89,6 +95,18 @@ def _alone(flag: str, *also: str) -> None:
     taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
     if typed := _typed(lambda name: name not in taken):
         raise click.UsageError(f"{flag} fits nothing: leave {typed} out.")
+
+
+def _enter(out: Output, kind: str, path: str) -> None:
+    """Write down what the model predicts for sources that it has not seen, then add their rows to the measurements."""
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.paths import shipped_root
+    from gpucost.validation import ledger
+    from gpucost.validation.measurements import read_file
+
+    root, catalog, rows = shipped_root(), open_catalog(), read_file(path)
+    lines = ledger.enter(kind, rows, catalog, root, ledger.model_commit(root), date.today())
+    out.rows(lines, "ledger", catalog, title="First predictions")
 
 
 def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:

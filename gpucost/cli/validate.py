@@ -17,6 +17,7 @@ def command(
     leave_out: str | None,
     core: bool,
     max_error: str | None,
+    ledger: bool,
 ) -> None:
     """Predict every measured run from its description, and show the errors per source and in total.
 
@@ -28,6 +29,7 @@ def command(
     gpucost validate --kind training --measurements runs.csv --format json
     gpucost validate --measurements runs.csv --calibration own.csv
     gpucost validate --leave-out source --core
+    gpucost validate --ledger
     """
     from gpucost.api.result import Result
     from gpucost.arguments.kinds import share
@@ -42,6 +44,9 @@ def command(
     if leave_out and kind == "memory":
         raise click.UsageError("--leave-out goes with --kind training or serving: of memory nothing is fitted.")
     catalog = open_catalog()
+    if ledger:
+        out.rows(catalog.rows("ledger"), "ledger", catalog, title="First predictions of sources that no fit had seen")
+        return
     if calibration:
         if leave_out or kind == "memory":
             raise click.UsageError("--calibration goes with --kind training or serving, and without --leave-out.")
