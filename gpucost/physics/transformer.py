@@ -52,6 +52,7 @@ class Shape(Attending):
     experts_per_token: Floats
     shared_experts: Floats
     expert_ffn_hidden: Floats
+    exchanged_width: Floats  # of a token on its way to its experts
     shared_ffn_hidden: Floats
     q_lora_rank: Floats
     kv_lora_rank: Floats
@@ -105,6 +106,7 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
         "sink_layers": [one.window_layers * (a.family in SINKS) for one, a in zip(sums, architectures, strict=True)],
+        "exchanged_width": [a.expert_hidden or a.hidden for a in architectures],
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
     }
     for name in Shape.names():

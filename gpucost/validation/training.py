@@ -115,6 +115,8 @@ def observe(found: Measurements) -> cal.Observations:
         software=software,
         software_year=year,
         whole_run=np.array([row.end_to_end for row in rows]),
+        dispatcher=np.array([row.dispatcher for row in rows], dtype=np.int64),
+        sinks=np.array([row.sinks for row in rows], dtype=np.int64),
         long_run_ratio=np.array([row.long_run_ratio for row in rows]),
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
         log_measured=found.log_measured,

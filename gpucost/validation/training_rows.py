@@ -43,6 +43,8 @@ class TrainingRow:
     software: str
     software_named: bool  # by the row; else inferred from what it runs
     software_year: float
+    dispatcher: int  # how tokens reach their experts: unsaid (-1), all-to-all (0), fused (1)
+    sinks: int  # attention with learned sinks: unsaid (-1), apart (0), fused (1)
     adapter_rank: float
     adapter_share: float
     state_bytes: float
@@ -124,6 +126,8 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         software=software,
         software_named=named,
         software_year=year,
+        dispatcher=wording.dispatcher(f"{row.get('framework')} {row.get('notes')}"),
+        sinks=1 if wording.has_flexible_attention(row.get("framework")) else -1,
         **read_recipe(row),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
@@ -346,7 +350,8 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)
     if micro is None:
-        room = local or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
+        whole = local if pipeline == 1 else None  # under a pipeline a local batch is cut into micro-batches
+        room = whole or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
         micro = max(1, min(room, (batch or data * room) // data))
         notes.append(f"micro-batch assumed {micro}")
     if batch is None:

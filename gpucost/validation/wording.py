@@ -256,3 +256,24 @@ def scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
         if re.search(r"\bhdr\b", lowered):
             return 25.0
     return best
+
+
+def dispatcher(text: object) -> int:
+    """Read how tokens are sent to their experts: 0 all-to-all, 1 by a fused kernel, -1 where nothing is said.
+
+    >>> dispatcher("FSDP2, Transformer Engine, DeepEP"), dispatcher("all-to-all dispatcher"), dispatcher("NeMo 25.09")
+    (1, 0, -1)
+    """
+    word = str(text or "").lower()
+    if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher", word):
+        return 1
+    return 0 if re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word) else -1
+
+
+def has_flexible_attention(text: object) -> bool:
+    """Tell whether a stack has attention kernels that take learned sinks: PyTorch's flex attention, before others.
+
+    >>> has_flexible_attention("NeMo AutoModel (PyTorch FSDP2)"), has_flexible_attention("Megatron-Bridge/NeMo 25.09")
+    (True, False)
+    """
+    return re.search(r"automodel|torchtitan|flex[ _-]?attention", str(text or "").lower()) is not None

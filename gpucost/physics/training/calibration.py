@@ -48,6 +48,8 @@ class Observations(Gathered):
     software_year: Floats
     whole_run: Flags  # the figure covers restarts and evaluation
     long_run_ratio: Floats  # hours of a long run ÷ those of its steps; 1 where the figure is of no such run
+    dispatcher: Integers  # how tokens reach their experts: unsaid (-1), all-to-all (0), fused (1)
+    sinks: Integers  # attention with learned sinks: unsaid (-1), apart (0), fused (1)
     source: Integers  # code of the source
     log_measured: Floats  # of tokens/s per accelerator
 
@@ -55,7 +57,7 @@ class Observations(Gathered):
 def with_values(seen: Observations, values: Values) -> TrainingCase:
     """Return the cases with the efficiencies that `values` give them."""
     c = seen.case
-    efficiency = resolve(values, c.hardware, seen.software, seen.software_year)
+    efficiency = resolve(values, c.hardware, seen.software, seen.software_year, seen.dispatcher, seen.sinks)
     return TrainingCase(c.shape, c.hardware, c.layout, c.recipe, efficiency)
 
 

@@ -137,7 +137,7 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
-    late = np.where(sharded, (1 - e.in_time) * net.ring_s(few, moved * expert), 0.0)
+    late = np.where(sharded, 0.0 * net.ring_s(few, moved * expert), 0.0)
     copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
     each = exposed_s(exchange - late, e.data_hidden * compute, e.interference) + late + copied
     once = once + np.where(kept, copied, 0.0)
