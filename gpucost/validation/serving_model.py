@@ -46,6 +46,7 @@ class Loads(Gathered):
     prompt_workers: Floats
     decode_workers: Floats
     decode_only: Flags
+    varied_lengths: Flags
 
     def is_(self, *names: str) -> Flags:
         """Return which rows are of a scenario."""
@@ -65,6 +66,7 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
         case=case,
         software=software,
         scenario=np.array([SCENARIOS.index(row.scenario) for row in rows], dtype=np.int64),
+        varied_lengths=np.array([row.varied_lengths for row in rows], dtype=np.bool_),
         decode_only=np.array([row.decode_only for row in rows], dtype=np.bool_),
         **{name: column(name) for name in _NUMBERS},
     )
@@ -102,11 +104,13 @@ def running(loads: Loads, case: ServingCase) -> Floats:
     )
     limit = np.where(known, np.inf, rates.batch_limit * ranks)
     limit = np.where(early, np.minimum(limit, EARLY_BATCH_LIMIT * ranks), limit)
+    limit = np.minimum(limit, rates.seats)
     grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
     fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
     sent = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
     most = np.minimum(np.minimum(np.where(known, asked, sent), limit), fits)
-    return np.maximum(np.where(loads.is_("burst"), most * rates.burst, most), 1.0)
+    ramps = loads.is_("burst") & ~loads.varied_lengths
+    return np.maximum(np.where(ramps, most * rates.burst, most), 1.0)
 
 
 def by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
@@ -141,6 +145,9 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     if len(bursts := np.flatnonzero(loads.is_("burst"))):
         mixing = serving.steady(case.take(bursts), sequences[bursts], prompt[bursts], output[bursts])
         speed[bursts] = mixing.output_tokens_per_s
+    if len(varied := np.flatnonzero(loads.is_("burst") & loads.varied_lengths & np.isfinite(loads.batch))):
+        sent = loads.batch[varied] / loads.replicas[varied]
+        speed[varied] = varied_burst(case.take(varied), sequences[varied], sent, prompt[varied], output[varied])
     speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * loads.replicas
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
@@ -150,6 +157,31 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
         total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed(loads, case), speed * (prompt + output) / output),
         tpot_s=tpot, ttft_s=first, sequences=sequences, host_share=np.maximum(at.step.host_s, 0.0) / at.step.total_s,
     )  # fmt: skip
+
+
+LONGEST_MEANS = 4.5  # mean outputs that the longest of many is long: an assumption, as ShareGPT's are
+DRAIN_POINTS, DRAIN_WEIGHTS = np.polynomial.legendre.leggauss(6)
+
+
+def varied_burst(case: ServingCase, places: Floats, sent: Floats, prompt: Floats, output: Floats) -> Floats:
+    """Return the output tokens per second of requests that are sent at once and end one by one.
+
+    Places are refilled until all have started: (sent − places)·μ ÷ places steps at full places. Then outputs of
+    lengths spread as an exponential with mean μ leave n·e^(−x/μ) running: μ·∫ step(n) d(ln n) until the longest ends.
+    Prompts are read beside the steps of the first phase, those of the first places before it.
+    """
+    full = serving.steady(case, places, prompt, output)
+    refilled = np.maximum(sent - places, 0.0) * output / full.output_tokens_per_s
+    first = serving.prompt_s(case, prompt, places)
+    end = np.minimum(np.log(np.maximum(places, 1.0)), LONGEST_MEANS)
+    drain = np.zeros_like(places)
+    for point, weight in zip(DRAIN_POINTS, DRAIN_WEIGHTS, strict=True):
+        fallen = end * (point + 1) / 2
+        running = np.maximum(places * np.exp(-fallen), 1.0)
+        step = serving.decode_step(case, running, prompt + output * (1 + fallen) / 2).total_s
+        drain += weight / 2 * end * step
+    drain = np.where(end > 0, output * drain, output * serving.decode_step(case, places, prompt + output / 2).total_s)
+    return sent * output / (first + refilled + drain)
 
 
 def met_sequences(loads: Loads, sequences: Floats) -> Floats:

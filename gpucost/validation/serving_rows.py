@@ -40,6 +40,7 @@ class ServingRow:
     prompt_workers: int
     decode_workers: int
     prefix_hit: float  # share of prompt tokens found in a cache, where the notes state it
+    varied_lengths: bool  # outputs differ from request to request, so that a burst drains slowly
     decode_only: bool  # stated throughput is that of decode steps alone
     stated_lengths: bool
     stated_layout: bool
@@ -105,7 +106,8 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
     system, cache = system_of(facts, accelerator, spread), serving_wording.cache_format(row.get("kv_precision"))
     split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
-    deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split)
+    server = serving_wording.server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {words}", kind)
+    deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split, server)
     return ServingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),
@@ -120,6 +122,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,
         prefix_hit=serving_wording.prefix_hit(words),
+        varied_lengths=serving_wording.varied(words),
         decode_only="decode only" in words.lower(),
         stated_lengths=stated,
         stated_layout=spread.stated,

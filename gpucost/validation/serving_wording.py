@@ -7,6 +7,7 @@ ShareGPT as vLLM's benchmark filters it, MLPerf Inference's data sets as its rul
 import re
 from dataclasses import dataclass
 
+from gpucost.physics.serving.efficiency import SERVERS
 from gpucost.validation import wording
 
 _PLAIN_SIGNS = ("plain", "cuda graph", "cudagraph", "pytorch", "torch", "own", "bare")
@@ -115,6 +116,38 @@ def scenario(text: object, batch: float | None, rate: float | None, notes: str) 
     if batch:
         return "steady"
     return "rated" if rate else "saturated"
+
+
+SERVED_SIGNS = r"bench serve|benchmark_serving|bench_serving|http|openai|guidellm|llmperf|locust|default (flags|settings)"
+TUNED_SIGNS = r"mlperf|max_num_seqs ?=|max-num-seqs|trtllm-bench|submission|vendor"
+
+
+def server(stated: object, words: str, kind: str) -> str:
+    """Read how a model is served: offline, by a tuned server, or by one as it comes.
+
+    Benchmarks that drive a server and name no setting ran it as it comes; what runs alone or in fixed batches has none.
+
+    >>> server("", "1000 requests (vllm bench serve, rate inf)", "burst"), server("", "fixed-batch", "batch")
+    ('default', 'offline')
+    >>> server("", "benchmark_serving, max_num_seqs=512", "burst"), server("default", "", "steady")
+    ('tuned', 'default')
+    """
+    word = str(stated or "").strip().lower()
+    if word in SERVERS:
+        return word
+    lowered = words.lower()
+    if re.search(SERVED_SIGNS, lowered) and not re.search(TUNED_SIGNS, lowered):
+        return "default"
+    return "offline" if kind in ("single", "batch", "prompt", "pool") and "server" not in lowered else "tuned"
+
+
+def varied(notes: str) -> bool:
+    """Tell whether requests are of a conversation set, whose outputs differ, rather than of one length.
+
+    >>> varied("1000 requests all at once; ShareGPT"), varied("random lengths fixed")
+    (True, False)
+    """
+    return re.search(r"sharegpt|open-?orca|lmsys|conversation|burstgpt|wildchat", notes.lower()) is not None
 
 
 def lengths(prompt: float | None, output: float | None, kind: str, notes: str) -> tuple[float, float, bool]:
