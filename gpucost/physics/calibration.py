@@ -37,17 +37,18 @@ class Parameter(NamedTuple):
     spread: float  # standard deviation of the logarithm before the fit
     unit: str
     meaning: str
+    fitted: bool = True  # else a constant: what is believed of it holds, for no fit of it helps sources it has not seen
 
 
 def declared(module: str) -> tuple[tuple[Parameter, ...], dict[str, str]]:
-    """Read the parameters.csv beside a module: what is fitted, and what each trait that widens a range means."""
+    """Read the parameters.csv beside a module: what is fitted or constant, and what each trait of a range means."""
     rows = beside(module, "parameters")[1:]
-    fitted = tuple(
-        Parameter(name, float(prior), float(spread), *words)
+    parameters = tuple(
+        Parameter(name, float(prior), float(spread), *words, fitted=kind == "parameter")
         for kind, name, prior, spread, *words in rows
-        if kind == "parameter"
+        if kind in ("parameter", "constant")
     )
-    return fitted, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
+    return parameters, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
 
 
 class Calibration(Frozen):
@@ -154,7 +155,7 @@ class FitProblem:
         self.names = [parameter.name for parameter in parameters]
         self.middle = np.log([centre[name] for name in self.names])
         self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
-        self.free = [index for index, mine in enumerate(touched) if mine.any()]
+        self.free = [i for i, (mine, one) in enumerate(zip(touched, parameters, strict=True)) if one.fitted and mine.any()]
         self.whole = part_of(np.arange(len(touched[0])))
         kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
         parts = {key: part_of(rows) for key, rows in kinds.items()}
@@ -338,6 +339,7 @@ def table(
             "meaning": p.meaning,
         }
         for p in scheme.parameters
+        if p.fitted
     ]  # fmt: skip
     known = {"base": BASE_MEANING, **scheme.traits}
     meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in known.items()}

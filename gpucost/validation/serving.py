@@ -15,7 +15,7 @@ from gpucost.answers.checks import Report
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Calibration, Part, Values
+from gpucost.physics.calibration import Calibration, Parameter, Part, Values
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
@@ -184,7 +184,11 @@ def log_predicted(seen: ServingObservations, values: Values) -> Floats:
 
 
 def fit(
-    seen: ServingObservations, start: Values = DEFAULTS, centre: Values = DEFAULTS, rounds: int = 6
+    seen: ServingObservations,
+    start: Values = DEFAULTS,
+    centre: Values = DEFAULTS,
+    rounds: int = 6,
+    parameters: Sequence[Parameter] = PARAMETERS,
 ) -> dict[str, float]:
     """Return the parameters that balance the figures and the priors around `centre`; the search begins at `start`."""
     software, row = seen.loads.software, seen.row
@@ -196,7 +200,7 @@ def fit(
         own = seen.take(figures)
         return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
 
-    problem = core.FitProblem(PARAMETERS, core.touched_by(PARAMETERS, members, len(seen)), part_of, centre, 1.0)
+    problem = core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
     return core.fit(problem, start=start, limit=LIMIT, rounds=rounds, loss="soft_l1")
 
 

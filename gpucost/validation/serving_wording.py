@@ -206,7 +206,7 @@ def spread(row: "dict[str, object] | object", gpus: int, heads: int, moe: bool, 
     """Read the layout of a row, repairing what cannot be.
 
     Benchmark logs often state tensor and expert (or data) degrees that name the same accelerators twice; their product
-    is then the square of the real count. Degrees that do not divide the heads mean experts spread wide. Attention data
+    is then the square of the real count. Degrees that do not divide the heads of a mixture mean experts spread wide. Attention data
     parallel stands in the notes.
     """
     get = row.get if isinstance(row, dict) else getattr(row, "get")  # noqa: B009
@@ -230,7 +230,7 @@ def spread(row: "dict[str, object] | object", gpus: int, heads: int, moe: bool, 
         and re.search(r"attention-dp enabled|attention dp enabled|dp attention", notes.lower())
     ):
         tensor, data = 1, tensor
-    if tensor > 1 and heads % tensor:
+    if moe and tensor > 1 and heads % tensor:
         tensor, data = 1, tensor
     size = tensor * data * pipeline
     replicas = gpus // size if size < gpus and gpus % size == 0 else 1

@@ -5,12 +5,13 @@ spread between sources, deviations from it with the spread within; so that a hun
 time varies there, and weigh as one voice on how fast things are.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Part, Scheme, Values
+from gpucost.physics.calibration import Parameter, Part, Scheme, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
@@ -106,6 +107,7 @@ def fit(
     between: float = BETWEEN_SOURCES,
     within: float = WITHIN_SOURCE,
     start: Values | None = None,
+    parameters: Sequence[Parameter] = PARAMETERS,
 ) -> dict[str, float]:
     """Return the parameters that balance the observations and the priors around `centre`; the search begins at `start`.
 
@@ -114,7 +116,7 @@ def fit(
     """
     touched = [
         np.isin(seen.source, seen.source[mine])  # whitening mixes the rows of a source
-        for mine in core.touched_by(PARAMETERS, members(seen), len(seen))
+        for mine in core.touched_by(parameters, members(seen), len(seen))
     ]
     if between:
         touched[OWN] = np.zeros(len(seen), dtype=np.bool_)
@@ -128,7 +130,7 @@ def fit(
 
         return Part(rows, residual)
 
-    return core.fit(core.FitProblem(PARAMETERS, touched, part_of, centre, spread_ratio), start=start)
+    return core.fit(core.FitProblem(parameters, touched, part_of, centre, spread_ratio), start=start)
 
 
 def traits(

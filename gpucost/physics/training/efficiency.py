@@ -159,6 +159,13 @@ def lag(values: Mapping[str, float], hardware: HardwareColumns, software: Intege
     return np.where(abroad, young * values["elsewhere_ratio"], young)
 
 
+def of_its_time(software: Integers, software_year: Floats) -> Integers:
+    """Return what a class of software was in its year: before fused kernels a vendor's stack was Megatron's."""
+    early = software_year < FUSED_YEAR
+    older = np.where(software == CLASSES.index("vendor"), CLASSES.index("megatron"), software)
+    return np.where(early, np.where(software == UNKNOWN, KINDS.index("early"), older), software)
+
+
 def resolve(
     values: Mapping[str, float],
     hardware: HardwareColumns,
@@ -173,7 +180,7 @@ def resolve(
     FLOP/s)^α within a family. `dispatcher` and `sinks` are codes: UNSAID, apart (0) or FUSED.
     """
     family = hardware.family
-    software = np.where((software == UNKNOWN) & (software_year < FUSED_YEAR), KINDS.index("early"), software)
+    software = of_its_time(software, software_year)
     aging = expert_aging(values, software, software_year, dispatcher)
     clocks = hardware.power_ratio ** values["power_exponent"]
     second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
