@@ -100,7 +100,7 @@ def _alone(flag: str, *also: str) -> None:
 def _enter(out: Output, kind: str, path: str) -> None:
     """Write down what the model predicts for sources that it has not seen, then add their rows to the measurements."""
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.paths import shipped_root
+    from gpucost.catalog.loader import shipped_root
     from gpucost.validation import ledger
     from gpucost.validation.measurements import read_file
 

@@ -113,6 +113,8 @@ def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) 
                 d.engine not in USUAL_ENGINES,
                 bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
                 figure.metric == "ttft_ms" or row.scenario == "prompt",
+                d.server == "default",
+                False,
             )
         )
     columns = np.array(table, dtype=np.bool_).reshape(len(figures), len(SCHEME.traits)).T

@@ -9,7 +9,8 @@ from typing import Any
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
 from gpucost.market import interruptions
-from gpucost.market.interruptions import failures_per_gpu_year, make_book
+from gpucost.market.interruptions import failures_per_gpu_year
+from gpucost.market.interruptions import make_book
 from gpucost.physics.columns import PRECISIONS
 from gpucost.physics.hardware import peaks
 from gpucost.physics.software import software_class
