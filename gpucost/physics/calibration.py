@@ -22,8 +22,8 @@ from gpucost.physics.columns import Flags, Floats, Integers
 COVERAGE = 0.80
 WIDEST_RATIO = 2.5  # by which a trait may widen a range
 SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
-RATIO_SPREAD = 0.2  # of the belief about a trait's ratio, in logarithms
-NARROWEST = 0.03  # half a range, in logarithms, that no fit goes below
+SOURCE_SPREAD = 0.138  # standard deviation of what sources have of their own: software, tuning, network, reporting
+NARROWEST = 1.2816 * SOURCE_SPREAD  # half a range, in logarithms, of what somebody else measures: 80 % of that alone
 STEP = 1e-4  # of a derivative, in standard deviations of the prior
 
 Values = Mapping[str, float]
@@ -255,11 +255,14 @@ def one_voice(source: NDArray[Any]) -> Floats:
     return 1 / np.sqrt(counts[inverse].astype(np.float64))
 
 
-def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: float) -> dict[str, float]:
-    """Fit the widths to residuals of held-out sources, so that 80 % of them lie within.
+def fit_ranges(
+    residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: float, sides: Sequence[str] = ("",)
+) -> dict[str, float]:
+    """Fit the widths to log(predicted ÷ measured) of sources that the fit had not seen, so that 80 % lie within.
 
-    The scale of a Laplace distribution is fitted by maximum likelihood; ratios are kept between 1 and 2.5 by a prior
-    around e^usual; the base is then set by the weighted 80 % quantile.
+    The scale of a Laplace distribution is fitted by maximum likelihood; a trait's ratio is one for all sides, between
+    1 and 2.5 by a prior around e^usual. The base of each side is then the weighted quantile that leaves a tenth beyond
+    it (a fifth where there is one side), and never narrower than what a source's own effect asks for.
     """
     from scipy.optimize import minimize
 
@@ -272,43 +275,25 @@ def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, us
 
     bounds = [(-5.0, 1.0)] + [(0.0, np.log(WIDEST_RATIO))] * len(traits)
     x = minimize(loss, np.array([np.log(0.1)] + [usual] * len(traits)), bounds=bounds, method="L-BFGS-B").x
-    base = weighted_quantile(size / np.exp(x[1:] @ active), weight, COVERAGE)
-    return {"base": base, **{name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}}
-
-
-def fit_sides(residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: Values) -> dict[str, float]:
-    """Fit both sides of a range to log(predicted ÷ measured) of held-out sources: a tenth lies beyond each.
-
-    Each side's width is base · Π ratio, fitted by quantile regression (Koenker and Bassett 1978) with ratios between
-    0.5 and 2.5 and a prior around e^usual for what few sources speak of; its base is then set by the weighted quantile.
-    """
-    beyond = (1 - COVERAGE) / 2
+    scale = np.exp(x[1:] @ active)
+    ratios = {name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}
     found: dict[str, float] = {}
-    for side, size in ((SLOWER, residual), (FASTER, -residual)):
-        ratios = _ratios(size, traits, weight, 1 - beyond, usual)
-        scale = np.prod([np.where(on, ratios[name], 1.0) for name, on in traits.items()], axis=0)
-        base = max(weighted_quantile(size / scale, weight, 1 - beyond), NARROWEST)
-        found |= {"base" + side: base, **{name + side: value for name, value in ratios.items()}}
+    for side in sides:
+        beyond = {SLOWER: residual, FASTER: -residual}.get(side, size)
+        share = (1 + COVERAGE) / 2 if side else COVERAGE
+        base = max(weighted_quantile(beyond / scale, weight, share), NARROWEST)
+        found |= {"base" + side: base, **{name + side: ratio for name, ratio in ratios.items()}}
     return found
 
 
-def _ratios(size: Floats, traits: Mapping[str, Flags], weight: Floats, share: float, usual: Values) -> dict[str, float]:
-    """Return by how much each trait widens a side, by the check loss of its quantile."""
-    from scipy.optimize import minimize
-
-    active = np.array(list(traits.values()), dtype=np.float64)
-    believed = np.array([usual.get(name, 0.0) for name in traits])
-    around = max(weighted_quantile(size, weight, share), NARROWEST)
-
-    def loss(x: Floats) -> float:
-        beyond = size - np.exp(x[0] + x[1:] @ active)
-        check = np.sum(weight * np.where(beyond > 0, share, share - 1) * beyond) / (around * (1 - share))
-        return float(check + 0.5 * np.sum(((x[1:] - believed) / RATIO_SPREAD) ** 2))
-
-    bounds = [(np.log(NARROWEST), 1.0)] + [(-np.log(2.0), np.log(WIDEST_RATIO))] * len(traits)
-    first = np.array([np.log(around), *believed])
-    x = minimize(loss, first, bounds=bounds, method="Powell", options={"maxiter": 40}).x
-    return {name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}
+def levelled(
+    ranges: Values, residual: Floats, traits: Mapping[str, Flags], weight: Floats, sides: Sequence[str] = ("",)
+) -> dict[str, float]:
+    """Return ranges widened so that 80 % of some residuals lie within; they are never narrowed by it."""
+    ends = {SLOWER: residual, FASTER: -residual}
+    beyond = [ends.get(side, np.abs(residual)) / width_of(traits, ranges, side) for side in sides]
+    level = max(1.0, weighted_quantile(np.max(beyond, axis=0), weight, COVERAGE))
+    return {name: value * (level if name.startswith("base") else 1.0) for name, value in ranges.items()}
 
 
 def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:

@@ -64,6 +64,11 @@ class Measurements:
         return np.array([getattr(self.rows[figure.row], name) for figure in self.figures])
 
     @property
+    def row_sources(self) -> "np.ndarray[Any, Any]":
+        """Return the source of each row."""
+        return np.array([row.source for row in self.rows])
+
+    @property
     def log_measured(self) -> Floats:
         """Logarithms of the figures."""
         logged: Floats = np.log(np.array([figure.value for figure in self.figures], dtype=np.float64))

@@ -185,14 +185,10 @@ def log_predicted(seen: ServingObservations, values: Values) -> Floats:
     return logged
 
 
-def fit(
-    seen: ServingObservations,
-    start: Values = DEFAULTS,
-    centre: Values = DEFAULTS,
-    rounds: int = 6,
-    parameters: Sequence[Parameter] = PARAMETERS,
-) -> dict[str, float]:
-    """Return the parameters that balance the figures and the priors around `centre`; the search begins at `start`."""
+def problem_of(
+    seen: ServingObservations, centre: Values = DEFAULTS, parameters: Sequence[Parameter] = PARAMETERS
+) -> core.FitProblem:
+    """Return the fit that balances the figures and the priors around `centre`."""
     software, row = seen.loads.software, seen.row
     members = {name: (software.family == code)[row] for code, name in enumerate(FAMILIES)}
     members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
@@ -202,8 +198,23 @@ def fit(
         own = seen.take(figures)
         return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
 
-    problem = core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
+    return core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
+
+
+def solve(problem: core.FitProblem, start: Values | None = DEFAULTS, rounds: int = 6) -> dict[str, float]:
+    """Return the parameters that solve a fit of serving; the search begins at `start`."""
     return core.fit(problem, start=start, limit=LIMIT, rounds=rounds, loss="soft_l1")
+
+
+def fit(
+    seen: ServingObservations,
+    start: Values = DEFAULTS,
+    centre: Values = DEFAULTS,
+    rounds: int = 6,
+    parameters: Sequence[Parameter] = PARAMETERS,
+) -> dict[str, float]:
+    """Return the parameters that balance the figures and the priors around `centre`; the search begins at `start`."""
+    return solve(problem_of(seen, centre, parameters), start, rounds)
 
 
 GROUPINGS = {

@@ -12,7 +12,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics import transformer
-from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Values
+from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Parameter, Values
 from gpucost.physics.columns import Flags, Floats, Integers, layout_columns
 from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
@@ -23,7 +23,7 @@ from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
 from gpucost.physics.training.structs import TrainingCase
 from gpucost.units import SECONDS_PER_HOUR, TERA
 from gpucost.validation import measurements as rows_of
-from gpucost.validation import report, wording
+from gpucost.validation import choice, report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
 from gpucost.workloads.training import FROZEN_SHARE
@@ -35,8 +35,6 @@ OF_RECIPE = (
     "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
     "document_tokens", "offload",
 )  # fmt: skip
-LEVELLED = ("older_stack", "usual_case", "whole_run")  # by these, ranges of sources that a fit never saw differ most
-LEVEL_VOICE = 1.8  # exponent of a row's voice in the level: nearly one voice a source, whatever it holds
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
@@ -157,9 +155,7 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     case = cal.with_values(seen, values)
     stated = found.of_rows("stated_layout")
     found_traits = cal.traits(alike_of(seen, case), training.step(case), stated_layout=stated, whole_run=seen.whole_run)
-    unnamed = ~found.of_rows("software_named")
-    usual = found_traits["usual_case"] & ~unnamed
-    return found_traits | {"unknown_software": unnamed, "usual_case": usual}
+    return found_traits | {"unknown_software": ~found.of_rows("software_named")}
 
 
 def predict(found: Measurements, calibration: Calibration) -> list[report.Item]:
@@ -241,66 +237,65 @@ def leave_one_out(
     return core.leave_one_out(groups, others, usable, fit_to, predicted)
 
 
-def calibrate(found: Measurements) -> Calibration:
-    """Fit the parameters to all usable rows, the ranges to held-out residuals."""
+def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
+    """Fit the parameters to all usable rows, the ranges to sources that the fit has not seen.
+
+    Sources are left out in parts drawn by a seed, as `gpucost calibrate --choose` draws them. `first` holds the first
+    predictions of the ledger, as log(predicted ÷ measured) by row: four fifths of them must lie within the ranges too.
+    """
     seen = observe(found)
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
-    residual = leave_one_out(found, start=values) - seen.log_measured
-    return Calibration(values, fit_widths(residual, row_traits(seen, found, values), seen.source, timed(found)))
+    doubts = row_traits(seen, found, values)
+    return Calibration(values, fit_widths(left_out(found, values) - seen.log_measured, doubts, found, first or {}))
 
 
-def fit_widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
-    """Fit the ranges to the held-out residuals that are kept, at the level that a source finds which they never saw."""
-    ranges = _widths(residual, doubts, source, keep)
-    levels = level_of_others(residual, widths_of_others(residual, doubts, source, keep), doubts, source, keep)
-    for side, ratios in zip(cal.SCHEME.sides, levels, strict=True):
-        ranges |= {name + side: ranges[name + side] * ratio for name, ratio in ratios.items()}
-    return ranges
+PARTS = 5  # in which sources are left out for the ranges
 
 
-def _widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
-    """Fit the ranges to residuals, each source by the root of its rows."""
-    usual = {name: cal.SCHEME.usual for name in doubts if name != "usual_case"}
-    applies = {name: mine[keep] for name, mine in doubts.items()}
-    return core.fit_sides(residual[keep], applies, core.one_voice(source[keep]), usual)
+def left_out(found: Measurements, start: Values | None = None) -> Floats:
+    """Return log speeds of every row by a fit that has not seen its part of the sources."""
+    seen, usable = observe(found), fit_rows(found)
+    names = found.row_sources
+    logged = np.empty(len(seen))
+    for part in choice.folds(names.tolist(), PARTS):
+        mine = np.isin(names, list(part))
+        values = cal.fit(seen.take(np.flatnonzero(usable & ~mine)), start=start)
+        logged[mine] = cal.log_predicted(seen.take(np.flatnonzero(mine)), values)
+    return logged
 
 
-def widths_of_others(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> list[Floats]:
-    """Return the width of each row below and above, by ranges fitted without its source."""
-    found = [np.empty_like(residual) for _ in cal.SCHEME.sides]
-    for name in np.unique(source):
-        mine = source == name
-        ranges = _widths(residual, doubts, source, keep & ~mine)
-        for width, side in zip(found, cal.SCHEME.sides, strict=True):
-            width[mine] = core.width_of(doubts, ranges, side)[mine]
-    return found
+def fit_widths(
+    residual: Floats, doubts: Doubts, found: Measurements, first: Mapping[str, float]
+) -> dict[str, float]:
+    """Fit the ranges to residuals of sources not seen, and level them by first predictions."""
+    keep, names = timed(found), found.row_sources
+    told = {trait: mine[keep] for trait, mine in doubts.items() if trait not in HIDDEN_CELLS or mine[keep].any()}
+    ranges = core.fit_ranges(
+        residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides
+    )
+    ranges = {**cal.SCHEME.default_ranges, **ranges}
+    asked = np.array([row.id in first for row in found.rows], dtype=np.bool_) & keep
+    if not asked.any():
+        return ranges
+    before = np.array([first[row.id] for row, one in zip(found.rows, asked, strict=True) if one])
+    on = {trait: mine[asked] for trait, mine in doubts.items()}
+    return core.levelled(ranges, before, on, core.one_voice(names[asked]), cal.SCHEME.sides)
 
 
-def level_of_others(
-    residual: Floats, widths: Sequence[Floats], doubts: Doubts, source: Sources, keep: Flags
-) -> list[dict[str, float]]:
-    """Return by how much the widths of others must grow for a tenth of the rows that are kept to lie beyond each side.
+def sources(found: Measurements) -> choice.Sources:
+    """Return what terms are chosen from: the rows by source, and how they are fitted and predicted."""
+    seen = observe(found)
 
-    A range fitted to a source's own errors holds more of them than one that has never seen it: the level is set by
-    the latter (a quantile of residual ÷ width, as in conformal inference), first where a trait of many sources makes
-    errors another size, and so often that each of them settles, then for all.
-    """
-    found = []
-    for size, width in zip((residual, -residual), widths, strict=True):
-        ratios = dict.fromkeys((*LEVELLED, "base"), 1.0)
-        for trait in (*LEVELLED, *LEVELLED, "base"):
-            on = keep & doubts[trait] if trait in doubts else keep
-            voices = core.one_voice(source[on]) ** (1.0 if trait in doubts else LEVEL_VOICE)
-            beyond = size[on] / grown(width, ratios, doubts)[on]
-            ratios[trait] *= core.weighted_quantile(beyond, voices, (1 + COVERAGE) / 2) if on.any() else 1.0
-        found.append(ratios)
-    return found
+    def residual(rows: Integers, values: Values) -> Floats:
+        own = seen.take(rows)
+        return cal.log_predicted(own, values) - own.log_measured
 
+    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
+        return cal.problem(seen.take(rows), parameters=parameters)
 
-def grown(width: Floats, ratios: Mapping[str, float], doubts: Doubts) -> Floats:
-    """Return widths as a level lets them grow."""
-    applies = (np.where(doubts[name], ratio, 1.0) if name in doubts else ratio for name, ratio in ratios.items())
-    return np.asarray(width * np.prod(np.broadcast_arrays(*applies), axis=0))
+    return choice.Sources(
+        cal.PARAMETERS, found.row_sources, fit_rows(found), timed(found), problem, core.fit, residual
+    )
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:
