@@ -18,11 +18,13 @@ from gpucost.physics.serving.efficiency import ENGINE_NAMES, Software, resolve
 from gpucost.physics.serving.structs import ServingCase, plain_options
 from gpucost.units import MS_PER_S
 from gpucost.validation.serving_rows import ServingRow
-from gpucost.validation.serving_wording import SCENARIOS
+from gpucost.validation.serving_wording import ACCEPTANCE, SCENARIOS
 
 EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
 LAST_WAVE = 0.5  # of its places that the last wave of requests leaves empty, on average
 LITTLE_ROUNDS = 12
+DRAFT_COST = 0.05  # of a step that drafting a token takes: as `gpucost inference` takes it
+FITTED_RATIO = 1.15  # of what is thought to fit that a batch which ran may have: memory is known no better
 POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
 
 
@@ -55,7 +57,14 @@ class Loads(Gathered):
 
 def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
     """Turn read rows into arrays."""
-    options = replace(plain_options(len(rows)), prefix_hit=np.array([row.prefix_hit for row in rows]))
+    drafted = np.array([row.drafted for row in rows], dtype=np.float64)
+    options = replace(
+        plain_options(len(rows)),
+        prefix_hit=np.array([row.prefix_hit for row in rows]),
+        draft_tokens=drafted,
+        acceptance=np.where(drafted > 0, ACCEPTANCE, 0.0),
+        draft_cost=np.where(drafted > 0, DRAFT_COST, 0.0),
+    )
     case, software = build([row.deployment for row in rows], values, options)
 
     def column(name: str) -> Floats:
@@ -108,9 +117,10 @@ def running(loads: Loads, case: ServingCase) -> Floats:
     grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
     fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
     sent = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
+    fits = np.where(known & loads.is_("batch") & (asked <= FITTED_RATIO * fits), np.maximum(asked, fits), fits)
     most = np.minimum(np.minimum(np.where(known, asked, sent), limit), fits)
     ramps = loads.is_("burst") & ~loads.varied_lengths
-    return np.maximum(np.where(ramps, most * rates.burst, most), 1.0)
+    return np.maximum(np.where(ramps, most * np.minimum(rates.burst, 1.0), most), 1.0)
 
 
 def by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
@@ -138,7 +148,9 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     met = np.where(full & ~alone, met_sequences(loads, sequences), sequences)
     tpot, first = serving.steady(case, met, prompt, output, mixed=~alone).tpot_s, at.ttft_s
     reading = np.where(prompt > 0, first, 0.0)
-    drained = sequences * output / (sequences * reading + output * tpot)
+    together = loads.is_("batch")  # whose prompts are read at once
+    read_s = np.where(together & (prompt > 0), serving.prompt_s(case, prompt, sequences), sequences * reading)
+    drained = sequences * output / (read_s + output * tpot)
     waves = np.maximum(np.where(loads.is_("batch"), loads.batch, 1.0) / loads.replicas / sequences, 1.0)
     drained = drained * waves / np.ceil(waves - 1e-9)
     speed = np.where(loads.is_("single", "batch"), drained, at.output_tokens_per_s)

@@ -39,6 +39,7 @@ class ServingRow:
     replicas: int
     prompt_workers: int
     decode_workers: int
+    drafted: int  # tokens per step, where the notes state speculation
     prefix_hit: float  # share of prompt tokens found in a cache, where the notes state it
     varied_lengths: bool  # outputs differ from request to request, so that a burst drains slowly
     decode_only: bool  # stated throughput is that of decode steps alone
@@ -121,9 +122,10 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
         replicas=spread.replicas,
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,
+        drafted=serving_wording.drafted(words),
         prefix_hit=serving_wording.prefix_hit(words),
         varied_lengths=serving_wording.varied(words),
-        decode_only="decode only" in words.lower(),
+        decode_only=re.search(r"decode only|= ?1000 ?/ ?itl", words.lower()) is not None,
         stated_lengths=stated,
         stated_layout=spread.stated,
         core=wording.flag(row.get("core")) is not False,

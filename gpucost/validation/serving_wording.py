@@ -178,6 +178,19 @@ def requests(notes: str, output_tokens: float) -> float | None:
     return float(match[1]) if match else None
 
 
+ACCEPTANCE = 0.7  # probability that a drafted token is kept, where a row says only that tokens are drafted: assumed
+
+
+def drafted(notes: str) -> int:
+    """Read how many tokens are drafted per step: "MTP speculative decoding, 3 draft layers".
+
+    >>> drafted("MTP speculative decoding, 3 draft layers"), drafted("MTP use not stated")
+    (3, 0)
+    """
+    match = re.search(r"(?:speculative decoding|mtp)\W{1,3}(?:with )?(\d+) (?:draft|layers|tokens)", notes.lower())
+    return int(match[1]) if match else 0
+
+
 def prefix_hit(notes: str) -> float:
     """Read the share of prompt tokens that a cache held: "incl. 56.3% on-disk KV cache hits".
 
@@ -227,7 +240,7 @@ def spread(row: "dict[str, object] | object", gpus: int, heads: int, moe: bool, 
         moe
         and data == 1
         and tensor > 1
-        and re.search(r"attention-dp enabled|attention dp enabled|dp attention", notes.lower())
+        and re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", notes.lower())
     ):
         tensor, data = 1, tensor
     if moe and tensor > 1 and heads % tensor:

@@ -157,7 +157,8 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
     bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
     served = (s.server == SERVERS.index("default")) & ~bare & ~local
-    offline = np.where((s.server == SERVERS.index("offline")) & ~modern & ~local, values["offline_host_ratio"], 1.0)
+    alone = (s.server == SERVERS.index("offline")) & among(s.engine, "vllm-2024", "vllm-2025")
+    offline = np.where(alone, values["offline_host_ratio"], 1.0)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
         weights_half=below_ceiling(stream),
