@@ -38,6 +38,7 @@ def command(
     undo: bool,
     listed: bool,
     enter: str | None,
+    choose: bool,
     **log: Any,
 ) -> None:
     """Fit the efficiencies of training or serving to measurements.
@@ -65,6 +66,10 @@ def command(
 
     if undo or listed:
         _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
+    if choose:
+        _alone("--choose", "kind")
+        _choose(out, kind)
+        return
     if enter:
         _alone("--enter", "kind")
         _enter(out, kind, enter)
@@ -95,6 +100,21 @@ def _alone(flag: str, *also: str) -> None:
     taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
     if typed := _typed(lambda name: name not in taken):
         raise click.UsageError(f"{flag} fits nothing: leave {typed} out.")
+
+
+def _choose(out: Output, kind: str) -> None:
+    """Show what each term of the model earns on sources that took no part in fitting it."""
+    from gpucost.catalog import open_catalog
+    from gpucost.validation import fitted
+
+    catalog = open_catalog()
+    say("fitting halves of the sources, and asking the other halves …")
+    with working("choosing"):
+        terms = fitted.choose(catalog, kind)
+    kept = sum(term["parameters"] for term in terms if term["kept"])
+    hint = [f"{kept} of {sum(term['parameters'] for term in terms)} parameters pay on sources outside their proposal."]
+    hint.append(f"gpucost/physics/{kind}/parameters.csv says which are fitted (parameter) and which held (constant).")
+    out.rows(terms, "calibrate terms", catalog, hint, title="What each term earns outside its proposal")
 
 
 def _enter(out: Output, kind: str, path: str) -> None:

@@ -44,8 +44,8 @@ def declared(module: str) -> tuple[tuple[Parameter, ...], dict[str, str]]:
     """Read the parameters.csv beside a module: what is fitted or constant, and what each trait of a range means."""
     rows = beside(module, "parameters")[1:]
     parameters = tuple(
-        Parameter(name, float(prior), float(spread), *words, fitted=kind == "parameter")
-        for kind, name, prior, spread, *words in rows
+        Parameter(name, float(prior), float(spread), unit, meaning, kind == "parameter")
+        for kind, name, prior, spread, unit, meaning in rows
         if kind in ("parameter", "constant")
     )
     return parameters, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
@@ -155,7 +155,9 @@ class FitProblem:
         self.names = [parameter.name for parameter in parameters]
         self.middle = np.log([centre[name] for name in self.names])
         self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
-        self.free = [i for i, (mine, one) in enumerate(zip(touched, parameters, strict=True)) if one.fitted and mine.any()]
+        self.free = [
+            i for i, (mine, one) in enumerate(zip(touched, parameters, strict=True)) if one.fitted and mine.any()
+        ]
         self.whole = part_of(np.arange(len(touched[0])))
         kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
         parts = {key: part_of(rows) for key, rows in kinds.items()}

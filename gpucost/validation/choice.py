@@ -84,6 +84,11 @@ def error(residual: Floats, source: NDArray[Any]) -> float:
     return float(np.sum(each * weight) / np.sum(weight))
 
 
+def candidates(parameters: Sequence[Parameter]) -> list[Parameter]:
+    """Return every parameter as one that may be fitted, those too that are constants at present."""
+    return [one._replace(fitted=True) for one in parameters]
+
+
 def pinned(parameters: Sequence[Parameter], names: Iterable[str]) -> list[Parameter]:
     """Return the parameters with some of them held at what was believed of them."""
     held = set(names)

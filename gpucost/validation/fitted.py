@@ -15,7 +15,7 @@ from gpucost.physics.calibration import Calibration, Scheme, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
-from gpucost.validation import serving, training
+from gpucost.validation import choice, serving, training
 from gpucost.validation.measurements import Measurements
 from gpucost.validation.training_rows import Row
 
@@ -49,8 +49,26 @@ def serving_shipped(catalog: Catalog) -> Measurements:
 
 def fit_training(catalog: Catalog) -> Calibration:
     """Fit training to the shipped measurements, with ranges for what users leave unsaid."""
-    fitted = training.calibrate(training_shipped(catalog))
+    fitted = training.calibrate(training_shipped(catalog), first_of(catalog, "training"))
     return training.widen_for_the_unstated(published(catalog), catalog, fitted)
+
+
+def first_of(catalog: Catalog, kind: str) -> dict[str, float]:
+    """Return log(predicted ÷ measured) of first predictions: by row for training, by row and metric for serving."""
+    rows = (row for row in catalog.rows("first_predictions") if row["kind"] == kind)
+    gaps = {str(row["id"]): float(np.log(row["predicted"] / row["measured"])) for row in rows}
+    return gaps if kind == "serving" else {name.rpartition(" ")[0]: gap for name, gap in gaps.items()}
+
+
+def choose(catalog: Catalog, kind: str) -> list[dict[str, Any]]:
+    """Return every term of a model: what it earns on sources outside its proposal, and whether it stays."""
+    k = KINDS[kind]
+    shipped = {one.name.partition(".")[0] for one in k.scheme.parameters if one.fitted}
+    return [
+        {"name": term.name, "parameters": term.parameters, "gain": term.gain, "kept": term.kept,
+         "fitted": term.name in shipped}
+        for term in sorted(choice.choose(k.sources(k.shipped(catalog))), key=lambda term: term.gain / term.parameters)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,16 +83,18 @@ class FitKind:
     shipped: Callable[[Catalog], Measurements]
     fit: Callable[[Catalog], Calibration]
     tune: Callable[[Measurements, Calibration], Calibration]
+    sources: Callable[[Measurements], choice.Sources]
 
 
 KINDS = {
     "training": FitKind(
         TRAINING, "gpucost-calibrate-training", "runs", training_calibration, training.gather_own, training_shipped,
-        fit_training, training.tune,
+        fit_training, training.tune, training.sources,
     ),
     "serving": FitKind(
         SERVING, "gpucost-calibrate-serving", "figures", serving_calibration, serving.gather_own, serving_shipped,
-        lambda catalog: serving.calibrate(serving_shipped(catalog)), serving.tune,
+        lambda catalog: serving.calibrate(serving_shipped(catalog), first_of(catalog, "serving")), serving.tune,
+        serving.sources,
     ),
 }  # fmt: skip
 

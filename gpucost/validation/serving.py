@@ -5,7 +5,7 @@ which is a queue and no physics. A source is one voice, however many rows it pub
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USU
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS
 from gpucost.physics.transformer import active_parameters, stack
 from gpucost.units import MS_PER_S, TERA
+from gpucost.validation import choice, report, wording
 from gpucost.validation import measurements as rows_of
-from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.serving_model import Loads, Printed, loads_of, printed
 from gpucost.validation.serving_rows import Row, ServingRow, read_row
@@ -145,6 +145,7 @@ class ServingObservations:
     row: Integers  # of `loads`
     log_measured: Floats
     voice: NDArray[Any]  # who speaks: a source, and under which load
+    source: NDArray[Any]
     core: Flags
 
     def take(self, figures: Any) -> "ServingObservations":
@@ -152,7 +153,7 @@ class ServingObservations:
         rows, where = np.unique(self.row[figures], return_inverse=True)
         return ServingObservations(
             self.loads.take(rows), self.metric[figures], where, self.log_measured[figures], self.voice[figures],
-            self.core[figures],
+            self.source[figures], self.core[figures],
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -167,6 +168,7 @@ def observe(found: Measurements) -> ServingObservations:
         np.array([figure.row for figure in found.figures], dtype=np.int64),
         found.log_measured,
         np.char.add(np.char.add(found.of_rows("source").astype(str), "|"), found.of_rows("group").astype(str)),
+        found.of_rows("source").astype(str),
         found.of_rows("core").astype(np.bool_),
     )
 
@@ -243,14 +245,107 @@ def leave_one_out(
     return core.leave_one_out(groups, others, taught.core, fit_to, predicted_of)
 
 
-def calibrate(found: Measurements) -> Calibration:
-    """Fit the parameters to all figures, the ranges to held-out sources."""
+def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
+    """Fit the parameters to all figures, the ranges to sources that the fit has not seen.
+
+    `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
+    them must lie within the ranges too, but those of servers as they come, which the model of that day did not know.
+    """
     seen = observe(found)
     values = fit(seen, rounds=30)
-    held_out = leave_one_out(found, start=values)
+    residual = left_out(found, values) - seen.log_measured
     traits = traits_of(found, found.figures, printed(seen.loads, values))
-    weight = core.one_voice(found.of_rows("source"))
-    return Calibration(values, core.fit_ranges(held_out - seen.log_measured, traits, weight, SCHEME.usual))
+    told = {name: mine for name, mine in traits.items() if mine.any()}
+    weight = core.one_voice(seen.source)
+    ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
+    asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
+    asked &= ~traits["served"]
+    if first and asked.any():
+        before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
+        on = {name: mine[asked] for name, mine in traits.items()}
+        ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
+    return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
+
+
+def key(found: Measurements, figure: Measured) -> str:
+    """Return how a figure is called among first predictions: by its row and what is measured of it."""
+    return f"{found.rows[figure.row].id} {figure.metric}"
+
+
+PARTS = 5  # in which sources are left out for the ranges
+MOST_FIGURES = 120  # of a source that a fit sees while others judge: more of them only take longer
+
+
+def left_out(found: Measurements, start: Values = DEFAULTS) -> Floats:
+    """Return the log predictions of every figure by a fit that has not seen its part of the sources."""
+    seen, thin = observe(found), thinned(found)
+    logged = np.empty(len(seen))
+    for part in choice.folds(seen.source.tolist(), PARTS):
+        mine = np.isin(seen.source, list(part))
+        values = fit(seen.take(np.flatnonzero(thin & ~mine)), start)
+        logged[mine] = log_predicted(seen.take(np.flatnonzero(mine)), values)
+    return logged
+
+
+def thinned(found: Measurements) -> Flags:
+    """Return the figures of each source up to a number, drawn by a seed."""
+    names, dice = found.of_rows("source").astype(str), np.random.default_rng(choice.SEED)
+    kept = np.zeros(len(names), dtype=np.bool_)
+    for name in np.unique(names):
+        mine = np.flatnonzero(names == name)
+        kept[mine if len(mine) <= MOST_FIGURES else dice.choice(mine, MOST_FIGURES, replace=False)] = True
+    return kept
+
+
+def unstated_server(found: Measurements, values: Values, ranges: Values) -> float:
+    """Return by how much a range grows where nobody says how a model is served: it is taken as served by default.
+
+    Figures of tuned servers are predicted as if nobody had said so; four fifths of them must lie within.
+    """
+    rows = [
+        replace(row, deployment=replace(row.deployment, server="default"))
+        if row.deployment.server == "tuned" and row.deployment.engine in USUAL_ENGINES
+        else None
+        for row in found.rows
+    ]
+    figures = [figure for figure in found.figures if rows[figure.row] is not None]
+    if not figures:
+        return SCHEME.default_ranges["unstated_server"]
+    asked = sorted({figure.row for figure in figures})
+    place = {row: index for index, row in enumerate(asked)}
+    few = replace(
+        found,
+        rows=[rows[row] for row in asked],
+        figures=[replace(figure, row=place[figure.row]) for figure in figures],
+    )
+    seen = observe(few)
+    width = core.width_of(traits_of(few, few.figures, printed(seen.loads, values)), ranges)
+    gap = np.abs(log_predicted(seen, values) - seen.log_measured)
+    ratio = core.weighted_quantile(gap / width, core.one_voice(seen.source), core.COVERAGE)
+    return float(np.clip(ratio, 1.0, core.WIDEST_RATIO))
+
+
+def sources(found: Measurements) -> choice.Sources:
+    """Return what terms are chosen from: the figures by source, and how they are fitted and predicted."""
+    seen, thin = observe(found), thinned(found)
+
+    def residual(rows: Integers, values: Values) -> Floats:
+        own = seen.take(rows)
+        return log_predicted(own, values) - own.log_measured
+
+    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
+        return problem_of(seen.take(rows), parameters=parameters)
+
+    return choice.Sources(
+        choice.candidates(PARAMETERS),
+        seen.source,
+        thin,
+        thin,
+        problem,
+        lambda fitted: solve(fitted, rounds=10),
+        residual,
+        soft=True,
+    )
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:

@@ -118,7 +118,9 @@ def scenario(text: object, batch: float | None, rate: float | None, notes: str) 
     return "rated" if rate else "saturated"
 
 
-SERVED_SIGNS = r"bench serve|benchmark_serving|bench_serving|http|openai|guidellm|llmperf|locust|default (flags|settings)"
+SERVED_SIGNS = (
+    r"bench serve|benchmark_serving|bench_serving|http|openai|guidellm|llmperf|locust|default (flags|settings)"
+)
 TUNED_SIGNS = r"mlperf|max_num_seqs ?=|max-num-seqs|trtllm-bench|submission|vendor"
 
 

@@ -19,11 +19,11 @@ from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
-from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
+from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, SPLIT_NORMS_YEAR
 from gpucost.physics.training.structs import TrainingCase
 from gpucost.units import SECONDS_PER_HOUR, TERA
-from gpucost.validation import measurements as rows_of
 from gpucost.validation import choice, report, wording
+from gpucost.validation import measurements as rows_of
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
 from gpucost.workloads.training import FROZEN_SHARE
@@ -252,27 +252,24 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
 PARTS = 5  # in which sources are left out for the ranges
 
 
-def left_out(found: Measurements, start: Values | None = None) -> Floats:
-    """Return log speeds of every row by a fit that has not seen its part of the sources."""
-    seen, usable = observe(found), fit_rows(found)
+def left_out(found: Measurements, start: Values | None = None, pool: Measurements | None = None) -> Floats:
+    """Return log speeds of every row by a fit to `pool` that has not seen its part of the sources."""
+    pool = pool or found
+    seen, taught, usable, others = observe(found), observe(pool), fit_rows(pool), pool.row_sources
     names = found.row_sources
     logged = np.empty(len(seen))
-    for part in choice.folds(names.tolist(), PARTS):
+    for part in choice.folds(others.tolist(), PARTS):
         mine = np.isin(names, list(part))
-        values = cal.fit(seen.take(np.flatnonzero(usable & ~mine)), start=start)
+        values = cal.fit(taught.take(np.flatnonzero(usable & ~np.isin(others, list(part)))), start=start)
         logged[mine] = cal.log_predicted(seen.take(np.flatnonzero(mine)), values)
     return logged
 
 
-def fit_widths(
-    residual: Floats, doubts: Doubts, found: Measurements, first: Mapping[str, float]
-) -> dict[str, float]:
+def fit_widths(residual: Floats, doubts: Doubts, found: Measurements, first: Mapping[str, float]) -> dict[str, float]:
     """Fit the ranges to residuals of sources not seen, and level them by first predictions."""
     keep, names = timed(found), found.row_sources
     told = {trait: mine[keep] for trait, mine in doubts.items() if trait not in HIDDEN_CELLS or mine[keep].any()}
-    ranges = core.fit_ranges(
-        residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides
-    )
+    ranges = core.fit_ranges(residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides)
     ranges = {**cal.SCHEME.default_ranges, **ranges}
     asked = np.array([row.id in first for row in found.rows], dtype=np.bool_) & keep
     if not asked.any():
@@ -294,7 +291,7 @@ def sources(found: Measurements) -> choice.Sources:
         return cal.problem(seen.take(rows), parameters=parameters)
 
     return choice.Sources(
-        cal.PARAMETERS, found.row_sources, fit_rows(found), timed(found), problem, core.fit, residual
+        choice.candidates(PARAMETERS), found.row_sources, fit_rows(found), timed(found), problem, core.fit, residual
     )
 
 
@@ -334,7 +331,7 @@ def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Cal
         found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
         found = found.select(timed(found))
         seen = observe(found)
-        residual = leave_one_out(found, "source", pool, calibration.values) - seen.log_measured
+        residual = left_out(found, calibration.values, pool) - seen.log_measured
         doubts = row_traits(seen, found, calibration.values)
         ranges |= unsaid_ratio(trait, residual, doubts, seen.source, ranges)
     return Calibration(calibration.values, ranges)

@@ -9,8 +9,7 @@ from typing import Any
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
 from gpucost.market import interruptions
-from gpucost.market.interruptions import failures_per_gpu_year
-from gpucost.market.interruptions import make_book
+from gpucost.market.interruptions import failures_per_gpu_year, make_book
 from gpucost.physics.columns import PRECISIONS
 from gpucost.physics.hardware import peaks
 from gpucost.physics.software import software_class
@@ -97,6 +96,13 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int,
     return likely, software != "unknown"
 
 
+def unnamed_note(row: Row) -> str:
+    """Say that nobody knows a row's software, and what that means."""
+    framework = str(row.get("framework") or "").strip()
+    what = f"software {framework!r} is not known" if framework and framework != "nan" else "no software is named"
+    return f"{what}: predicted as the mean of the usual stacks, with the widest range"
+
+
 def read_row(row: Row, facts: Catalog) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes = wording.unknown(row)
@@ -110,6 +116,8 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
     software, named = read_software(row, accelerator, precision, gpus, year)
+    if not named:
+        notes.append(unnamed_note(row))
     stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)

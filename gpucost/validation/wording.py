@@ -267,7 +267,11 @@ def dispatcher(text: object) -> int:
     word = str(text or "").lower()
     if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher", word):
         return 1
-    return 0 if re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word) else -1
+    return (
+        0
+        if re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word)
+        else -1
+    )
 
 
 def has_flexible_attention(text: object) -> bool:

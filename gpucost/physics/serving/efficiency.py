@@ -185,7 +185,8 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         served_sequence_us=np.where(served, values["served_sequence_us"], 0.0),
         arrival_ms=np.where(served, values["served_arrival_ms"], 0.0),
         seats=np.where(served, s.seats, np.inf),
-        prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group)) * engine("prefill_ratio")
+        prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group))
+        * engine("prefill_ratio")
         * np.where(served, values["served_prefill_ratio"], 1.0),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,

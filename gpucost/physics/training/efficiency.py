@@ -81,7 +81,14 @@ RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
 IS_RECENT = np.array([name in RECENT for name in FAMILIES])
 # From when on general frameworks have attention kernels written for a family: a year and three quarters after its
 # launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608); on AMD half a year later, as assumed.
-_CAUGHT_UP = {"hopper": 2025.75, "cdna3": 2026.2, "blackwell": 2026.6, "cdna4": 2027.7, "rubin": 2028.4, "cdna5": 2028.9}
+_CAUGHT_UP = {
+    "hopper": 2025.75,
+    "cdna3": 2026.2,
+    "blackwell": 2026.6,
+    "cdna4": 2027.7,
+    "rubin": 2028.4,
+    "cdna5": 2028.9,
+}
 KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
 # From when on those who know a chip have them: at its launch, but on Hopper, the first whose products run beside the
 # threads that ask for them, with cuDNN 9 and the releases that prefer it, of spring 2024.
@@ -101,7 +108,7 @@ KINDS = (*CLASSES, "early")  # the classes, and unknown stacks of early years
 _TUNED = {**dict.fromkeys(("vendor", "compiler", "native", "neuron"), 1.0), "unknown": 1 / len(TYPICAL)}
 TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in KINDS])
 # Share of each class whose 8-bit casts are fused: Megatron's and DeepSpeed's are those of Transformer Engine.
-_CASTS = {name: 1.0 for name in (*CLASSES, "early")} | {"eager": 0.0, "unknown": 1 - 1 / len(TYPICAL)}
+_CASTS = dict.fromkeys((*CLASSES, "early"), 1.0) | {"eager": 0.0, "unknown": 1 - 1 / len(TYPICAL)}
 CASTS_FUSED_SHARE = np.array([_CASTS[name] for name in KINDS])
 
 
