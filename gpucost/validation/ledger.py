@@ -48,21 +48,34 @@ def entries(
         found = statistics(items)
         lines.append(
             {
-                "source": source, "kind": kind, "rows": len(mine), "predicted_rows": read, "figures": len(items),
+                "source": source,
+                "kind": kind,
+                "rows": len(mine),
+                "predicted_rows": read,
+                "figures": len(items),
                 "median_abs_error_fraction": found["median_abs_error_fraction"],
-                "p90_abs_error_fraction": found["p90_abs_error_fraction"], "bias_fraction": found["bias_fraction"],
+                "p90_abs_error_fraction": found["p90_abs_error_fraction"],
+                "bias_fraction": found["bias_fraction"],
                 "coverage_fraction": found["interval_coverage_fraction"],
-                "high_low_ratio": found["median_high_low_ratio"], "commit": commit, "entered_on": day.isoformat(),
+                "high_low_ratio": found["median_high_low_ratio"],
+                "commit": commit,
+                "entered_on": day.isoformat(),
                 "source_id": str(mine[0]["source_id"]),
             }
-        )  # fmt: skip
+        )
         singles += [
             {
-                "id": f"{item.id} {item.metric}", "kind": kind, "source": source, "measured": item.measured,
-                "predicted": item.predicted, "low": item.low, "high": item.high, "source_id": str(mine[0]["source_id"]),
+                "id": f"{item.id} {item.metric}",
+                "kind": kind,
+                "source": source,
+                "measured": item.measured,
+                "predicted": item.predicted,
+                "low": item.low,
+                "high": item.high,
+                "source_id": str(mine[0]["source_id"]),
             }
             for item in items
-        ]  # fmt: skip
+        ]
     return lines, singles
 
 

@@ -221,8 +221,8 @@ def spread(row: "dict[str, object] | object", gpus: int, heads: int, moe: bool, 
     """Read the layout of a row, repairing what cannot be.
 
     Benchmark logs often state tensor and expert (or data) degrees that name the same accelerators twice; their product
-    is then the square of the real count. Degrees that do not divide the heads of a mixture mean experts spread wide. Attention data
-    parallel stands in the notes.
+    is then the square of the real count. Degrees that do not divide the heads of a mixture mean experts spread wide.
+    Attention data parallel stands in the notes.
     """
     get = row.get if isinstance(row, dict) else getattr(row, "get")  # noqa: B009
     tensor, pipeline = wording.count(get("tp")), wording.count(get("pp")) or 1

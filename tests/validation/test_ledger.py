@@ -27,11 +27,25 @@ def checkout(tmp_path):
 
 def row(name, **more):
     return {
-        "id": name, "source_name": "A laboratory", "source_locator": "here", "source_id": "pytorch-torchtitan-benchmarks",
-        "as_of": "2026-01", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "tp": 1, "pp": 1, "precision": "bf16",
-        "framework": "torchtitan", "task": "pretrain", "value_basis": "tokens/s", "seq_len": 8192, "core": 1,
-        "measured_tokens_per_s_per_gpu": 6000, **more,
-    }  # fmt: skip
+        "id": name,
+        "source_name": "A laboratory",
+        "source_locator": "here",
+        "source_id": "pytorch-torchtitan-benchmarks",
+        "as_of": "2026-01",
+        "model": "llama-3-8b",
+        "gpu": "h100-sxm",
+        "n_gpus": 8,
+        "tp": 1,
+        "pp": 1,
+        "precision": "bf16",
+        "framework": "torchtitan",
+        "task": "pretrain",
+        "value_basis": "tokens/s",
+        "seq_len": 8192,
+        "core": 1,
+        "measured_tokens_per_s_per_gpu": 6000,
+        **more,
+    }
 
 
 def test_entering_adds_below_and_leaves_every_line_that_stands(checkout):

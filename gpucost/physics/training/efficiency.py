@@ -79,8 +79,9 @@ _PLAIN = {name: name for name in _SAME} | {
 # Families whose matrix units outran the fused attention kernels of the generation before.
 RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
 IS_RECENT = np.array([name in RECENT for name in FAMILIES])
-# From when on general frameworks have attention kernels written for a family: a year and three quarters after its
-# launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608); on AMD half a year later, as assumed.
+# From when on general frameworks have attention kernels written for a family. PyTorch's own were those of Ampere on
+# Hopper at least until mid-2025: torchtitan's 262,144 tokens on eight H100s run at two fifths of today's rate. On other
+# families a year and three quarters after the launch, on AMD half a year later: assumed.
 _CAUGHT_UP = {
     "hopper": 2025.75,
     "cdna3": 2026.2,
