@@ -281,14 +281,17 @@ def _prediction_flop(shape: Shape) -> Floats:
     return shape.mtp_layers * 2 * (query_width(shape) + output_width(shape))
 
 
-def model_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
+def model_flop(
+    shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True, frozen: bool | Flags = False
+) -> Floats:
     """Return the model FLOP per trained token: 6·N without the input embedding + 3 × causal attention.
 
-    Forward once, backward twice (arXiv:2204.02311, appendix B, with the causal half). Recomputation and
+    Forward once, backward twice (arXiv:2204.02311, appendix B, with the causal half). Frozen weights, beside which
+    adapters are trained, need no gradients of their own: 4·N; attention is what it was. Recomputation and
     multi-token prediction are work of the recipe, not of the model.
     """
     prediction = _prediction_flop(shape) * mean_context(sequence_tokens, 0.0, causal)
-    return 6 * compute_parameters(shape) + 3 * (attention_flop(shape, sequence_tokens, causal) - prediction)
+    return np.where(frozen, 4.0, 6.0) * compute_parameters(shape) + 3 * (attention_flop(shape, sequence_tokens, causal) - prediction)
 
 
 def hardware_flop(

@@ -26,7 +26,6 @@ from gpucost.validation import choice, report, wording
 from gpucost.validation import measurements as rows_of
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
-from gpucost.workloads.training import FROZEN_SHARE
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
@@ -128,8 +127,8 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
         return found
     seen = observe(found)
     case, frozen = seen.case, found.of_rows("method") != "full"
-    flop = transformer.model_flop(case.shape, case.recipe.attended_tokens, case.recipe.causal)
-    needed = np.exp(seen.log_measured) * flop * np.where(frozen, FROZEN_SHARE, 1.0)
+    flop = transformer.model_flop(case.shape, case.recipe.attended_tokens, case.recipe.causal, frozen)
+    needed = np.exp(seen.log_measured) * flop
     return rows_of.possible(found, needed / (peak_tflops(case.hardware, case.layout.precision) * TERA))
 
 
@@ -343,7 +342,7 @@ def unsaid_ratio(trait: str, residual: Floats, doubts: Doubts, source: Sources, 
     for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
         size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
         quantile = core.weighted_quantile(size, core.one_voice(source), (1 + COVERAGE) / 2)
-        found[trait + side] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
+        found[trait + side] = float(np.clip(quantile, max(ranges[trait + side], 1.0), WIDEST_RATIO))
     return found
 
 

@@ -57,7 +57,7 @@ class Efficiencies(Columns):
     host_group_ratio: Floats
     step_overhead_ms: Floats
     sharding_bytes: Floats
-    in_time: Floats  # share of an expert layer's gathers that its stack asks for ahead of time
+    whole_graph: Floats  # 1 where a compiler sees the whole step, and gathers again under a pipeline
     optimizer_ratio: Floats
     straggler: Floats
     own_ratio: Floats
@@ -221,6 +221,6 @@ def resolve(
         expert_aging=aging,
         sinks_apart=np.where(np.equal(sinks, UNSAID), software_year < SINKS_FUSED_YEAR, np.equal(sinks, 0)) * 1.0,
         sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
-        in_time=WHOLE_GRAPH[software].astype(np.float64),
+        whole_graph=WHOLE_GRAPH[software].astype(np.float64),
         kernel_ratio=by("quality", KINDS, software) * lag(values, hardware, software, software_year),
     )
