@@ -86,13 +86,20 @@ def command(
         out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
         return
     stack = _stack(kind, log)
-    own = _own_rows(catalog, kind, [*files, *([] if measurements is None else [measurements])], log)
-    if own is None:
-        _show_shipped(out, catalog, kind, save)
-        return
-    if machine:
-        own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
-    _show_own(out, catalog, kind, own, stack, estimate, save)
+    named = [*files, *([] if measurements is None else [measurements])]
+    benches = all(file.lower().endswith(".json") for file in named) and bool(named) and not log["from_log"]
+    kinds = [kind] if spoke("kind") is ParameterSource.COMMANDLINE or not benches else ["training", "serving"]
+    own: dict[str, list[dict[str, Any]]] = {}
+    for of in kinds:
+        rows = _own_rows(catalog, of, named, log)
+        if rows is None:
+            _show_shipped(out, catalog, kind, save)
+            return
+        if machine:
+            rows = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(rows, 1)]
+        if rows or of == kind:
+            own[of] = rows
+    _show_own(out, catalog, own, stack, estimate, save)
 
 
 def _alone(flag: str, *also: str) -> None:
@@ -171,33 +178,40 @@ def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
 def _show_own(
     out: Output,
     catalog: "Catalog",
-    kind: str,
-    own: list[dict[str, Any]],
+    own: Mapping[str, list[dict[str, Any]]],
     stack: str,
     estimate: str | None,
     save: bool,
 ) -> None:
-    """Lay one's own runs over the current calibration; show what that changes, keep it where asked."""
+    """Lay one's own runs over the current calibrations; show what that changes, keep it where asked.
+
+    A bench speaks of training and of serving at once.
+    """
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
-    read = fitted.read_own(catalog, kind, own, stack)
-    calibration, rows = fitted.fit_read(catalog, kind, read, stack)
-    if save:
-        _write(_place(kind), as_csv(rows))
-    if _as_table(out, rows):
-        return
-    hint = _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
-    taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
-    hint += _first("", [f"{shown(name)}: {note}" for name, note in taken])
+    moved: list[dict[str, Any]] = []
+    hint: list[str] = []
+    used = 0
+    for kind, runs in own.items():
+        of_stack = stack if kind == "training" else ""
+        read = fitted.read_own(catalog, kind, runs, of_stack)
+        calibration, rows = fitted.fit_read(catalog, kind, read, of_stack)
+        if save:
+            _write(_place(kind), as_csv(rows))
+        if len(own) == 1 and _as_table(out, rows):
+            return
+        hint += _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
+        taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
+        hint += _first("", [f"{shown(name)}: {note}" for name, note in taken])
+        used += len(read.rows)
+        if estimate and kind == "training":
+            moved += _effect(catalog, estimate, calibration)
+        moved += fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
     hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
-    if kind == "serving":
-        hint.append("The ranges of serving stay as wide as they were: own runs move its parameters.")
-    used = len(read.rows)
     title = f"What {f'{used} of your own runs change' if used > 1 else 'your run changes'}"
-    moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
-    if estimate:
-        moved = [*_effect(catalog, estimate, calibration), *moved]
+    if len(own) > 1:
+        title += ", in training and in serving"
     out.rows(moved, "calibrate changes", catalog, hint, title)
 
 

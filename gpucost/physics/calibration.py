@@ -340,7 +340,7 @@ def table(
             "meaning": p.meaning,
         }
         for p in scheme.parameters
-        if p.fitted
+        if p.fitted or found.values[p.name] != p.prior
     ]  # fmt: skip
     known = {"base": BASE_MEANING, **scheme.traits}
     meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in known.items()}

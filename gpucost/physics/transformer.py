@@ -291,7 +291,8 @@ def model_flop(
     multi-token prediction are work of the recipe, not of the model.
     """
     prediction = _prediction_flop(shape) * mean_context(sequence_tokens, 0.0, causal)
-    return np.where(frozen, 4.0, 6.0) * compute_parameters(shape) + 3 * (attention_flop(shape, sequence_tokens, causal) - prediction)
+    attention = attention_flop(shape, sequence_tokens, causal) - prediction
+    return np.where(frozen, 4.0, 6.0) * compute_parameters(shape) + 3 * attention
 
 
 def hardware_flop(

@@ -39,6 +39,8 @@ OWN_SOURCE = "own device runs"
 NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
 VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
+RUNS_HALFWAY = 5.0  # of one's own, at which their errors count as much as those of others
+OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further: from week to week and node to node
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
@@ -119,6 +121,11 @@ def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) 
         )
     columns = np.array(table, dtype=np.bool_).reshape(len(figures), len(SCHEME.traits)).T
     return dict(zip(SCHEME.traits, columns, strict=True))
+
+
+def traits(found: Measurements, values: Values) -> dict[str, Flags]:
+    """Return what makes the predictions of all figures less certain, under a calibration's values."""
+    return traits_of(found, found.figures, printed(loads_of(found.rows, values), values))
 
 
 def predict(found: Measurements, calibration: Calibration) -> tuple[list[report.Item], list[report.Item]]:
@@ -254,15 +261,15 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     seen = observe(found)
     values = fit(seen, rounds=30)
     residual = left_out(found, values) - seen.log_measured
-    traits = traits_of(found, found.figures, printed(seen.loads, values))
-    told = {name: mine for name, mine in traits.items() if mine.any()}
+    doubts = traits(found, values)
+    told = {name: mine for name, mine in doubts.items() if mine.any()}
     weight = core.one_voice(seen.source)
     ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
     asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
-    asked &= ~traits["served"]
+    asked &= ~doubts["served"]
     if first and asked.any():
         before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
-        on = {name: mine[asked] for name, mine in traits.items()}
+        on = {name: mine[asked] for name, mine in doubts.items()}
         ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
     return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
 
@@ -349,8 +356,21 @@ def sources(found: Measurements) -> choice.Sources:
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:
-    """Fit a user's own runs on top of a calibration: parameters that they say nothing about stay."""
-    return Calibration(fit(observe(found), base.values, base.values), base.ranges)
+    """Fit a user's own runs on top of a calibration: parameters that they say nothing about stay.
+
+    All parameters may move, those too that no published source pays for: the runs speak of one's own machine. Ranges
+    narrow towards what the runs leave unexplained, by n ÷ (n + 5) for n of them, and no further than one's own speed.
+    """
+    seen = observe(found)
+    values = fit(seen, base.values, base.values, parameters=choice.candidates(PARAMETERS))
+    left = np.abs(log_predicted(seen, values) - seen.log_measured)
+    width = core.width_of(traits(found, values), base.ranges)
+    known = len(left) / (len(left) + RUNS_HALFWAY)
+    own = float(np.clip(core.weighted_quantile(left / width, np.ones(len(left)), core.COVERAGE), 0.0, 1.0))
+    narrowed = base.ranges["base"] * (1 - known * (1 - own))
+    return replace(
+        base, values=values, ranges={**base.ranges, "base": max(narrowed, min(OWN_WIDTH, base.ranges["base"]))}
+    )
 
 
 OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}

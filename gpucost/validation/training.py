@@ -267,15 +267,20 @@ def left_out(found: Measurements, start: Values | None = None, pool: Measurement
 def fit_widths(residual: Floats, doubts: Doubts, found: Measurements, first: Mapping[str, float]) -> dict[str, float]:
     """Fit the ranges to residuals of sources not seen, and level them by first predictions."""
     keep, names = timed(found), found.row_sources
-    told = {trait: mine[keep] for trait, mine in doubts.items() if trait not in HIDDEN_CELLS or mine[keep].any()}
-    ranges = core.fit_ranges(residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides)
-    ranges = {**cal.SCHEME.default_ranges, **ranges}
+    ranges = ranges_of(residual, doubts, names, keep)
     asked = np.array([row.id in first for row in found.rows], dtype=np.bool_) & keep
     if not asked.any():
         return ranges
     before = np.array([first[row.id] for row, one in zip(found.rows, asked, strict=True) if one])
     on = {trait: mine[asked] for trait, mine in doubts.items()}
     return core.levelled(ranges, before, on, core.one_voice(names[asked]), cal.SCHEME.sides)
+
+
+def ranges_of(residual: Floats, doubts: Doubts, names: Sources, keep: Flags) -> dict[str, float]:
+    """Fit the ranges to some residuals; what no row of them speaks of stays as it is believed."""
+    told = {trait: mine[keep] for trait, mine in doubts.items() if mine[keep].any()}
+    found = core.fit_ranges(residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides)
+    return {**cal.SCHEME.default_ranges, **found}
 
 
 def sources(found: Measurements) -> choice.Sources:
