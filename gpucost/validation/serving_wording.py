@@ -137,7 +137,7 @@ def server(stated: object, words: str, kind: str) -> str:
     word = str(stated or "").strip().lower()
     if word in SERVERS:
         return word
-    lowered = words.lower()
+    lowered = re.sub(r"(no|without a?) ?server", "offline", words.lower())
     if re.search(SERVED_SIGNS, lowered) and not re.search(TUNED_SIGNS, lowered):
         return "default"
     return "offline" if kind in ("single", "batch", "prompt", "pool") and "server" not in lowered else "tuned"
