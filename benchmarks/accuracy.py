@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from gpucost.calibration import choice, fits, measurements, serving, training
+from gpucost.calibration.measurements import Measurements
+from gpucost.calibration.training_rows import TrainingRow
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.physics.calibration import Calibration, width_of
@@ -26,26 +29,31 @@ from gpucost.physics.columns import Floats
 from gpucost.physics.serving.efficiency import PARAMETERS as SERVING_PARAMETERS
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import PARAMETERS as TRAINING_PARAMETERS
-from gpucost.validation import choice, fitted, report, runs, serving, training
-from gpucost.validation.measurements import Measurements
-from gpucost.validation.training_rows import TrainingRow
 from gpucost.workloads import training as own_speed
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
 ROWS = DOCS / "accuracy-rows.csv"
 FIELDS = (
-    "part", "held_out", "rows", "macro_median_abs_error_fraction", "median_abs_error_fraction",
-    "p90_abs_error_fraction", "interval_coverage_fraction", "median_high_low_ratio", "source_bias_sd_fraction",
-    "within_source_fraction", "interval_score",
-)  # fmt: skip
+    "part",
+    "held_out",
+    "rows",
+    "macro_median_abs_error_fraction",
+    "median_abs_error_fraction",
+    "p90_abs_error_fraction",
+    "interval_coverage_fraction",
+    "median_high_low_ratio",
+    "source_bias_sd_fraction",
+    "within_source_fraction",
+    "interval_score",
+)
 LEAST_ROWS = 10  # of a situation that is shown
 WORST_SOURCES = 8
 MISSED = 2 / (1 - 0.80)  # what a miss costs in the score of an 80 % range, per logarithm beyond its end
 TOLERANCE = 0.003  # solvers end at slightly different points on different machines
 
 
-def unseen(found: Measurements, logged: Floats, calibration: Calibration, hidden: str = "") -> list[report.Item]:
+def unseen(found: Measurements, logged: Floats, calibration: Calibration, hidden: str = "") -> list[measurements.Item]:
     """Return predictions without each row's source, in ranges that are fitted without it too.
 
     Sources are left out in the parts in which `logged` was predicted. `hidden` names the trait whose knowledge the rows
@@ -67,14 +75,14 @@ def unseen(found: Measurements, logged: Floats, calibration: Calibration, hidden
     return found.items(np.exp(logged), below, above=above)
 
 
-def figures(part: str, held_out: str, items: list[report.Item]) -> dict[str, Any]:
+def figures(part: str, held_out: str, items: list[measurements.Item]) -> dict[str, Any]:
     """Return one row of the table."""
-    found = report.statistics(items)
+    found = measurements.statistics(items)
     row: dict[str, Any] = {"part": part, "held_out": held_out, "rows": found["predicted"]}
     return row | {name: found[name] for name in FIELDS[3:-1]} | {"interval_score": interval_score(items)}
 
 
-def interval_score(items: list[report.Item]) -> float | None:
+def interval_score(items: list[measurements.Item]) -> float | None:
     """Return the mean score of 80 % ranges in logarithms: their width and ten times what lies beyond an end.
 
     Less is better (Gneiting and Raftery 2007, equation 43).
@@ -91,34 +99,36 @@ def interval_score(items: list[report.Item]) -> float | None:
 
 FAMILIES = ("volta", "ampere", "hopper", "blackwell", "cdna3", "gaudi", "tpu", "trainium")
 STACKS = ("vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "neuron", "unknown")
-SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = {
-    "dense, bf16, NVIDIA since Ampere": lambda row: (
-        not row.architecture.experts
-        and row.layout.precision == "bf16"
-        and row.accelerator.family in ("ampere", "hopper", "blackwell")
-    ),
-    "mixture of experts": lambda row: row.architecture.experts > 0,
-    "fp8": lambda row: row.layout.precision == "fp8",
-    "fp4": lambda row: row.layout.precision == "fp4",
-    "32K tokens and more": lambda row: row.sequence_tokens >= 32_000,
-    "LoRA, QLoRA and SFT": lambda row: row.tuning,
-    "one node": lambda row: row.layout.gpus <= row.system.gpus,
-    "256 GPUs and more": lambda row: row.layout.gpus >= 256,
-    "Blackwell Ultra": lambda row: "b300" in row.accelerator.id,
-    "whole runs": lambda row: row.end_to_end,
-    "runs of our own": lambda row: row.source == fitted.OWN_RUNS,
-} | {f"family {name}": lambda row, name=name: row.accelerator.family == name for name in FAMILIES} | {
-    f"software {name}": lambda row, name=name: row.software == name for name in STACKS
-}  # fmt: skip
+SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = (
+    {
+        "dense, bf16, NVIDIA since Ampere": lambda row: (
+            not row.architecture.experts
+            and row.layout.precision == "bf16"
+            and row.accelerator.family in ("ampere", "hopper", "blackwell")
+        ),
+        "mixture of experts": lambda row: row.architecture.experts > 0,
+        "fp8": lambda row: row.layout.precision == "fp8",
+        "fp4": lambda row: row.layout.precision == "fp4",
+        "32K tokens and more": lambda row: row.sequence_tokens >= 32_000,
+        "LoRA, QLoRA and SFT": lambda row: row.tuning,
+        "one node": lambda row: row.layout.gpus <= row.system.gpus,
+        "256 GPUs and more": lambda row: row.layout.gpus >= 256,
+        "Blackwell Ultra": lambda row: "b300" in row.accelerator.id,
+        "whole runs": lambda row: row.end_to_end,
+        "runs of our own": lambda row: row.source == fits.OWN_RUNS,
+    }
+    | {f"family {name}": lambda row, name=name: row.accelerator.family == name for name in FAMILIES}
+    | {f"software {name}": lambda row, name=name: row.software == name for name in STACKS}
+)
 
 
 @cache
-def held_out() -> tuple[Measurements, dict[str, list[report.Item]]]:
+def held_out() -> tuple[Measurements, dict[str, list[measurements.Item]]]:
     """Return the shipped rows and their predictions; minutes, once."""
     return training_items(open_catalog())
 
 
-def situation_rows(found: Measurements, items: list[report.Item]) -> list[dict[str, Any]]:
+def situation_rows(found: Measurements, items: list[measurements.Item]) -> list[dict[str, Any]]:
     """Return the table's rows by situation, each source held out: all rows with a speed or a time, then the core."""
     answer = []
     for name, applies in SITUATIONS.items():
@@ -133,10 +143,10 @@ def situation_rows(found: Measurements, items: list[report.Item]) -> list[dict[s
     return answer
 
 
-def unsaid_rows(catalog: Catalog, found: Measurements, items: list[report.Item]) -> list[dict[str, Any]]:
+def unsaid_rows(catalog: Catalog, found: Measurements, items: list[measurements.Item]) -> list[dict[str, Any]]:
     """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
     applies = SITUATIONS["dense, bf16, NVIDIA since Ampere"]
-    rows = [{**row, "framework": ""} for row in fitted.published(catalog)]
+    rows = [{**row, "framework": ""} for row in fits.published(catalog)]
     hidden = training.gather(rows, catalog)
     calibration = training_calibration(catalog)
     logged = training.left_out(hidden, calibration.values, found)
@@ -152,12 +162,12 @@ def unsaid_rows(catalog: Catalog, found: Measurements, items: list[report.Item])
     return [*answer, figures("question: own speed given, all rows at another size", "pairs", another_size(found))]
 
 
-def another_size(found: Measurements) -> list[report.Item]:
+def another_size(found: Measurements) -> list[measurements.Item]:
     """Return runs predicted by the measured speed of the same run on the next smaller number of accelerators.
 
     The same source, software, model, accelerator, precision and layout: accelerators and batch alone differ.
     """
-    alike: dict[Any, list[tuple[int, int, report.Item]]] = {}
+    alike: dict[Any, list[tuple[int, int, measurements.Item]]] = {}
     width = np.full(len(found.rows), own_speed.WIDTH)
     for item, row in zip(found.items(np.exp(found.log_measured), width), found.rows, strict=True):
         if item.group not in (*training.FLOP_BASES, "gpu_hours"):
@@ -172,7 +182,7 @@ def another_size(found: Measurements) -> list[report.Item]:
     return answer
 
 
-def rows_table(found: Measurements, items: list[report.Item]) -> str:
+def rows_table(found: Measurements, items: list[measurements.Item]) -> str:
     """Write every held-out prediction beside its measurement, as CSV."""
     text = io.StringIO()
     names = ("id", "source", "group", "measured", "predicted", "low", "high")
@@ -186,9 +196,9 @@ def rows_table(found: Measurements, items: list[report.Item]) -> str:
     return text.getvalue()
 
 
-def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[report.Item]]]:
+def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[measurements.Item]]]:
     """Return the rows and their predictions, in-sample and with each grouping held out."""
-    found, calibration = fitted.training_shipped(catalog), training_calibration(catalog)
+    found, calibration = fits.training_shipped(catalog), training_calibration(catalog)
     answers = {"nothing (in-sample)": training.predict(found, calibration)}
     for grouping in ("source", "family", "software"):
         by_source = grouping == "source"
@@ -204,7 +214,7 @@ def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[repor
     return found, answers
 
 
-def training_rows(found: Measurements, answers: dict[str, list[report.Item]]) -> list[dict[str, Any]]:
+def training_rows(found: Measurements, answers: dict[str, list[measurements.Item]]) -> list[dict[str, Any]]:
     """Return the table's rows for training: core rows with a stated layout, then all rows, then each source."""
     rows = []
     stated = [row.core and row.stated_layout for row in found.rows]
@@ -224,21 +234,23 @@ def training_rows(found: Measurements, answers: dict[str, list[report.Item]]) ->
 def other_rows(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the table's rows for memory and serving."""
     rows = []
-    for part, answer in (("memory", runs.validate_memory(catalog)), ("serving", runs.validate_serving(catalog))):
+    for part, answer in (("memory", fits.validate_memory(catalog)), ("serving", fits.validate_serving(catalog))):
         rows.append({"part": part, "held_out": "nothing (in-sample)"} | answer)
-    rows += [{"part": part, "held_out": "source"} | report.statistics(items) for part, items in served(catalog).items()]
+    rows += [
+        {"part": part, "held_out": "source"} | measurements.statistics(items) for part, items in served(catalog).items()
+    ]
     for row in rows:
         row["rows"] = row["predicted"]
     return [{name: row.get(name) for name in FIELDS} for row in rows]
 
 
-def served(catalog: Catalog) -> dict[str, list[report.Item]]:
+def served(catalog: Catalog) -> dict[str, list[measurements.Item]]:
     """Return serving figures with sources left out in parts, by how they were served; rows suited to validation."""
-    found, calibration = fitted.serving_shipped(catalog), serving_calibration(catalog)
+    found, calibration = fits.serving_shipped(catalog), serving_calibration(catalog)
     logged = serving.left_out(found, calibration.values)
     width = width_of(serving.traits(found, calibration.values), calibration.ranges)
     items = found.items(np.exp(logged), width)
-    answer: dict[str, list[report.Item]] = {}
+    answer: dict[str, list[measurements.Item]] = {}
     for figure, item in zip(found.figures, items, strict=True):
         row = found.rows[figure.row]
         if row.core:
@@ -406,9 +418,18 @@ def worst(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 HEADING = (
-    "", "held out", "rows", "macro-median", "median", "90th percentile", "coverage", "high ÷ low", "bias", "within",
+    "",
+    "held out",
+    "rows",
+    "macro-median",
+    "median",
+    "90th percentile",
+    "coverage",
+    "high ÷ low",
+    "bias",
+    "within",
     "score",
-)  # fmt: skip
+)
 
 
 def markdown(rows: list[dict[str, str]]) -> list[str]:

@@ -19,7 +19,7 @@ FLOORS = (
     ("catalog",),
     ("market", "importers"),
     ("workloads", "bridges"),
-    ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench", "invoices"),
+    ("training", "serving", "ownership", "fitting", "claims", "speed", "calibration", "bench", "invoices"),
     ("render",),
     ("api", "cli", "sweeping", "agents", "page", "__main__"),
 )

@@ -61,8 +61,8 @@ def command(
     gpucost calibrate --format csv -o models/calibration.csv
     gpucost calibrate --kind serving --enter measured.csv
     """
+    from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
-    from gpucost.validation import fitted
 
     if undo or listed:
         _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
@@ -83,7 +83,7 @@ def command(
         _refuse_idle(files, measurements)
     catalog = open_catalog()
     if listed:
-        out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
+        out.rows(fits.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
         return
     stack = _stack(kind, log)
     named = [*files, *([] if measurements is None else [measurements])]
@@ -111,13 +111,13 @@ def _alone(flag: str, *also: str) -> None:
 
 def _choose(out: Output, kind: str) -> None:
     """Show what each term of the model earns on sources that took no part in fitting it."""
+    from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
-    from gpucost.validation import fitted
 
     catalog = open_catalog()
     say("fitting halves of the sources, and asking the other halves …")
     with working("choosing"):
-        terms = fitted.choose(catalog, kind)
+        terms = fits.choose(catalog, kind)
     kept = sum(term["parameters"] for term in terms if term["kept"])
     hint = [f"{kept} of {sum(term['parameters'] for term in terms)} parameters pay on sources outside their proposal."]
     hint.append(f"gpucost/physics/{kind}/parameters.csv says which are fitted (parameter) and which held (constant).")
@@ -126,10 +126,10 @@ def _choose(out: Output, kind: str) -> None:
 
 def _enter(out: Output, kind: str, path: str) -> None:
     """Write down what the model predicts for sources that it has not seen, then add their rows to the measurements."""
+    from gpucost.calibration import ledger
+    from gpucost.calibration.measurements import read_file
     from gpucost.catalog import open_catalog
     from gpucost.catalog.loader import shipped_root
-    from gpucost.validation import ledger
-    from gpucost.validation.measurements import read_file
 
     root, catalog, rows = shipped_root(), open_catalog(), read_file(path)
     lines = ledger.enter(kind, rows, catalog, root, ledger.model_commit(root), date.today())
@@ -153,13 +153,13 @@ def _typed(of: Callable[[str], bool]) -> str:
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
     """Fit the shipped measurements again."""
-    from gpucost.validation import fitted
+    from gpucost.calibration import fits
 
     if save:
         raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
     say("fitting the shipped measurements, each source held out in turn …")
     with working("fitting"):
-        _, rows = fitted.fit_shipped(catalog, kind)
+        _, rows = fits.fit_shipped(catalog, kind)
     if not _as_table(out, rows):
         out.rows(rows, "calibrate", catalog, title="Calibration")
 
@@ -187,16 +187,16 @@ def _show_own(
 
     A bench speaks of training and of serving at once.
     """
+    from gpucost.calibration import fits
     from gpucost.physics.calibration import as_csv
-    from gpucost.validation import fitted
 
     moved: list[dict[str, Any]] = []
     hint: list[str] = []
     used = 0
     for kind, runs in own.items():
         of_stack = stack if kind == "training" else ""
-        read = fitted.read_own(catalog, kind, runs, of_stack)
-        calibration, rows = fitted.fit_read(catalog, kind, read, of_stack)
+        read = fits.read_own(catalog, kind, runs, of_stack)
+        calibration, rows = fits.fit_read(catalog, kind, read, of_stack)
         if save:
             _write(_place(kind), as_csv(rows))
         if len(own) == 1 and _as_table(out, rows):
@@ -207,7 +207,7 @@ def _show_own(
         used += len(read.rows)
         if estimate and kind == "training":
             moved += _effect(catalog, estimate, calibration)
-        moved += fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
+        moved += fits.changes(catalog, kind, rows, SMALLEST_CHANGE)
     hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
     title = f"What {f'{used} of your own runs change' if used > 1 else 'your run changes'}"
     if len(own) > 1:
@@ -246,12 +246,12 @@ def _first(what: str, reasons: Sequence[str]) -> list[str]:
 
 def _without(machine: str | None, stack: str | None) -> str:
     """Take a named machine's runs, or a class of one's own, out of the book."""
+    from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
     from gpucost.physics.calibration import as_csv
-    from gpucost.validation import fitted
 
     path, catalog = _place("training"), open_catalog()
-    left = fitted.without(catalog, machine) if machine else fitted.without_stack(catalog, str(stack))
+    left = fits.without(catalog, machine) if machine else fits.without_stack(catalog, str(stack))
     _write(path, as_csv(left))
     return f"{path} holds no run of {machine or stack} any more."
 
@@ -309,8 +309,8 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
     from gpucost.bench import file as from_bench
     from gpucost.bench.run import read_bench
     from gpucost.bench.verdict import accelerator_of
-    from gpucost.validation import serving
-    from gpucost.validation.measurements import read_file
+    from gpucost.calibration import serving
+    from gpucost.calibration.measurements import read_file
 
     found: list[dict[str, Any]] = []
     for file in files:

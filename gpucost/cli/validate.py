@@ -33,12 +33,11 @@ def command(
     """
     from gpucost.api.result import Result
     from gpucost.arguments.kinds import share
+    from gpucost.calibration.fits import VALIDATIONS
+    from gpucost.calibration.measurements import answer, read_file
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import use
     from gpucost.errors import CheckFailedError
-    from gpucost.validation.measurements import read_file
-    from gpucost.validation.report import answer
-    from gpucost.validation.runs import VALIDATIONS
 
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
     if leave_out and kind == "memory":

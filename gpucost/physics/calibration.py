@@ -151,9 +151,13 @@ class FitProblem:
     """Least squares around priors: residuals of the observations, pulls of the priors, and their derivatives."""
 
     def __init__(
-        self, parameters: Sequence[Parameter], touched: Sequence[Flags], part_of: Callable[[Integers], Part],
-        centre: Values, spread_ratio: float,
-    ) -> None:  # fmt: skip
+        self,
+        parameters: Sequence[Parameter],
+        touched: Sequence[Flags],
+        part_of: Callable[[Integers], Part],
+        centre: Values,
+        spread_ratio: float,
+    ) -> None:
         self.names = [parameter.name for parameter in parameters]
         self.middle = np.log([centre[name] for name in self.names])
         self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
@@ -335,13 +339,17 @@ def table(
     """Return the rows of a calibration table; `centre` is the middle of the priors it was fitted around."""
     rows: list[dict[str, Any]] = [
         {
-            "name": p.name, "kind": "parameter", "value": rounded(found.values[p.name]),
-            "prior": rounded(centre[p.name]), "prior_spread_ratio": p.spread * spread_ratio, "unit": p.unit,
+            "name": p.name,
+            "kind": "parameter",
+            "value": rounded(found.values[p.name]),
+            "prior": rounded(centre[p.name]),
+            "prior_spread_ratio": p.spread * spread_ratio,
+            "unit": p.unit,
             "meaning": p.meaning,
         }
         for p in scheme.parameters
         if p.fitted or found.values[p.name] != p.prior
-    ]  # fmt: skip
+    ]
     known = {"base": BASE_MEANING, **scheme.traits}
     meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in known.items()}
     for name, value in found.ranges.items():

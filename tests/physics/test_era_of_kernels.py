@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import gpucost
+from gpucost.calibration import training
+from gpucost.calibration.training_rows import read_row
 from gpucost.catalog import open_catalog
 from gpucost.physics.hardware import hardware_columns
 from gpucost.physics.software import CLASSES, software_class
 from gpucost.physics.training.efficiency import DEFAULTS, MOST_OF_PEAK, resolve
-from gpucost.validation import training
-from gpucost.validation.training_rows import read_row
 
 
 @pytest.fixture(scope="module")

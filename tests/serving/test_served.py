@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from gpucost.calibration import serving as validation
+from gpucost.calibration import wording
+from gpucost.calibration.serving import varied_burst
 from gpucost.catalog import open_catalog
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build, seats
 from gpucost.physics.serving.efficiency import DEFAULTS
-from gpucost.validation import serving as validation
-from gpucost.validation import serving_wording
-from gpucost.validation.serving_model import varied_burst
 
 CATALOG = open_catalog()
 
@@ -115,4 +115,4 @@ def test_prompts_of_a_batch_are_read_at_once():
     ],
 )
 def test_how_a_row_was_served_is_read_from_its_words(stated, words, kind, server):
-    assert serving_wording.server(stated, words, kind) == server
+    assert wording.server(stated, words, kind) == server

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from gpucost.calibration import serving, training
+from gpucost.calibration.measurements import Item, statistics
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.schemas.dictionary import TABLES
-from gpucost.validation import serving, training
-from gpucost.validation.report import Item, statistics
 
 MODEL_PATHS = ("gpucost/physics", "models/calibration.csv", "models/serving_calibration.csv")
 Entry = dict[str, Any]

@@ -105,9 +105,11 @@ class Split:
         values = of.solve(problem)
         self.names = [problem.names[place] for place in problem.free]
         self.z = np.array(
-            [(np.log(values[problem.names[place]]) - problem.middle[place]) / problem.spread[place]
-             for place in problem.free]
-        )  # fmt: skip
+            [
+                (np.log(values[problem.names[place]]) - problem.middle[place]) / problem.spread[place]
+                for place in problem.free
+            ]
+        )
         cost, slopes = problem.cost(self.z), problem.slopes(self.z)
         robust = (1 + cost**2) ** -0.25 if of.soft else np.ones(len(cost))
         self.cost, self.slopes = cost * robust, slopes * robust[:, None]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from gpucost.calibration import choice
 from gpucost.physics.calibration import FitProblem, Parameter, Part, fit
-from gpucost.validation import choice
 
 PARAMETERS = (
     Parameter("level", 1.0, 0.5, "ratio", "of all rows"),

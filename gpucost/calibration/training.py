@@ -8,6 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import Report, Skipped
+from gpucost.calibration import choice, measurements, wording
+from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.measurements import Measured, Measurements
+from gpucost.calibration.training_rows import Row, TrainingRow, read_row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
@@ -22,18 +26,21 @@ from gpucost.physics.training.cases import build_case, recipe_columns, software_
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, SPLIT_NORMS_YEAR
 from gpucost.physics.training.structs import TrainingCase
 from gpucost.units import SECONDS_PER_HOUR, TERA
-from gpucost.validation import choice, report, wording
-from gpucost.validation import measurements as rows_of
-from gpucost.validation.measurements import Measured, Measurements
-from gpucost.validation.training_rows import Row, TrainingRow, read_row
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
 RULE_OF_THUMB_MFU = 0.40
 OF_RECIPE = (
-    "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
-    "document_tokens", "offload",
-)  # fmt: skip
+    "sequence_tokens",
+    "method",
+    "adapter_rank",
+    "adapter_share",
+    "state_bytes",
+    "loss_repeated",
+    "vocabulary_split",
+    "document_tokens",
+    "offload",
+)
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
@@ -157,12 +164,12 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     return found_traits | {"unknown_software": ~found.of_rows("software_named")}
 
 
-def predict(found: Measurements, calibration: Calibration) -> list[report.Item]:
+def predict(found: Measurements, calibration: Calibration) -> list[measurements.Item]:
     """Predict every row with a calibration."""
     return with_ranges(found, None, calibration) if found.rows else []
 
 
-def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[report.Item]:
+def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[measurements.Item]:
     """Return predictions (those of the calibration where none are given) with the calibration's ranges."""
     seen = observe(found)
     logged = predicted_with(seen, calibration) if logged is None else logged
@@ -317,11 +324,20 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
 # Cells that hide a trait's knowledge when they are blank.
 HIDDEN_CELLS = {
     "unstated_layout": (
-        "tp", "pp", "cp", "ep", "dp", "vp", "zero_stage", "micro_batch", "activation_recompute", "flash_attention",
+        "tp",
+        "pp",
+        "cp",
+        "ep",
+        "dp",
+        "vp",
+        "zero_stage",
+        "micro_batch",
+        "activation_recompute",
+        "flash_attention",
         "interconnect",
     ),
     "unknown_software": ("framework",),
-}  # fmt: skip
+}
 
 
 def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Calibration) -> Calibration:
@@ -379,12 +395,12 @@ def constant_mfu(found: Measurements) -> Floats:
     return logged
 
 
-def report_payload(found: Measurements, items: Sequence[report.Item], **more: Any) -> Report:
+def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> Report:
     """Return the report: figures over rows with a stated speed, time or hours; those from FLOP rates apart."""
     timed = [item for item in items if item.group not in FLOP_BASES]
     rated = [item for item in items if item.group in FLOP_BASES]
-    answer = report.payload(found.total, timed, found.skipped, found.sources, **more)
-    answer["items"] += [report.as_row(item) for item in rated]
+    answer = measurements.payload(found.total, timed, found.skipped, found.sources, **more)
+    answer["items"] += [measurements.as_row(item) for item in rated]
     answer["predicted"] = len(items)
-    answer["from_flop_rates"] = report.statistics(rated)
+    answer["from_flop_rates"] = measurements.statistics(rated)
     return answer

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpucost.calibration import training, wording
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.software import software_class
 from gpucost.physics.training.efficiency import ALLTOALL, DEFAULTS, FUSED, UNSAID, resolve
 from gpucost.physics.training.steps import step
-from gpucost.validation import serving_wording, training, wording
 
 CATALOG = open_catalog()
 ROWS = {row["id"]: row for row in CATALOG.rows("training_measurements")}
@@ -50,8 +50,17 @@ def test_eight_bits_are_faster_than_sixteen_in_megatron_as_measured():
 
 def test_attention_on_ampere_since_flash_attention_2_is_well_above_half_of_what_it_was_taken_for():
     """131,072 tokens: a rate of 106 TFLOP/s was assumed, XTuner's runs imply 190 to 200 (the paper has up to 225)."""
-    found = read(model="llama-2-7b", gpu="a100-sxm4-80gb", n_gpus=8, seq_len=131072, framework="XTuner",
-                 as_of="2024-06", micro_batch=1, global_batch=8, zero_stage="3")  # fmt: skip
+    found = read(
+        model="llama-2-7b",
+        gpu="a100-sxm4-80gb",
+        n_gpus=8,
+        seq_len=131072,
+        framework="XTuner",
+        as_of="2024-06",
+        micro_batch=1,
+        global_batch=8,
+        zero_stage="3",
+    )
     seen = training.observe(found)
     case = training.cal.with_values(seen, DEFAULTS)
     tokens = case.layout.micro_batch * case.recipe.sequence_tokens * case.layout.micro_batches
@@ -94,9 +103,21 @@ def test_a_local_batch_under_a_pipeline_is_cut_into_micro_batches():
 
 
 def test_a_vendors_stack_of_2022_is_slower_on_ampere_than_one_of_2024():
-    row = {"model": "gpt3-22b", "gpu": "a100-sxm4-80gb", "n_gpus": 64, "tp": 8, "seq_len": 2048, "micro_batch": 4,
-           "global_batch": 256, "framework": "NVIDIA NeMo Megatron", "params_b": 22, "n_layers": 48, "hidden": 6144,
-           "n_heads": 64, "precision": "bf16"}  # fmt: skip
+    row = {
+        "model": "gpt3-22b",
+        "gpu": "a100-sxm4-80gb",
+        "n_gpus": 64,
+        "tp": 8,
+        "seq_len": 2048,
+        "micro_batch": 4,
+        "global_batch": 256,
+        "framework": "NVIDIA NeMo Megatron",
+        "params_b": 22,
+        "n_layers": 48,
+        "hidden": 6144,
+        "n_heads": 64,
+        "precision": "bf16",
+    }
     old, new = (
         np.exp(training.cal.log_predicted(training.observe(read(**{**row, "as_of": day})), DEFAULTS))[0]
         for day in ("2022-06", "2024-06")
@@ -112,21 +133,33 @@ def test_stacks_that_do_not_compile_move_more_than_those_that_do():
 
 @pytest.mark.parametrize(
     ("words", "engine"),
-    [("optimum-habana DeepSpeed", "habana"), ("Transformers NeuronX", "neuron"), ("DeepSpeed-FastGen", "vllm-2024"),
-     ("Hugging Face transformers", "transformers"), ("Grommet 3", "unknown")],
-)  # fmt: skip
+    [
+        ("optimum-habana DeepSpeed", "habana"),
+        ("Transformers NeuronX", "neuron"),
+        ("DeepSpeed-FastGen", "vllm-2024"),
+        ("Hugging Face transformers", "transformers"),
+        ("Grommet 3", "unknown"),
+    ],
+)
 def test_the_software_of_a_row_comes_from_a_table_of_names(words, engine):
-    assert serving_wording.engine(words, 2025.0) == engine
+    assert wording.engine(words, 2025.0) == engine
 
 
 def test_a_tensor_degree_that_does_not_divide_the_heads_of_a_dense_model_is_no_data_parallelism():
-    found = serving_wording.spread({"tp": 8, "n_gpus": 8}, 8, 28, moe=False, notes="")
+    found = wording.spread({"tp": 8, "n_gpus": 8}, 8, 28, moe=False, notes="")
     assert (found.tensor, found.data) == (8, 1)
 
 
 def test_a_stack_that_nobody_knows_has_the_widest_range_of_all_and_says_so():
-    row = {"model": "llama-3-8b", "n_gpus": 8, "seq_len": 8192, "micro_batch": 1, "global_batch": 64,
-           "as_of": "2026-01", "precision": "bf16"}  # fmt: skip
+    row = {
+        "model": "llama-3-8b",
+        "n_gpus": 8,
+        "seq_len": 8192,
+        "micro_batch": 1,
+        "global_batch": 64,
+        "as_of": "2026-01",
+        "precision": "bf16",
+    }
     names = ("NeMo", "torchtitan", "DeepSpeed", "Megatron-LM", "axolotl", "MaxText")
     found = {name: read(**row, framework=name) for name in (*names, "Grommet 3")}
     items = {name: training.predict(one, training_calibration(CATALOG))[0] for name, one in found.items()}
