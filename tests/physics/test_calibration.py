@@ -67,8 +67,8 @@ def test_a_fit_recovers_a_planted_parameter(seen):
     truth = DEFAULTS | {"scaleup_fraction": 0.60, "elementwise_passes": 60.0}
     planted = replace(observations, log_measured=cal.log_predicted(observations, truth))
     values = cal.fit(planted)
-    assert values["scaleup_fraction"] == pytest.approx(0.60, rel=0.05)
-    assert values["elementwise_passes"] == pytest.approx(60.0, rel=0.06)
+    assert values["scaleup_fraction"] == pytest.approx(0.60, rel=0.08)
+    assert values["elementwise_passes"] == pytest.approx(60.0, rel=0.08)
 
 
 def test_a_constant_is_never_moved(values):
