@@ -93,15 +93,15 @@ def inference(
     model: str | PathLike[str], *, prompt_tokens: str | float | None = None, output_tokens: str | float | None = None,
     lengths: str | None = None, requests_per_s: str | float | None = None, tokens_per_month: str | float | None = None,
     ttft: str | float | None = None, tpot: str | float | None = None, precision: str = "auto", cache: str = "auto",
-    engine: str = "vllm", utilisation: str | float | None = None, profile: str = "flat", autoscale: bool = False,
-    floor: str | int = 1, replicas: str | int | None = None, redundancy: str | int = 0, prefix_hit: str | float = 0,
-    draft_tokens: str | int = 0, acceptance: str | float = 0, draft_cost: str | float = "5%", offload: str | float = 0,
-    own_output_tokens_per_s: str | float | None = None, own_tpot: str | float | None = None,
-    own_concurrency: str | int | None = None, replica_gpus: str | int | None = None, optimize: str = "cost",
-    max_cost: str | float | None = None, top: str | int = 10, strict_prices: bool = False, gpu: str | None = None,
-    provider: str | None = None, region: str | None = None, option: str | None = None,
-    max_age: str | float | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
-    catalog: Catalog | None = None,
+    engine: str = "vllm", server: str | None = None, utilisation: str | float | None = None, profile: str = "flat",
+    autoscale: bool = False, floor: str | int = 1, replicas: str | int | None = None, redundancy: str | int = 0,
+    prefix_hit: str | float = 0, draft_tokens: str | int = 0, acceptance: str | float = 0,
+    draft_cost: str | float = "5%", offload: str | float = 0, own_output_tokens_per_s: str | float | None = None,
+    own_tpot: str | float | None = None, own_concurrency: str | int | None = None,
+    replica_gpus: str | int | None = None, optimize: str = "cost", max_cost: str | float | None = None,
+    top: str | int = 10, strict_prices: bool = False, gpu: str | None = None, provider: str | None = None,
+    region: str | None = None, option: str | None = None, max_age: str | float | None = None,
+    as_of: str | date | None = None, known_as_of: str | date | None = None, catalog: Catalog | None = None,
 ) -> InferenceResult:
     """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
 
@@ -117,8 +117,10 @@ def inference(
         precision: Precision of the weights; auto: as published. One of auto, bf16, fp16, fp8, int8, w8a16, nvfp4,
             mxfp4, int4, gguf.
         cache: Precision of the key-value cache. One of auto, bf16, fp16, fp8, int8, nvfp4, fp4, int4.
-        engine: What serves it. One of vllm, sglang, trtllm, tuned, wide, plain, eager, vllm-tpu, vllm-xpu, unknown,
-            vllm-2025, vllm-2024, vllm-2023, vllm-rocm, transformers, llama.cpp, mlc, exllama.
+        engine: What serves it. One of vllm, sglang, trtllm, tuned, wide, plain, eager, vllm-tpu, vllm-xpu, habana,
+            neuron, unknown, vllm-2025, vllm-2024, vllm-2023, vllm-rocm, transformers, llama.cpp, mlc, exllama.
+        server: How it is served: by a server as it comes, by one set up for this model, or in batches without a server.
+            One of default, tuned, offline. Default: default, with a range that holds tuned ones too.
         utilisation: Load at the busiest hour against capacity. Default: 70%; 100% at saturation.
         profile: Load over the day: flat, office, consumer, or a file of 24 or 168 numbers.
         autoscale: Switch replicas by the hour.
@@ -295,7 +297,7 @@ def fit(
             nvfp4, mxfp4, int4, gguf.
         cache: Serving: precision of the key-value cache. One of auto, bf16, fp16, fp8, int8, nvfp4, fp4, int4.
         engine: Serving: what serves it. One of vllm, sglang, trtllm, tuned, wide, plain, eager, vllm-tpu, vllm-xpu,
-            unknown, vllm-2025, vllm-2024, vllm-2023, vllm-rocm, transformers, llama.cpp, mlc, exllama.
+            habana, neuron, unknown, vllm-2025, vllm-2024, vllm-2023, vllm-rocm, transformers, llama.cpp, mlc, exllama.
         as_of: The day that prices are asked for. Default: today.
         known_as_of: Hide what was recorded after this day.
         catalog: A catalog that is already open; else one is opened for the days asked for.
@@ -468,7 +470,7 @@ def audit(
     gpu_hours: str | float | None = None, cost: str | float | None = None, precision: str | None = None,
     method: str = "full", sequence: str | int | None = None, fits: str | None = None,
     weights_gb: str | float | None = None, training_gb: str | float | None = None,
-    tokens_per_s: str | float | None = None, batch: str | int = 1, buy: str | float | None = None,
+    tokens_per_s: str | float | None = None, batch: str | int | None = None, buy: str | float | None = None,
     rent_monthly: str | float | None = None, own_monthly: str | float | None = None,
     payback_months: str | float | None = None, hours_per_month: str | float | None = None,
     discount: str | float = "10%", as_of: str | date | None = None, known_as_of: str | date | None = None,
@@ -493,7 +495,7 @@ def audit(
         weights_gb: Claimed size of the weights.
         training_gb: Claimed memory of training in all.
         tokens_per_s: Claimed output tokens per second in serving, over all accelerators.
-        batch: Sequences decoded at once, for tokens_per_s.
+        batch: Sequences decoded at once, for tokens_per_s. Default: the most favourable.
         buy: Claimed price of buying.
         rent_monthly: Claimed rent per month.
         own_monthly: Claimed running cost of owning per month.
