@@ -11,13 +11,13 @@ import csv
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.calibration import choice, fits, measurements, serving, training
 from gpucost.calibration.measurements import Measurements

@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from gpucost.ask.estimate import request_of
 from gpucost.catalog import open_catalog
-from gpucost.training.request import make_request
 from gpucost.training.run import estimate
 
 BARE = [sys.executable, "-c", "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"]
@@ -53,10 +53,10 @@ def cold_cpu_ratio(pairs: int = 9) -> float:
 def warm_ms(clock: Callable[[], float] = time.perf_counter, runs: int = 30) -> float:
     """Median of warm estimates over every offer, another token count each time."""
     catalog = open_catalog()
-    estimate(make_request("8b", "100b"), catalog)
+    estimate(request_of({"model": "8b", "tokens": "100b"}), catalog)
     times = []
     for number in range(runs):
-        request = make_request("8b", 100e9 + number * 1e9)
+        request = request_of({"model": "8b", "tokens": 100e9 + number * 1e9})
         start = clock()
         estimate(request, catalog)
         times.append(clock() - start)

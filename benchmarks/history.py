@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpucost.catalog import open_catalog
-from gpucost.importers.complete import Known, chip_of, known_of
+from gpucost.refresh.known import Known, chip_of, known_of
 from gpucost.schemas import HISTORY
 
 ROOT = Path(__file__).parents[1]

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from gpucost.ask.estimate import request_of
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.market.facts import make_market, make_offer, market_of, with_offers
-from gpucost.training.request import make_request
 from gpucost.training.run import answer_request
 from gpucost.types import Offer, System
 
@@ -36,14 +36,16 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
     market = market_of(catalog)
     facts = with_offers(market.facts, [offer], [system])
     mask = np.arange(len(facts.offers)) == len(facts.offers) - 1
-    request = make_request(
-        row["model"],
-        row["tokens"],
-        gpus=row["gpus"],
-        sequence=row["sequence_tokens"],
-        precision=row["precision"],
-        software=row["software"] or software,
-        software_year=row["software_year"],
+    request = request_of(
+        {
+            "model": row["model"],
+            "tokens": row["tokens"],
+            "gpus": row["gpus"],
+            "sequence": row["sequence_tokens"],
+            "precision": row["precision"],
+            "software": row["software"] or software,
+            "software_year": row["software_year"],
+        }
     )
     answer = answer_request(
         request, catalog.architecture(row["model"]), make_market(facts), mask, training_calibration(catalog)

@@ -52,8 +52,8 @@ def bench_import(rows: int) -> None:
 def refresh(file: Path, store: str) -> None:
     """Do what the command does, in a process that was forked with everything imported; errors end it with 1."""
     from gpucost.catalog import open_catalog
-    from gpucost.importers.refresh import Wish
-    from gpucost.importers.refresh import refresh as refreshed
+    from gpucost.refresh.run import Wish
+    from gpucost.refresh.run import refresh as refreshed
 
     _, snapshot = refreshed(open_catalog(store=store), Folder(Path(store)), [str(file)], Wish(accept=True))
     sys.exit(0 if snapshot else 1)

@@ -151,7 +151,7 @@ def _bill(title: str, inputs: Iterable[Input], formulas: Iterable[Line]) -> list
 
 def example_report() -> str:
     """Answer the example scenario."""
-    from gpucost.api.report import report
+    from gpucost.library.report import report
 
     return report(ROOT / "reports/examples/scenario.toml").to_markdown()
 
@@ -161,13 +161,6 @@ def published_runs_page() -> str:
     from benchmarks.published_runs import page
 
     return page()
-
-
-def functions_module() -> str:
-    """Write the stub of the public functions from the table of arguments."""
-    from docs.signatures import functions
-
-    return functions()
 
 
 def accuracy_table() -> str:
@@ -224,6 +217,27 @@ def few_shot_page() -> str:
     return few_shot.page((ROOT / "docs/few-shot.csv").read_text("utf-8"))
 
 
+def price_index_table() -> str:
+    """Compute the index again."""
+    from benchmarks import price_index
+
+    return price_index.table()
+
+
+def price_index_picture() -> str:
+    """Draw the index."""
+    from benchmarks import price_index
+
+    return price_index.picture(price_index.read(price_index.TABLE.read_text("utf-8")))
+
+
+def price_index_page() -> str:
+    """Show the index and the forecasts."""
+    from benchmarks import price_index
+
+    return price_index.page(price_index.TABLE.read_text("utf-8"))
+
+
 def current_prices() -> str:
     """Derive the prices that sources of the history listed lately, for commands that do not read the history."""
     from gpucost.catalog import open_catalog
@@ -245,6 +259,13 @@ def list_declines() -> str:
     from gpucost.catalog.prices import generation_declines
 
     return _as_csv("list_declines", generation_declines(_as_it_stands()))
+
+
+def monthly_price_rows() -> str:
+    """Derive what a GPU-hour cost month by month, for forecasts and the index, which do not read the history."""
+    from gpucost.catalog.price_months import monthly_prices
+
+    return _as_csv("monthly_prices", monthly_prices(_as_it_stands()))
 
 
 def _as_it_stands() -> Catalog:
@@ -269,20 +290,29 @@ def _cell(value: object) -> object:
 
 def price_file(path: Path) -> str:
     """Fill in what follows from the rest of a price row that leaves it empty: its id, the price of a GPU, its terms."""
-    from gpucost.catalog.offer_rows import complete_offer
+    from gpucost.catalog.book_files import Draft
+    from gpucost.catalog.book_rows import Completion
+    from gpucost.catalog.price_files import prices_of_rows
+    from gpucost.catalog.shipped import Shipped
 
     text = path.read_text("utf-8")
     rows = list(csv.DictReader(StringIO(text, newline="")))
     if all(row["offer_id"] for row in rows):
         return text
+    short = [(line, row) for line, row in enumerate(rows, 2) if not row["offer_id"]]
+    cells = [{name: cell for name, cell in row.items() if cell} for _, row in short]
+    drafts = [Draft("offers", path, str(path), line, found) for (line, _), found in zip(short, cells, strict=True)]
+    shipped = Shipped(ROOT)
+    prices = prices_of_rows(shipped.store, "new", drafts, Completion(shipped, {}, {}))
+    for (_, row), made in zip(short, shipped.store.fetch(f"{prices.numbered} ORDER BY n"), strict=True):
+        for name in TABLES["offers"].names:
+            stands_for_itself = row[name] and name not in ("provider", "gpu", "system_id")
+            if not stands_for_itself and made[name] is not None and name not in ("source_id", "confidence"):
+                row[name] = int(made[name]) if isinstance(made[name], bool) else made[name]
     out = StringIO()
     writer = csv.DictWriter(out, TABLES["offers"].names, lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        if not row["offer_id"]:
-            made = complete_offer({name: cell for name, cell in row.items() if cell}, {})
-            row.update({name: cell for name, cell in made.items() if name not in ("source_id", "confidence")})
-        writer.writerow(row)
+    writer.writerows(rows)
     return out.getvalue()
 
 
@@ -301,10 +331,13 @@ OUTPUTS = (
         for path in sorted(_HISTORY.parent.glob("*.csv"))
         if path != _HISTORY
     ),
-    Output("gpucost/api/questions.pyi", functions_module),
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("pricing/spot_moves.csv", spot_moves),
     Output("pricing/list_declines.csv", list_declines),
+    Output("pricing/monthly_prices.csv", monthly_price_rows),
+    Output("docs/price-index.csv", price_index_table, takes_minutes=True),
+    Output("docs/price-index.svg", price_index_picture),  # after the table that it shows
+    Output("docs/price-index.md", price_index_page),
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),

@@ -8,15 +8,30 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# public name -> module that holds it
-_ASKED = (
-    "estimate", "audit", "inference", "tco", "mix", "fit", "throughput", "roofline", "choose", "commit", "reconcile",
-    "compare",
-)  # fmt: skip
-_PUBLIC = dict.fromkeys(_ASKED, "gpucost.api.questions") | {
-    "GpuCostError": "gpucost.errors", "export": "gpucost.api.reconcile", "sweep": "gpucost.api.sweep",
-    "report": "gpucost.api.report", "open_catalog": "gpucost.catalog", "Catalog": "gpucost.catalog",
-}  # fmt: skip
+# question -> module that holds its function
+QUESTION_MODULES = {
+    "estimate": "gpucost.ask.estimate",
+    "inference": "gpucost.ask.inference",
+    "tco": "gpucost.ask.tco",
+    "mix": "gpucost.ask.tco",
+    "fit": "gpucost.ask.fit",
+    "throughput": "gpucost.ask.speed",
+    "roofline": "gpucost.ask.speed",
+    "choose": "gpucost.library.choose",
+    "compare": "gpucost.library.compare",
+    "audit": "gpucost.ask.audit",
+    "reconcile": "gpucost.ask.invoices",
+    "commit": "gpucost.ask.invoices",
+}
+_PUBLIC = {
+    **QUESTION_MODULES,
+    "GpuCostError": "gpucost.errors",
+    "export": "gpucost.ask.invoices",
+    "sweep": "gpucost.library.sweep",
+    "report": "gpucost.library.report",
+    "open_catalog": "gpucost.catalog",
+    "Catalog": "gpucost.catalog",
+}
 
 __all__ = ["__version__", *_PUBLIC]
 

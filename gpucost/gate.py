@@ -112,7 +112,7 @@ def read_toml(path: Path_) -> dict[str, Any]:
     """Read a TOML file whose values are finite and of bounded size and depth."""
     import tomllib
 
-    found: dict[str, Any] = _parsed(path, "TOML", tomllib.loads, read_text(path))
+    found: dict[str, Any] = parsed(path, "TOML", tomllib.loads, read_text(path))
     return found
 
 
@@ -127,7 +127,7 @@ def read_json(path: Path_, bound: str = "limit_text_file_bytes", constant: Calla
     def parse(text: str) -> Any:
         return json.loads(text, parse_constant=constant, object_pairs_hook=_once)
 
-    return _parsed(path, "JSON", parse, read_text(path, bound))
+    return parsed(path, "JSON", parse, read_text(path, bound))
 
 
 def read_rows(path: Path_, bound: str = "limit_text_file_bytes") -> list[tuple[int, list[str]]]:
@@ -200,7 +200,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _parsed(path: Path_, kind: str, parse: Callable[[str], Any], text: str) -> Any:
+def parsed(path: Path_, kind: str, parse: Callable[[str], Any], text: str) -> Any:
+    """Return what a text of a file says, where it is finite and of bounded size and depth."""
     name = os.fspath(path)
     try:
         value = parse(text)

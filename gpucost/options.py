@@ -11,7 +11,8 @@ fast enough, or the offer is refused with the reason.
 from collections.abc import Iterable
 from typing import Literal
 
-from gpucost.frozen import Frozen
+from msgspec import Struct
+
 from gpucost.gate import beside
 
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
@@ -22,10 +23,10 @@ MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
 EXPIRED = "too old"  # why a price of that age is no offer any more
 MARKET_EXPIRY_DAYS = 180
-_EXPIRY_DAYS = {"on demand": 730, "preemptible": MARKET_EXPIRY_DAYS, "committed": 730, "scheduled": 365}
+_EXPIRY_DAYS = {"on demand": 600, "preemptible": MARKET_EXPIRY_DAYS, "committed": 600, "scheduled": 365}
 
 
-class OptionRule(Frozen):
+class OptionRule(Struct, frozen=True):
     """What a purchase option implies where the offer itself does not say."""
 
     label: str  # in sentences
@@ -87,7 +88,7 @@ def expiry_by_option() -> dict[str, int]:
     """Return the age, by option, beyond which a price is history: what moves by the day ends first.
 
     >>> expiry_by_option()["spot"], expiry_by_option()["community"], expiry_by_option()["on_demand"]
-    (180, 180, 730)
+    (180, 180, 600)
     """
     kinds = {name: "preemptible" if rule.interruptible else rule.family for name, rule in OPTIONS.items()}
     return {name: _EXPIRY_DAYS[kind] for name, kind in kinds.items()}

@@ -1,15 +1,14 @@
 """Frozen records that travel between the floors: an architecture, an accelerator, a system, a layout."""
 
-from collections.abc import Mapping
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
-from gpucost.frozen import Frozen
+from msgspec import Struct
 
 Status = Literal["given", "sourced", "assumed", "derived", "synthesised", "user"]
 
 
-class Reach(Frozen):
+class Reach(Struct, frozen=True):
     """One set of entries that the tokens of a layer look at: what is cached for it, and what a look costs."""
 
     cached_values: int  # kept per entry; 0 where another layer keeps them
@@ -20,7 +19,7 @@ class Reach(Frozen):
     latent_flop: int = 0  # forward FLOP per query and entry in the compressed space of latent attention
 
 
-class Block(Frozen):
+class Block(Struct, frozen=True):
     """Layers that are alike: the weights of one of them by part, what it caches, and how many there are."""
 
     count: int
@@ -39,7 +38,7 @@ class Block(Frozen):
     linear: bool = False  # mixes by a recurrence, with attention or without
 
 
-class Architecture(Frozen):
+class Architecture(Struct, frozen=True):
     """A transformer, by its dimensions. Counts are per model; zero means that a part is absent.
 
     Where `blocks` are given they say what each layer is, and the dimensions only what most layers are like;
@@ -98,16 +97,7 @@ class Architecture(Frozen):
     warnings: tuple[str, ...] = ()  # what was not understood in the source
 
 
-def architecture_from(saved: Mapping[str, Any]) -> Architecture:
-    """Build an architecture again from the fields that `dataclasses.asdict` and JSON leave of it."""
-    blocks = tuple(
-        Block(**{**block, "reaches": tuple(Reach(**reach) for reach in block["reaches"])})
-        for block in saved.get("blocks") or ()
-    )
-    return Architecture(**{**saved, "blocks": blocks, "warnings": tuple(saved.get("warnings") or ())})
-
-
-class Accelerator(Frozen):
+class Accelerator(Struct, frozen=True):
     """One accelerator: dense peaks, memory, links (per GPU, one direction), power. None is unknown, never zero."""
 
     id: str
@@ -140,7 +130,7 @@ class Accelerator(Frozen):
     source_id: str = ""
 
 
-class System(Frozen):
+class System(Struct, frozen=True):
     """A node, instance or rack: which accelerator, how many, and how they reach each other and other nodes."""
 
     id: str
@@ -159,7 +149,7 @@ class System(Frozen):
     source_id: str = ""
 
 
-class Layout(Frozen):
+class Layout(Struct, frozen=True):
     """How a job is spread: tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
 
     gpus: int
@@ -176,7 +166,7 @@ class Layout(Frozen):
     precision: str = "bf16"
 
 
-class Offer(Frozen):
+class Offer(Struct, frozen=True):
     """One price that can be ordered, as it held on a day: who, what, where, on which terms. None is unknown."""
 
     offer_id: str

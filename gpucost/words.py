@@ -5,6 +5,8 @@ METHODS = ("full", "lora", "qlora")
 RECOMPUTES = ("none", "selective", "full")
 STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
 OFFLOADS = ("none", "states", "all")
+# what options are ranked by, by question
+GOALS = {"estimate": ("cost", "time", "pareto", "carbon"), "inference": ("cost", "latency", "carbon")}
 # of training stacks
 CLASSES = (
     "vendor",  # Megatron-Core, NeMo and tuned submissions built on them: fused kernels, communication overlapped

@@ -70,7 +70,7 @@ def test_estimate_and_throughput_find_the_same_layout_and_speed(catalog, model, 
 
 @pytest.mark.parametrize(("model", "gpu", "gpus"), QUESTIONS[:3])
 def test_roofline_draws_the_step_that_throughput_times(catalog, model, gpu, gpus):
-    from gpucost.api.questions import roofline
+    from gpucost.ask.speed import roofline
 
     drawn = roofline(gpu, model=model, gpus=gpus, catalog=catalog).payload
     timed = ask_throughput(catalog, model, gpu, gpus)
@@ -344,10 +344,10 @@ def test_a_price_of_low_confidence_is_said_to_be_one_by_training_and_by_serving(
         assert said == doubted != set()
 
 
-def test_prices_that_ended_are_counted_by_training_and_by_serving_alike(catalog):
+def test_prices_not_used_are_counted_by_training_and_by_serving_alike(catalog):
     trained = gpucost.estimate("8b", 1e10, gpu="h100", catalog=catalog, with_facts=False)
     served = gpucost.inference("8b", gpu="h100", catalog=catalog)
-    counted = [[line for line in found.payload["warnings"] if "prices ended" in line] for found in (trained, served)]
+    counted = [[line for line in found.payload["remarks"] if "prices not used" in line] for found in (trained, served)]
     assert counted[0] == counted[1]
     assert len(counted[0]) == 1
 
@@ -427,7 +427,7 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
 
 
 def test_models_and_serving_name_the_same_published_format(catalog):
-    from gpucost.cli.models import described
+    from gpucost.cli.lists import described
     from gpucost.serving.plans import native_format
 
     presets = catalog.presets

@@ -60,3 +60,22 @@ def test_methods_side_by_side_recompute_alike_so_that_smaller_weights_need_less(
     rows = [row for row in sizes if row["qlora_gpus"] == row["lora_gpus"]]
     assert len(rows) > 2
     assert all(row["qlora_gb"] < row["lora_gb"] for row in rows)
+
+
+def test_a_choice_for_serving_counts_what_inference_counts(catalog):
+    rows = gpucost.choose("8b", purpose="serving", tokens="50b", catalog=catalog).payload["rows"]
+    row = next(row for row in rows if row["gpu"] == "rtx-4090")
+    served = gpucost.inference("8b", tokens_per_month="50b", gpu="rtx-4090", catalog=catalog).payload["options"][0]
+    assert row["gpus"] == served["gpus"] < 10
+    assert row["rent_usd"] == pytest.approx(12 * served["usd_per_month"])
+    pooled = gpucost.choose("8b", purpose="serving", tokens="50b", pool={"rtx-4090": 10}, catalog=catalog).payload
+    assert pooled["assigned"][0]["provider"] == "own"
+
+
+def test_what_is_for_rent_alone_has_no_price_to_buy_and_modules_come_in_whole_servers(catalog):
+    rows = gpucost.choose("70b", purpose="training", catalog=catalog).payload["rows"]
+    bought = {row["gpu"]: row["buy_usd"] for row in rows}
+    assert all(price is None for gpu, price in bought.items() if gpu.startswith(("tpu", "trainium", "inferentia")))
+    modules = [row for row in rows if "-sxm" in row["gpu"] and row["buy_usd"]]
+    assert modules
+    assert all(row["breakeven_months"] > 1 for row in modules)  # a module of 100 USD is no server

@@ -7,10 +7,10 @@ The steps are those of `gpucost bench` (gpucost/bench/gpu/steps.py), over more l
 """
 
 import argparse
-import dataclasses
 
 import torch
 import torch.distributed as dist
+from msgspec.structs import replace
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out
 from benchmarks.device.steps import COLUMNS, dimensions
@@ -93,11 +93,7 @@ def tiny_cases() -> list[TrainStep]:
     for case in SINGLE + NODE:
         alone = WORLD == 1 and (case.sharding > 0 or case.tensor > 1)
         if not case.compiled and case.tensor <= WORLD and not alone:
-            found.add(
-                dataclasses.replace(
-                    case, model="tiny", sequence=32, micro_batch=1, loss_chunk=16 * bool(case.loss_chunk)
-                )
-            )
+            found.add(replace(case, model="tiny", sequence=32, micro_batch=1, loss_chunk=16 * bool(case.loss_chunk)))
     return sorted(found, key=str)
 
 

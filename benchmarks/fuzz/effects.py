@@ -38,7 +38,7 @@ _INPUT: Mapping[str, Sequence[Any]] = {
 }  # fmt: skip
 ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
     "estimate": {
-        **_SPEED, **_INPUT, "epochs": [2], "gpus": [16], "max_cost": [250], "sequence": [2000], "document_tokens": [60],
+        **_SPEED, **_INPUT, "epochs": [2], "gpus": [16], "budget": [250], "sequence": [2000], "document_tokens": [60],
         "global_batch": [128], "precision": ["fp32"], "method": ["lora", "qlora"], "lora_rank": [2000],
         "offload": ["states"], "lora_targets": ["attention"], "software": ["untuned"], "overhead": ["30%"],
         "experiments": ["20%"], "commitment": ["used"], "optimize": ["time", "carbon"], "deadline": ["5h"],
@@ -51,7 +51,7 @@ ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
         "redundancy": [2], "prefix_hit": ["60%"], "draft_tokens": [4], "acceptance": ["7%"], "draft_cost": ["90%"],
         "offload": ["30%"], "own_output_tokens_per_s": [300], "own_tpot": ["60ms"], "own_concurrency": [3],
         "replica_gpus": [8], "optimize": ["latency", "carbon"], "strict_prices": [True], "as_of": ["2025-12-01"],
-        "max_cost": [25_000],
+        "budget": [25_000],
     },
     "tco": {
         **_SPEED, "gpus": [128], "utilisation": ["9%"], "years": [3], "months": [30], "rent": [2.35], "region": ["us"],
@@ -92,8 +92,8 @@ ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
 }  # fmt: skip
 # what may leave an answer as it was beside others: it bounds what is within the bound, or chooses what is chosen anyway
 MAY_REST = {
-    "estimate": ("max_cost", "strict_prices", "all_regions", "option", "deadline", "optimize", "as_of", "commitment"),
-    "inference": ("strict_prices", "tpot", "optimize", "as_of", "floor", "max_cost"),
+    "estimate": ("budget", "strict_prices", "all_regions", "option", "deadline", "optimize", "as_of", "commitment"),
+    "inference": ("strict_prices", "tpot", "optimize", "as_of", "floor", "budget"),
     "tco": ("region", "option", "provider", "utilisation"),
     "mix": ("budget", "max_owned", "max_on_demand", "spot_share", "own", "provider", "as_of"),
     "fit": ("system", "style", "recompute", "sharding", "tensor", "pipeline"),

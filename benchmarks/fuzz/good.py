@@ -208,7 +208,7 @@ def plan() -> bytes:
 def answers() -> list[bytes]:
     """Real answers of every question."""
     import gpucost
-    from gpucost.api.questions import roofline
+    from gpucost.ask.speed import roofline
 
     made = [
         gpucost.estimate("8b", "10b", gpu="h100-sxm", gpus=64, top=2),

@@ -1,11 +1,15 @@
-"""What no answer may hold: figures that are not finite, costs below zero, ranges out of order."""
+"""What no answer may hold: figures that are not finite, costs below zero, ranges out of order, faulty sums."""
 
 import math
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.answers.read import never_negative, unsummed
-
+# prices, costs and amounts of an offer, wherever they stand: none of them is a difference
+_NEVER_NEGATIVE = {
+    *("cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_hour", "usd_per_gpu_hour", "list_usd_per_gpu_hour"),
+    *("usd_per_mtok", "usd_per_month", "unit_price_usd", "cash_usd", "exposure_usd", "gpus", "nodes", "gpu_hours"),
+    *("days", "days_low", "days_high", "tokens_per_s_per_gpu", "memory_gb", "needed_gb", "energy_kwh", "kgco2e"),
+}
 # what repeats the question or says where its facts come from
 _ECHOES = ("request", "asked", "settings", "facts", "claim", "assumptions", "sources", "catalog_version", "file")
 
@@ -18,7 +22,7 @@ def faults_of(answer: Any, path: str = "") -> Iterator[str]:
         for key, value in answer.items():
             if key in ("facts", "request", "model", "plan", "checks"):  # given or claimed, not answered
                 continue
-            if isinstance(value, (int, float)) and value < 0 and never_negative(path, answer, key):
+            if key in _NEVER_NEGATIVE and isinstance(value, (int, float)) and value < 0:
                 yield f"{path}.{key} = {value} below zero"
             yield from faults_of(value, f"{path}.{key}")
         yield from _ranges(answer, path)
@@ -38,6 +42,18 @@ def flat(part: Any, way: str = "") -> Iterator[tuple[str, Any]]:
                 yield from flat(value, f"{way}/{key}")
     else:
         yield way, part
+
+
+def unsummed(record: dict[str, Any]) -> float | None:
+    """Return what the lines of a bill add up to, where that is not its total."""
+    total, lines = record.get("cost_usd"), record.get("lines")
+    if not isinstance(total, (int, float)) or not isinstance(lines, list) or not lines:
+        return None
+    costs = [line.get("cost_usd") for line in lines if isinstance(line, dict)]
+    if not all(isinstance(cost, (int, float)) for cost in costs):
+        return None
+    found = math.fsum(costs)
+    return None if math.isclose(found, total, rel_tol=1e-9, abs_tol=0.005 * len(costs)) else found
 
 
 def _beyond(answer: dict[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.fuzz import cases as first
 from benchmarks.fuzz import good
 from benchmarks.fuzz.values import TEXTS, any_value, spoilt_bytes, spoilt_json, spoilt_rows, spoilt_toml, text
-from gpucost.arguments import QUESTIONS
+from gpucost.ask import QUESTIONS
 
 GRID = b"""question = "estimate"
 model = ["8b", "70b"]

@@ -136,10 +136,10 @@ def _by_rerun(name: str, given: Given, answer: Mapping[str, Any]) -> Pairs:
     """Run a saved estimate again: every figure is the saved one."""
     if name == "estimate":
         import gpucost
+        from gpucost.ask.estimate import rerun
         from gpucost.catalog import open_catalog
         from gpucost.catalog.calibrations import training_calibration
         from gpucost.render.json import dumps
-        from gpucost.training.rerun import rerun
 
         saved = json.loads(dumps(gpucost.estimate(**given).to_dict()))
         yield dict(flat(saved)), dict(flat(json.loads(dumps(rerun(saved, training_calibration(open_catalog()))))))

@@ -5,7 +5,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.agents import compact
-from gpucost.arguments import QUESTIONS, Argument
+from gpucost.arguments import Argument, read_list, read_stated
+from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _SHOWN = {  # the arguments that a schema names; a question takes all of its oth
         "region",
         "option",
         "deadline",
-        "max_cost",
+        "budget",
         "method",
         "optimize",
         "mfu",
@@ -129,7 +130,7 @@ def _property(item: Argument) -> dict[str, Any]:
 
 def _asker(question: str) -> Callable[[Given], Any]:
     def ask(given: Given) -> Any:
-        from gpucost.api.asking import answered
+        from gpucost.ask.dispatch import answered
 
         given = dict(given)
         detail = given.pop("detail", None)
@@ -143,11 +144,9 @@ def _asker(question: str) -> Callable[[Given], Any]:
 
 def _catalog(given: Given) -> "Catalog":
     """Return the catalog of the days asked for; that of today is kept."""
-    from gpucost.arguments.reading import value_of
-    from gpucost.arguments.table import DATES
+    from gpucost.ask.dispatch import DAYS
 
-    days = [None if given.get(item.name) is None else value_of(item, given[item.name]) for item in DATES]
-    return _opened(*days)
+    return _opened(*read_list(DAYS, given).values())
 
 
 @lru_cache(maxsize=2)
@@ -158,7 +157,7 @@ def _opened(as_of: str | None, known_as_of: str | None) -> "Catalog":
 
 
 def _compare(given: Given) -> Any:
-    from gpucost.api.asking import answered
+    from gpucost.ask.dispatch import answered
     from gpucost.bridges.compare import bridge
 
     if unknown := sorted(set(given) - {"first", "second"}):
@@ -173,13 +172,12 @@ def _compare(given: Given) -> Any:
 
 
 def _prices(given: Given) -> Any:
-    from gpucost.arguments import read
     from gpucost.catalog.prices import current
 
     takes = (*_FILTERS, "as_of", "known_as_of", "max_age")
     if unknown := sorted(set(given) - set(takes)):
         raise UsageError(f"prices takes {', '.join(takes[:-1])} and {takes[-1]}, not {unknown[0][:40]!r}.")
-    asked = read("estimate", given, complete=False)
+    asked = read_stated(QUESTIONS["estimate"], given)
     catalog = _catalog(asked)
     wanted = catalog.offer_filter(*(asked.get(name) for name in _FILTERS))
     found, warnings = current(catalog, wanted, asked.get("max_age"))

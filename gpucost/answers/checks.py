@@ -2,7 +2,7 @@
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import Answer
+from gpucost.answers.common import AnswerFrame
 
 
 class CheckRow(TypedDict):
@@ -18,7 +18,7 @@ class CheckRow(TypedDict):
     explanation: str
 
 
-class Audit(Answer):
+class Audit(AnswerFrame):
     """Whether a claim is possible."""
 
     kind: Literal["audit"]
@@ -81,7 +81,7 @@ class Skipped(TypedDict):
     reason: str
 
 
-class Report(Errors):
+class ValidationReport(Errors):
     """The errors of all predictions, by source, and one by one."""
 
     kind: Literal["validation"]
@@ -106,5 +106,5 @@ class Report(Errors):
     caveat: NotRequired[str]
 
 
-class Validation(Answer, Report):
+class Validation(AnswerFrame, ValidationReport):
     """Predictions against measurements."""

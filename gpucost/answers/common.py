@@ -14,7 +14,7 @@ Request = Mapping[str, Any]  # what was asked, by the names of the arguments
 Record = TypeVar("Record")
 
 
-class Source(TypedDict):
+class CitedSource(TypedDict):
     """Where a number comes from: a row of sources.csv."""
 
     publisher: str | None
@@ -25,7 +25,7 @@ class Source(TypedDict):
 
 
 class Issued(TypedDict):
-    """Who stands behind an answer, since when, and the hash of everything else in it as JSON."""
+    """Who stands behind an answer, since when, and the seal of the answer without this stamp."""
 
     status: str
     by: str
@@ -41,15 +41,15 @@ class Frame(TypedDict):
     as_of: str
     catalog_version: str
     issued: NotRequired[Issued]
-    seal: NotRequired[str]  # the hash of everything else, by which a change after saving is known
+    seal: NotRequired[str]  # of a saved answer: `gpucost.answers.saved`
 
 
-class Answer(Frame):
+class AnswerFrame(Frame):
     """The keys around what was asked for; `lead` is the answer in its first sentences."""
 
     lead: str
     warnings: list[str]
-    sources: dict[str, Source]
+    sources: dict[str, CitedSource]
 
 
 class BillLine(TypedDict):
@@ -65,7 +65,7 @@ class BillLine(TypedDict):
     note: str
 
 
-class Assumed(TypedDict):
+class AssumedValue(TypedDict):
     """A value that an answer rests on, with its range, and where it comes from."""
 
     name: str
@@ -119,7 +119,7 @@ def listed(usd_per_gpu_hour: float | None, credits_usd: float = 0.0) -> Listed:
     return found
 
 
-class Layered(Listed, total=False):
+class LayeredPrice(Listed, total=False):
     """Which layer a price is of, what a contract says of it, and what is left an hour when credits have paid."""
 
     price_book: str
@@ -211,13 +211,13 @@ def as_json(value: Any) -> Any:
     return as_json(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def cited(known: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, Source]:
+def cited(known: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, CitedSource]:
     """Return the sources that an answer leans on, by their ids; ids without a source are left out.
 
     >>> cited({"a": {"publisher": "A", "title": "T", "published_on": date(2026, 1, 2), "note": ""}}, ["a", None, "a"])
     {'a': {'publisher': 'A', 'title': 'T', 'locator': None, 'published_on': '2026-01-02', 'accessed_on': None}}
     """
-    found: dict[str, Source] = {}
+    found: dict[str, CitedSource] = {}
     for name in dict.fromkeys(ids):
         try:
             row = known[name] if name else None

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from gpucost.answers.common import Answer
+from gpucost.answers.common import AnswerFrame
 
 
 class DifferencePart(TypedDict):
@@ -71,7 +71,7 @@ class Rates(TypedDict):
     paid_usd_per_unit: float
 
 
-class Reconciliation(Answer):
+class Reconciliation(AnswerFrame):
     """An invoice against a plan, or shown back by a tag."""
 
     kind: Literal["reconciliation"]
@@ -139,7 +139,7 @@ class Demand(TypedDict):
     peak_gpus: float
 
 
-class Commitment(Answer):
+class Commitment(AnswerFrame):
     """How much to commit for a demand, and what the agreements that hold make of it."""
 
     kind: Literal["commitment"]

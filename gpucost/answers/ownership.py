@@ -1,11 +1,59 @@
-"""The answer about owning: rent or buy."""
+"""Answers about owning: rent or buy, the statements by fiscal period, the cheapest mix of capacity."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import Answer, Assumed, FormulaLine, Layered
-from gpucost.answers.statements import Statements
+from gpucost.answers.common import AnswerFrame, AssumedValue, FormulaLine, LayeredPrice
 from gpucost.options import OPTIONS
+
+# --- Statements of owning: cash, profit and loss, and the balance sheet, by fiscal period.
+
+
+class Period(TypedDict):
+    """Cash, profit and loss of a fiscal period, and the balance sheet at its end; costs are positive."""
+
+    period: str
+    cash_purchase_usd: float
+    cash_proceeds_usd: float
+    cash_running_usd: float
+    cash_financing_usd: float
+    cash_tax_usd: float
+    cash_own_usd: float
+    cash_rent_usd: float
+    book_running_usd: float
+    book_depreciation_usd: float
+    book_lease_usd: float
+    book_interest_usd: float
+    book_disposal_usd: float
+    book_tax_usd: float
+    book_own_usd: float
+    book_rent_usd: float
+    tax_depreciation_usd: float
+    end_prepaid_usd: NotRequired[float]
+    end_hardware_usd: float
+    end_facility_usd: float
+    end_right_of_use_usd: float
+    end_assets_usd: float
+    end_payable_usd: NotRequired[float]
+    end_loan_usd: float
+    end_finance_lease_usd: float
+    end_lease_liability_usd: float
+    end_deferred_tax_usd: float
+    end_debts_usd: float
+    end_equity_usd: float
+
+
+class Statements(TypedDict):
+    """Statements of owning by fiscal year, quarter and month."""
+
+    fiscal_year_end_month: int
+    lease_standard: str
+    years: list[Period]
+    quarters: list[Period]
+    months: list[Period]
+
+
+# --- The answer about owning: rent or buy.
 
 
 class Worth(TypedDict):
@@ -84,7 +132,7 @@ class RentLeg(TypedDict):
     changes: dict[str, Any]
 
 
-class OwnershipOption(Layered):
+class OwnershipOption(LayeredPrice):
     """A way to get the hours: own, rent as asked, other terms, a blend of the plan, a hosted API."""
 
     name: str
@@ -297,7 +345,7 @@ class Currency(TypedDict):
     rates: NotRequired[list[float]]
 
 
-class Assumption(Assumed):
+class AssumptionRow(AssumedValue):
     """An input of the comparison; `counts` is False where an alternative of the same group counts instead."""
 
     group: str
@@ -306,7 +354,7 @@ class Assumption(Assumed):
     observed: NotRequired[str]
 
 
-class ModelInput(Assumption):
+class ModelInput(AssumptionRow):
     """An input and what it may be."""
 
     choices: list[str]
@@ -343,7 +391,7 @@ class CashModel(TypedDict):
     answers: list[DescribedLine]
 
 
-class Tco(Answer, Levels):
+class Tco(AnswerFrame, Levels):
     """Own or rent."""
 
     kind: Literal["tco"]
@@ -372,5 +420,91 @@ class Tco(Answer, Levels):
     two_way: TwoWay
     carbon: Carbon
     currency: Currency | None
-    assumptions: list[Assumption]
+    assumptions: list[AssumptionRow]
     model: CashModel
+
+
+# --- The answer about the cheapest mix of capacity for a demand.
+
+
+class PlanRow(TypedDict):
+    """What to sign or use, and when."""
+
+    option: str
+    gpus: float | None
+    from_month: int | None
+    signed_in_month: int | None
+    months: int | None
+    cost_usd: float
+    capital_usd: float
+
+
+class Pure(TypedDict):
+    """One option alone; None where it cannot carry the demand, `note` says why."""
+
+    option: str
+    cost_usd: float | None
+    note: str
+
+
+class MixMonth(TypedDict):
+    """A month's demand and idle commitments; the GPUs of each supply stand beside these as `<supply>_gpus`."""
+
+    month: int
+    demand_gpus: float
+    idle_gpus: float
+    marginal_usd_per_gpu_month: float
+
+
+class MixCash(TypedDict):
+    """What is paid beside rent, in cash: at the start (month 0) and at the end of each month."""
+
+    month: int
+    servers_usd: float  # bought, kept and sold
+    energy_usd: float
+    people_usd: float
+    services_usd: float  # storage, data leaving, licences and people of what is rented
+
+
+class Marginal(TypedDict):
+    """A constraint that binds."""
+
+    constraint: str
+    usd_per_gpu_month: float
+    months_binding: int
+    note: str
+
+
+class SupplyRow(LayeredPrice):
+    """A way to rent, as the program saw it."""
+
+    name: str
+    kind: str
+    usd_per_gpu_hour: float
+    term_months: int
+    max_gpus: float | None
+    max_share_fraction: float
+    unit_gpus: float
+    lead_time_months: int
+    upfront_fraction: float
+    stretch_ratio: float
+    note: str
+    source_id: str
+
+
+class Mix(AnswerFrame):
+    """The cheapest mix of owned, reserved, on-demand and spot capacity."""
+
+    kind: Literal["mix"]
+    said: list[str]
+    cost_usd: float
+    plan: list[PlanRow]
+    pure: list[Pure]
+    best_pure_usd: float | None
+    saving_usd: float | None
+    months: list[Annotated[MixMonth, float]]
+    cash_by_month: list[MixCash]
+    marginal_values: list[Marginal]
+    gap_fraction: float
+    supplies: list[SupplyRow]
+    assumptions: list[AssumptionRow]

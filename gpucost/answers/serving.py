@@ -2,7 +2,7 @@
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import Answer, BillLine, Excluded, FormulaLine, Seen, Seller
+from gpucost.answers.common import AnswerFrame, BillLine, Excluded, FormulaLine, Seen, Seller
 
 Factors = dict[str, float | None]  # every number from which replicas, hours, cost and carbon follow
 
@@ -32,7 +32,7 @@ class MemoryParts(TypedDict):
     free_gb: float
 
 
-class Fleet(Seller, Seen):
+class SoldFleet(Seller, Seen):
     """Who sells it, on which terms, and how many are needed."""
 
     gpus: int
@@ -62,7 +62,7 @@ class EngineSide(TypedDict):
     memory: MemoryParts
 
 
-class ServingOption(Fleet, EngineSide):
+class ServingOption(SoldFleet, EngineSide):
     """One way to serve the model, with the bill of a month."""
 
     rank: int
@@ -97,6 +97,7 @@ class Hosted(TypedDict):
     usd_per_mtok_output: float
     usd_per_mtok_cached_input: float | None
     usd_per_mtok: float
+    usd_per_mtok_batch: NotRequired[float | None]  # of a batch that may wait a day, where the host sells one
     observed_on: str
     age_days: int
     stale: bool
@@ -129,7 +130,7 @@ class Volume(TypedDict):
     api_usd: float
 
 
-class Beside(TypedDict):
+class HostedBeside(TypedDict):
     """Hosted prices and the break-even against them, or a note that there are none."""
 
     api: list[Hosted]
@@ -172,7 +173,7 @@ class BillModel(TypedDict):
     answers: list[FormulaLine]
 
 
-class Inference(Answer, Beside):
+class Inference(AnswerFrame, HostedBeside):
     """What serving a model costs, on every offer."""
 
     kind: Literal["inference"]
@@ -182,6 +183,7 @@ class Inference(Answer, Beside):
     split_rule: str
     tradeoff: list[Batch]
     excluded: list[Excluded]
+    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     not_included: list[str]
     model: BillModel
 
@@ -215,7 +217,7 @@ class ServesNot(TypedDict):
     reason: str
 
 
-class ServingFit(Answer):
+class ServingFit(AnswerFrame):
     """Which accelerators serve a model within the targets."""
 
     kind: Literal["serving_fit"]

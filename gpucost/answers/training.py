@@ -1,11 +1,168 @@
-"""Answers about a training run: the estimate, and a rerun of one."""
+"""Answers about training a model: what a run costs, whether it fits, how fast it is, what bounds it."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import Answer, Assumed, BillLine, Excluded, LayoutRow, Seen, Seller
-from gpucost.answers.comparison import Change
-from gpucost.answers.speed import Feeding, Roofline
+from gpucost.answers.combined import Change
+from gpucost.answers.common import AnswerFrame, AssumedValue, BillLine, Excluded, LayoutRow, Seen, Seller
+
+# --- Answers about speed: a timed layout, and a roofline.
+
+Bound = Literal["compute", "bandwidth", "network", "host", "schedule", "loader"]
+# what bounds a part of a step, as it is written
+BOUND_WORDS: dict[Bound, str] = {
+    "compute": "compute",
+    "bandwidth": "memory bandwidth",
+    "network": "network",
+    "host": "host",
+    "schedule": "schedule",
+    "loader": "data loader",
+}
+
+
+class StepPart(TypedDict):
+    """A part of a training step and what bounds it."""
+
+    part: str
+    time_s: float
+    share_fraction: float
+    bound: Bound
+
+
+class RankedLayout(LayoutRow):
+    """A layout and how fast it is."""
+
+    step_s: float
+    tokens_per_s_per_gpu: float
+    mfu_fraction: float
+    memory_gib: float
+
+
+class Memory(TypedDict):
+    """The peak memory of a layout against what the accelerator can use."""
+
+    memory_gib: float
+    usable_memory_gib: float
+    fits: bool
+
+
+class Feeding(TypedDict):
+    """What a run reads against what storage and the workers of its loader deliver; None where nobody said."""
+
+    dataset_bytes_per_token: float
+    needed_gb_per_s: float
+    storage_gb_per_s: float | None
+    workers_gb_per_s: float | None
+    stall_fraction: float
+    bottleneck: str | None
+    needed_loader_workers: int | None  # on each accelerator, so that the run never waits
+    said: str
+
+
+class Timed(Memory):
+    """One layout, timed."""
+
+    lead: str
+    model: str
+    gpu: str
+    system: str
+    layout: LayoutRow
+    sequence_tokens: float
+    software: str
+    tokens_per_s_per_gpu: float
+    tokens_per_s_per_gpu_low: float
+    tokens_per_s_per_gpu_high: float
+    tokens_per_s: float
+    step_s: float
+    mfu_fraction: float
+    hfu_fraction: float
+    model_tflops: float
+    peak_tflops: float
+    model_flop_per_token_flop: float
+    hardware_flop_per_token_flop: float
+    parts: list[StepPart]
+    loading: NotRequired[Feeding]
+    # where the layout was searched
+    layouts_timed: NotRequired[int]
+    alternatives: NotRequired[list[RankedLayout]]
+
+
+class Throughput(AnswerFrame, Timed):
+    """How fast a model trains on one layout, or on the fastest."""
+
+    kind: Literal["throughput"]
+
+
+class RoofPoint(TypedDict):
+    """The roof at one intensity."""
+
+    intensity_flop_per_byte: float
+    attainable_tflops: float
+
+
+class Point(TypedDict):
+    """An operation under its roofs; None where no roof of the chip explains it."""
+
+    operation: str
+    flop: float | None
+    memory_bytes: float | None
+    link_bytes: float | None
+    intensity_flop_per_byte: float | None
+    ridge_flop_per_byte: float | None
+    compute_s: float | None
+    bandwidth_s: float | None
+    network_s: float | None
+    host_s: float | None
+    time_s: float
+    share_fraction: float
+    reached_tflops: float | None
+    bound: Bound
+
+
+class Roof(TypedDict):
+    """The roofs of a chip in its system."""
+
+    gpu: str
+    system: str
+    precision: str
+    peak_tflops: float
+    hbm_gb_per_s: float
+    scaleup_gb_per_s: float
+    scaleout_gb_per_s: float | None
+    ridge_flop_per_byte: float
+    roof: list[RoofPoint]
+
+
+class Advice(TypedDict):
+    """A change that makes it faster, and by how much: time before ÷ time after."""
+
+    change: str
+    before_s: float
+    after_s: float
+    gain_ratio: float
+    note: str
+
+
+class UnderRoofs(Roof):
+    """What stands under the roofs."""
+
+    lead: str
+    subject: str
+    points: list[Point]
+    advice: list[Advice]
+    # of a whole step
+    layout: NotRequired[LayoutRow]
+    step_s: NotRequired[float]
+    mfu_fraction: NotRequired[float]
+
+
+class Roofline(AnswerFrame, UnderRoofs):
+    """What bounds an operation, or each part of a step."""
+
+    kind: Literal["roofline"]
+
+
+# --- Answers about a training run: the estimate, and a rerun of one.
 
 Factors = dict[str, float | None]  # every number from which a bill follows (`gpucost.training.cases`)
 
@@ -23,7 +180,7 @@ class Speed(TypedDict):
     speed_confidence: str
 
 
-class Outcome(TypedDict):
+class RunOutcome(TypedDict):
     """How long the run takes and what it costs."""
 
     days: float
@@ -71,7 +228,7 @@ class Elsewhere(TypedDict):
     age_days: int
 
 
-class TrainingOption(Seller, Speed, Outcome, Seen, Contract, Interruptions):
+class TrainingOption(Seller, Speed, RunOutcome, Seen, Contract, Interruptions):
     """One way to buy the run, with its bill; `components` are the seconds of a step by part."""
 
     rank: int
@@ -91,7 +248,7 @@ class RankedOption(TrainingOption):
     also_in: list[Elsewhere]
 
 
-class Workload(TypedDict):
+class WorkloadRow(TypedDict):
     """What is trained, in numbers."""
 
     model: str
@@ -179,13 +336,13 @@ class PriceMonth(TypedDict):
     prices: int
 
 
-class Estimate(Answer):
+class Estimate(AnswerFrame):
     """What a training run costs, on every offer; `facts` hold what a rerun needs."""
 
     kind: Literal["estimate"]
     gpucost_version: str
     calibration: str
-    workload: Workload
+    workload: WorkloadRow
     headline: NotRequired[str]
     highlights: NotRequired[list[Highlight]]
     options: list[RankedOption]
@@ -195,7 +352,8 @@ class Estimate(Answer):
     alternatives: list[Alternative]
     drivers: list[Driver]
     excluded: list[Excluded]
-    assumptions: list[Assumed]
+    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
+    assumptions: list[AssumedValue]
     not_included: list[str]
     facts: NotRequired[Mapping[str, Any]]
     loading: NotRequired[Feeding]  # of the first option
@@ -212,7 +370,7 @@ class Difference(TypedDict):
     now: Any
 
 
-class Rerun(Answer):
+class Rerun(AnswerFrame):
     """Whether a saved estimate comes out the same again."""
 
     kind: Literal["rerun"]
@@ -222,3 +380,120 @@ class Rerun(Answer):
     differences_found: int
     differences: list[Difference]
     changes: list[Change]
+
+
+# --- The answer about the memory of training: does it fit, where it goes, and what would help.
+
+
+class FitLayout(TypedDict):
+    """How the job is spread."""
+
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    data: int
+    sharding: int
+    micro_batch: int
+    recompute: str
+
+
+class Component(TypedDict):
+    """A part of the footprint: its size, its formula with the numbers in it, and the reference."""
+
+    component: str
+    needed_gb: float
+    share_fraction: float
+    formula: str
+    numbers: str
+    reference: str
+
+
+class Tried(TypedDict):
+    """A change that was tried, what it costs, and whether it helps."""
+
+    change: str
+    cost: str
+    fits: bool
+    helps: bool
+    gpus: int
+    needed_gb: float
+    usable_gb: float
+    headroom_gb: float
+    rank: int
+
+
+class SizeRow(TypedDict):
+    """The fewest accelerators for a model of a usual size; None where no count fits."""
+
+    size: str
+    model: str
+    parameters: float
+    weights_gb: float
+    full_gpus: int | None
+    full_gb: float | None
+    lora_gpus: int | None
+    lora_gb: float | None
+    qlora_gpus: int | None
+    qlora_gb: float | None
+
+
+class FitFigures(TypedDict):
+    """The main figures, per accelerator."""
+
+    model: str
+    parameters: float
+    gpu: str
+    gpus: int
+    method: str
+    optimizer: str
+    software: str
+    sequence_tokens: int
+    fits: bool
+    needed_gb: float
+    needed_low_gb: float
+    needed_high_gb: float
+    usable_gb: float
+    headroom_gb: float
+    device_memory_gib: float
+    context_gb: float
+    fragmentation_ratio: float
+    layout: FitLayout
+    peak: str
+    stage: Literal["first", "last"]
+
+
+class FitRow(TypedDict):
+    """An accelerator that a job fits: the fewest, how far the job can grow on them, who hosts them at which price."""
+
+    gpu: str
+    memory_gib: float
+    gpus: int
+    needed_gb: float
+    headroom_gb: float
+    longest_tokens: int
+    largest_batch: int
+    sold: str  # the seller; where nobody hosts so many, how it is sold
+    usd_per_gpu_hour: float | None
+    usd_per_hour: float | None
+
+
+class Everywhere(AnswerFrame):
+    """Which accelerators a training job fits."""
+
+    kind: Literal["fit_everywhere"]
+    model: str
+    parameters: float
+    method: str
+    sequence_tokens: int
+    rows: list[FitRow]
+    nowhere: list[str]
+
+
+class Fit(AnswerFrame, FitFigures):
+    """Whether training fits."""
+
+    kind: Literal["fit"]
+    components: list[Component]
+    changes: list[Tried]
+    sizes: list[SizeRow]

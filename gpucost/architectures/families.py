@@ -1,10 +1,11 @@
 """The families of models: a row of families.csv each, and the rules for layers unlike a plain decoder's."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from math import prod
 from typing import Any
+
+from msgspec.structs import replace
 
 from gpucost.architectures.config import MOST_LAYERS, Fields
 from gpucost.architectures.layers import (

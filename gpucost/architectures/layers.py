@@ -1,9 +1,11 @@
 """The layers of a language model: shared dimensions, attention, feed-forwards, other mixers, and their usual blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.architectures.config import KEYS, MOST_LAYERS, Fields, layer_of
 from gpucost.types import Block, Reach
@@ -13,8 +15,7 @@ from gpucost.types import Block, Reach
 VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}  # of the hidden width in one norm
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """What a family of models implies without writing it down. The plain one is Llama."""
 
     gated: bool = True  # three matrices in a feed-forward, not two
@@ -41,8 +42,7 @@ class Family:
     understood: bool = True
 
 
-@dataclass
-class Decoder:
+class Decoder(Struct, dict=True):
     """The fields of a language model with the family that reads them, and what the rules found on the way."""
 
     fields: Fields

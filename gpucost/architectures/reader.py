@@ -5,9 +5,10 @@ The format has no schema: each family of models names its dimensions in its own 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from gpucost.architectures.config import KEYS, Fields, defaults_of, is_language_model, load, text_part
 from gpucost.architectures.families import LLAMA, family_of, rule

@@ -7,9 +7,10 @@ the file). Embeddings, norms, biases and routers stay in the wide format of `tor
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from gpucost.architectures.config import KEYS, load
 from gpucost.gate import shown

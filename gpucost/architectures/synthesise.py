@@ -8,8 +8,9 @@ the cheaper one for an odd shape; the feed-forward takes the rest. The result is
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from gpucost.errors import UsageError
 from gpucost.types import Architecture

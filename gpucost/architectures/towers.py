@@ -4,8 +4,9 @@ Parameters of the language model never include them; a server keeps their weight
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gpucost.architectures.config import Fields
 from gpucost.errors import DataError

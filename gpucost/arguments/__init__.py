@@ -1,19 +1,18 @@
-"""The arguments of every question, once: commands, library, scenario files, their schema, docs and completion."""
+"""The arguments of every question: kinds of values, the signatures that declare them, and how they are read."""
 
-from gpucost.arguments.questions import QUESTIONS, Question
-from gpucost.arguments.reading import by_field, flag_of, giving_way, read, read_list, refuse_idle, renamed
-from gpucost.arguments.table import LISTS, Argument
+from gpucost.arguments.reading import flag_of, giving_way, read, read_list, read_stated, refuse_idle, renamed
+from gpucost.arguments.signature import Argument, Needs, Question, by_field
 
 __all__ = [
-    "LISTS",
-    "QUESTIONS",
     "Argument",
+    "Needs",
     "Question",
     "by_field",
     "flag_of",
     "giving_way",
     "read",
     "read_list",
+    "read_stated",
     "refuse_idle",
     "renamed",
 ]

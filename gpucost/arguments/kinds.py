@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from math import floor, isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import (
+    GB,
     SMALLEST,
     as_number,
     no_slip,
@@ -26,6 +27,10 @@ from gpucost.units import (
 )
 from gpucost.words import CLASSES
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
 
@@ -34,148 +39,155 @@ class Kind(NamedTuple):
     """How the values of an argument are read, annotated and completed."""
 
     read: Read
-    python: str  # annotation in the signature of the library's function
     json: tuple[str, ...]  # JSON types in a scenario file
     metavar: str = "TEXT"
     choices: tuple[str, ...] = ()
     names: str = ""  # table of the catalog whose names complete it
     open: bool = False  # names of one's own stand beside the choices
 
+    def __repr__(self) -> str:
+        """Return how a command writes a value, such as TOKENS: what a signature shows."""
+        return self.metavar or "FLAG"
 
-_AMOUNT = ("str | float", ("string", "number"))  # of kinds that are numbers, or written with a unit
+
+_AMOUNT = ("string", "number")  # of kinds that are numbers, or written with a unit
 
 
 def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: str = "N") -> Kind:
     """Positive numbers, written 100b or 1.5T, up to a bound."""
 
-    def read(value: Any, what: str) -> float:
-        number = parse_count(_number(value, what), what)
+    def read(value: Any, label: str) -> float:
+        number = parse_count(_number(value, label), label)
         if number > highest:
-            raise UsageError(f"{what}: {shown(value)} is beyond {highest:,.0f}. {hint}".rstrip())
+            raise UsageError(f"{label}: {shown(value)} is beyond {highest:,.0f}. {hint}".rstrip())
         if number < lowest:
-            raise UsageError(f"{what}: {shown(value)} is less than {lowest:,.0f}. {hint}".rstrip())
+            raise UsageError(f"{label}: {shown(value)} is less than {lowest:,.0f}. {hint}".rstrip())
         return number
 
-    return Kind(read, *_AMOUNT, metavar)
+    return Kind(read, _AMOUNT, metavar)
 
 
 def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind:
     """Whole numbers within bounds, written 64 or 8k."""
 
-    def read(value: Any, what: str) -> int:
-        given = _number(value, what)
+    def read(value: Any, label: str) -> int:
+        number_or_text = _number(value, label)
         try:
-            number = as_number(given)
+            number = as_number(number_or_text)
         except ValueError:
-            number = parse_count(given, what)
+            number = parse_count(number_or_text, label)
         if not isfinite(number) or (number <= 0 < lowest):
-            raise UsageError(f"{what}: {shown(value)} is not a positive, finite number.")
+            raise UsageError(f"{label}: {shown(value)} is not a positive, finite number.")
         if number != floor(number) or number < lowest:
-            raise UsageError(f"{what}: {shown(value)} is not a whole number of {lowest} or more.")
+            raise UsageError(f"{label}: {shown(value)} is not a whole number of {lowest} or more.")
         if number > highest:
-            raise UsageError(f"{what}: {shown(value)} is beyond {highest:,}.")
+            raise UsageError(f"{label}: {shown(value)} is beyond {highest:,}.")
         return int(number)
 
-    return Kind(read, "str | int", ("string", "integer"), metavar)
+    return Kind(read, ("string", "integer"), metavar)
 
 
 def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
     """Shares, written 70% or 0.7; some may exceed the whole."""
 
-    def read(value: Any, what: str) -> float:
-        given = _number(value, what)
+    def read(value: Any, label: str) -> float:
+        number_or_text = _number(value, label)
         if (lowest, highest) == (0.0, 1.0):
-            return parse_fraction(given, what)
-        text = str(given).strip()
+            return parse_fraction(number_or_text, label)
+        text = str(number_or_text).strip()
         try:
             number = share_in(text)
         except ValueError:
-            raise UsageError(f"{what}: cannot read {shown(value)}. Write a share, such as 50% or 0.5.") from None
+            raise UsageError(f"{label}: cannot read {shown(value)}. Write a share, such as 50% or 0.5.") from None
         if not lowest <= number <= highest:
-            raise UsageError(f"{what}: {shown(value)} lies outside {lowest:.0%} to {highest:.0%}.")
-        return no_slip(number, value, what)
+            raise UsageError(f"{label}: {shown(value)} lies outside {lowest:.0%} to {highest:.0%}.")
+        return no_slip(number, value, label)
 
-    return Kind(read, *_AMOUNT, "SHARE")
+    return Kind(read, _AMOUNT, "SHARE")
 
 
 def positive_share(highest: float) -> Kind:
     """Shares above nothing."""
     read = share(highest).read
 
-    def positive(value: Any, what: str) -> float:
-        number = float(read(value, what))
+    def positive(value: Any, label: str) -> float:
+        number = float(read(value, label))
         if number <= SMALLEST:
-            raise UsageError(f"{what}: {shown(value)} is not a positive share. Write 35% or 0.35.")
+            raise UsageError(f"{label}: {shown(value)} is not a positive share. Write 35% or 0.35.")
         return number
 
-    return Kind(positive, *_AMOUNT, "SHARE")
+    return Kind(positive, _AMOUNT, "SHARE")
 
 
 def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kind:
     """Numbers within bounds that may be zero, written 35k, $35k or 2,000."""
 
-    def read(value: Any, what: str) -> float:
-        given = _number(value, what)
-        text = without_commas(given.strip().lstrip("$"), what) if isinstance(given, str) else given
+    def read(value: Any, label: str) -> float:
+        number_or_text = _number(value, label)
+        text = (
+            without_commas(number_or_text.strip().lstrip("$"), label)
+            if isinstance(number_or_text, str)
+            else number_or_text
+        )
         try:
             number = as_number(text)
         except ValueError:
-            number = parse_count(text, what)
+            number = parse_count(text, label)
         if not lowest <= number <= highest:
             raise UsageError(
-                f"{what}: {shown(value)} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to"
+                f"{label}: {shown(value)} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to"
                 f" {highest:,.0f}."
             )
-        return no_slip(number, value, what)
+        return no_slip(number, value, label)
 
-    return Kind(read, *_AMOUNT, metavar)
+    return Kind(read, _AMOUNT, metavar)
 
 
 def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     """One word of a closed list; words of former versions are read as what they are called now."""
 
-    def read(value: Any, what: str) -> str:
+    def read(value: Any, label: str) -> str:
         word = _word(value)
-        found = (old or {}).get(word, word)
-        if found not in choices:
-            near = nearest(found, choices)
+        choice = (old or {}).get(word, word)
+        if choice not in choices:
+            near = nearest(choice, choices)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"{what}: unknown {shown(value)}.{hint} Choose one of {', '.join(choices)}.")
-        return found
+            raise UsageError(f"{label}: unknown {shown(value)}.{hint} Choose one of {', '.join(choices)}.")
+        return choice
 
-    return Kind(read, "str", ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
+    return Kind(read, ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
 
 
 def one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     """One word of a list, or a name of one's own, which the engine resolves: small letters, digits, hyphens."""
     closed = one_of(*choices, old=old)
 
-    def read(value: Any, what: str) -> str:
+    def read(value: Any, label: str) -> str:
         word = _word(value)
-        return word if OWN_NAME.fullmatch(word) and word not in (old or {}) else str(closed.read(value, what))
+        return word if OWN_NAME.fullmatch(word) and word not in (old or {}) else str(closed.read(value, label))
 
     return closed._replace(read=read, open=True)
 
 
-def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
+def named(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
     """Names that the catalog resolves later, or paths of files."""
 
-    def read(value: Any, what: str) -> str:
+    def read(value: Any, label: str) -> str:
         text = os.fspath(value) if isinstance(value, os.PathLike) else value
         if not isinstance(text, str) or not text.strip():
-            found = "is empty" if isinstance(text, str) else f"found {shown(value)}"
-            raise UsageError(f"{what}: {found}; a name is needed{f', such as {example}' if example else ''}.")
-        return _bounded(text, what).strip()
+            received = "is empty" if isinstance(text, str) else f"found {shown(value)}"
+            raise UsageError(f"{label}: {received}; a name is needed{f', such as {example}' if example else ''}.")
+        return _bounded(text, label).strip()
 
-    return Kind(read, "str", ("string",), metavar, names=names)
+    return Kind(read, ("string",), metavar, names=names)
 
 
-def _bounded(text: str, what: str) -> str:
+def _bounded(text: str, label: str) -> str:
     """Return a name or a path that is not longer than any can be, and holds no NUL."""
     if "\0" in text:
-        raise UsageError(f"{what}: {shown(text)} holds a NUL character, which no name or path does.")
+        raise UsageError(f"{label}: {shown(text)} holds a NUL character, which no name or path does.")
     if len(text) > SHORT and len(text) > (most := limit("limit_name_characters")):
-        raise UsageError(f"{what}: {shown(text)}; a name or a path has at most {most:,.0f} characters.")
+        raise UsageError(f"{label}: {shown(text)}; a name or a path has at most {most:,.0f} characters.")
     return text
 
 
@@ -197,29 +209,29 @@ def unpacked(value: Any) -> Any:
     return (value.astype("datetime64[D]") if is_day else value).item()
 
 
-def _number(value: Any, what: str) -> str | float:
+def _number(value: Any, label: str) -> str | float:
     """Return what may be a number: text, or a number of Python or NumPy; nothing else is one."""
-    found = unpacked(value)
-    if not isinstance(found, (str, int, float)) and hasattr(found, "as_integer_ratio"):  # a Decimal, a Fraction
+    number = unpacked(value)
+    if not isinstance(number, (str, int, float)) and hasattr(number, "as_integer_ratio"):  # a Decimal, a Fraction
         with suppress(ArithmeticError, TypeError, ValueError):  # a class has its numbers' methods, and is none
-            found = float(found)
-    strange = isinstance(found, str) and any(sign.isdigit() and not sign.isascii() for sign in found)
-    if isinstance(found, bool) or not isinstance(found, (str, int, float)) or strange:
-        raise UsageError(f"{what}: cannot read {shown(value)}. Write a number.")
-    if isinstance(found, int) and abs(found) > LARGEST_INTEGER:
-        raise UsageError(f"{what}: an integer of hundreds of digits is beyond every bound.")
-    return found
+            number = float(number)
+    strange = isinstance(number, str) and any(sign.isdigit() and not sign.isascii() for sign in number)
+    if isinstance(number, bool) or not isinstance(number, (str, int, float)) or strange:
+        raise UsageError(f"{label}: cannot read {shown(value)}. Write a number.")
+    if isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+        raise UsageError(f"{label}: an integer of hundreds of digits is beyond every bound.")
+    return number
 
 
-def _usd(value: Any, what: str) -> float:
+def _usd(value: Any, label: str) -> float:
     """Read an amount: positive, and no more than everybody has."""
-    amount = parse_usd(_number(value, what), what)
+    amount = parse_usd(_number(value, label), label)
     if amount > LARGEST_NUMBER:
-        raise UsageError(f"{what}: {shown(value)} is beyond {LARGEST_NUMBER:,.0f} USD.")
+        raise UsageError(f"{label}: {shown(value)} is beyond {LARGEST_NUMBER:,.0f} USD.")
     return amount
 
 
-def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most: float) -> Read:
+def _timed(units: Mapping[str, float], forms: str, noun: str, least: float, most: float) -> Read:
     """Return the reader of a time in the unit of 1.
 
     >>> MILLISECONDS.read("1.5s", "--ttft"), MILLISECONDS.read(50, "--tpot")
@@ -228,15 +240,15 @@ def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most
     (0.9, 2.5, 90.0)
     """
 
-    def read(value: Any, what: str) -> float:
-        text = str(_number(value, what)).strip().lower()
+    def read(value: Any, label: str) -> float:
+        text = str(_number(value, label)).strip().lower()
         ending = next((end for end in units if text.endswith(end)), "")
         try:
             number = as_number(text.removesuffix(ending)) * units.get(ending, 1.0)
         except ValueError:
-            raise UsageError(f"{what}: cannot read {shown(value)}. Write {words}.") from None
+            raise UsageError(f"{label}: cannot read {shown(value)}. Write {forms}.") from None
         if not least < number < most:
-            raise UsageError(f"{what}: {shown(value)} is not a positive {noun}.")
+            raise UsageError(f"{label}: {shown(value)} is not a positive {noun}.")
         return number
 
     return read
@@ -245,161 +257,259 @@ def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most
 _YEARS = (1900, 2199)  # that a day may lie in: months and quarters are counted from it, and no calendar ends
 
 
-def _date(value: Any, what: str) -> str:
-    given = unpacked(value)
+def _date(value: Any, label: str) -> str:
+    moment = unpacked(value)
     try:
-        text = given.isoformat()[:10] if isinstance(given, date) else given.strip()
+        text = moment.isoformat()[:10] if isinstance(moment, date) else moment.strip()
         day = date.fromisoformat(text)
     except (AttributeError, TypeError, ValueError):
-        raise UsageError(f"{what}: cannot read {shown(value)} as a day. Write YYYY-MM-DD.") from None
+        raise UsageError(f"{label}: cannot read {shown(value)} as a day. Write YYYY-MM-DD.") from None
     if not _YEARS[0] <= day.year <= _YEARS[1]:
-        raise UsageError(f"{what}: {day} lies outside the years {_YEARS[0]} to {_YEARS[1]}.")
+        raise UsageError(f"{label}: {day} lies outside the years {_YEARS[0]} to {_YEARS[1]}.")
     return day.isoformat()
 
 
-def _deadline(value: Any, what: str) -> float | date | None:
+def _deadline(value: Any, label: str) -> float | date | None:
     """Read a duration in days, a day, or none; the day is counted from the day of the prices."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
     value = unpacked(value)
     is_day = isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit()
     if is_day or isinstance(value, date):
-        return date.fromisoformat(_date(value, what))
-    return parse_days(_number(value, what), what)
+        return date.fromisoformat(_date(value, label))
+    return parse_days(_number(value, label), label)
 
 
-def _weeks(value: Any, what: str) -> float:
+def _weeks(value: Any, label: str) -> float:
     """Read a wait in weeks, or a duration such as 36w or 8mo; zero is no wait.
 
     >>> _weeks("36w", "--lead-time"), _weeks("14d", "--lead-time"), _weeks("0w", "--lead-time")
     (36.0, 2.0, 0.0)
     """
-    text = str(_number(value, what)).strip()
+    text = str(_number(value, label)).strip()
     if re.fullmatch(r"0+(\.0*)?\s*(h|d|w|mo|y)", text.lower()):
         return 0.0
     if text[-1:].isalpha():
-        return parse_days(text, what) / 7
-    return float(plain(0.0, 5200.0).read(value, what))
+        return parse_days(text, label) / 7
+    return float(plain(0.0, 5200.0).read(value, label))
 
 
-def _purchase_options(value: Any, what: str) -> str:
-    """Read a purchase option, or a comma-separated list of them."""
-    known = one_of(*OPTIONS).read
-    words = _word(value).replace("-", "_").split(",")
-    return ",".join(str(known(word.strip().replace(" ", "_"), what)) for word in words)
+def _purchase_options(value: Any, label: str) -> str:
+    """Read purchase options: one, several in a text with commas, or a list."""
+    read_option = one_of(*OPTIONS).read
+    text = ",".join(map(_word, value)) if isinstance(value, (list, tuple)) else _word(value)
+    return ",".join(
+        str(read_option(word.strip().replace(" ", "_"), label)) for word in text.replace("-", "_").split(",")
+    )
 
 
-def _flag(value: Any, what: str) -> bool:
+def _flag(value: Any, label: str) -> bool:
     word = _word(value)
     if word not in ("true", "false", "1", "0", "yes", "no"):
-        raise UsageError(f"{what}: cannot read {shown(value)}. Write true or false.")
+        raise UsageError(f"{label}: cannot read {shown(value)}. Write true or false.")
     return word in ("true", "1", "yes")
 
 
-def _table(value: Any, what: str) -> dict[str, Any]:
+def _table(value: Any, label: str) -> dict[str, Any]:
     """Read values by name, each name once: a table, or texts NAME=VALUE."""
     pairs = [(str(key), entry) for key, entry in value.items()] if isinstance(value, Mapping) else []
-    for text in [] if isinstance(value, Mapping) else _texts(value, what):
+    for text in [] if isinstance(value, Mapping) else _texts(value, label):
         key, sign, entry = text.partition("=")
         if not sign:
-            raise UsageError(f"{what}: {shown(text)} is no name and its value. Write NAME=VALUE.")
+            raise UsageError(f"{label}: {shown(text)} is no name and its value. Write NAME=VALUE.")
         pairs.append((key.strip(), entry.strip()))
     if nameless := [entry for key, entry in pairs if not key.strip()]:
-        raise UsageError(f"{what}: the value {shown(nameless[0])} has no name. Write NAME=VALUE.")
-    return once(pairs, what)
+        raise UsageError(f"{label}: the value {shown(nameless[0])} has no name. Write NAME=VALUE.")
+    return once(pairs, label)
 
 
-def once(pairs: Sequence[tuple[str, Any]], what: str) -> dict[str, Any]:
+def once(pairs: Sequence[tuple[str, Any]], label: str) -> dict[str, Any]:
     """Return values by name; a name that is given twice is refused."""
     if twice := repeated(name for name, _ in pairs):
-        found = " and as ".join(shown(entry) for name, entry in pairs if name == twice[0])
-        raise UsageError(f"{what}: {shown(twice[0])} is given twice, as {found}. Keep one.")
+        values = " and as ".join(shown(entry) for name, entry in pairs if name == twice[0])
+        raise UsageError(f"{label}: {shown(twice[0])} is given twice, as {values}. Keep one.")
     return dict(pairs)
 
 
-def _texts(value: Any, what: str) -> list[str]:
+def _texts(value: Any, label: str) -> list[str]:
     """Return one text or several as a list."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"{what}: cannot read {shown(value)}. Write NAME=VALUE, or a table of them.")
+        raise UsageError(f"{label}: cannot read {shown(value)}. Write NAME=VALUE, or a table of them.")
     return list(texts)
 
 
-def _quotes(value: Any, what: str) -> dict[str, Any]:
+def _quotes(value: Any, label: str) -> dict[str, Any]:
     """Read quotes by name, or texts NAME=TERMS; the name of a file of quotes stands alone."""
     if isinstance(value, str) or not isinstance(value, Mapping):
-        texts = _texts(value, what)
+        texts = _texts(value, label)
         files = [text for text in texts if text.lower().endswith(QUOTE_FILES)]
-        rest = [text for text in texts if text not in files]
-        return {**dict.fromkeys(files, ""), **_table(rest, what)}
+        terms = [text for text in texts if text not in files]
+        return {**dict.fromkeys(files, ""), **_table(terms, label)}
     return {str(key): entry for key, entry in value.items()}
 
 
-def _rents(value: Any, what: str) -> dict[str, Any]:
+def _rents(value: Any, label: str) -> dict[str, Any]:
     """Read a price, quotes by name, and files of quotes; the price stands under no name.
 
     >>> _rents(["2.35", "acme=2.46/h, 12 months, take-or-pay"], "--rent")
     {'': 2.35, 'acme': '2.46/h, 12 months, take-or-pay'}
     """
     if isinstance(value, Mapping):
-        return _quotes(value, what)
-    found: dict[str, Any] = {}
-    for one in value if isinstance(value, (list, tuple)) else [value]:
-        quote = isinstance(one, Mapping) or (isinstance(one, str) and ("=" in one or one.lower().endswith(QUOTE_FILES)))
-        read = _quotes(one, what) if quote else {"": _usd(one, what)}
-        if twice := set(read) & set(found):
+        return _quotes(value, label)
+    rents: dict[str, Any] = {}
+    for entry in value if isinstance(value, (list, tuple)) else [value]:
+        quote = isinstance(entry, Mapping) or (
+            isinstance(entry, str) and ("=" in entry or entry.lower().endswith(QUOTE_FILES))
+        )
+        read = _quotes(entry, label) if quote else {"": _usd(entry, label)}
+        if twice := set(read) & set(rents):
             raise UsageError(
-                f"{what}: {next(iter(twice)) or 'a price without a name'} is given twice. Name each quote once."
+                f"{label}: {next(iter(twice)) or 'a price without a name'} is given twice. Name each quote once."
             )
-        found |= read
-    return found
+        rents |= read
+    return rents
 
 
-def _model(value: Any, what: str) -> Any:
+def _model(value: Any, label: str) -> Any:
     """Read a model's name; an Architecture that was built in Python stays what it is."""
-    return value if hasattr(value, "layers") else MODEL.read(value, what)
+    return value if hasattr(value, "layers") else MODEL.read(value, label)
 
 
-def _bytes(value: Any, what: str) -> str:
+def _bytes(value: Any, label: str) -> str:
     """Check a number of bytes; answers name it as it was written."""
-    parse_bytes(_number(value, what), what)
+    parse_bytes(_number(value, label), label)
     return str(value)
 
 
-def _length(value: Any, what: str) -> str | float:
+def _length(value: Any, label: str) -> str | float:
     """Read a number of tokens; a word is the name of a length distribution, which the catalog knows."""
     word = value.strip() if isinstance(value, str) else ""
     if word and not (word[0].isdigit() or word[0] in ".+-"):
-        return _bounded(word, what)
-    return float(count(LARGEST_LENGTH, 1, "", "TOKENS").read(value, what))
+        return _bounded(word, label)
+    return float(count(LARGEST_LENGTH, 1, "", "TOKENS").read(value, label))
 
 
-def _plan(value: Any, what: str) -> Any:
-    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else FILE.read(value, what)
+def _plan(value: Any, label: str) -> Any:
+    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else FILE.read(value, label)
 
 
-def _demand(value: Any, what: str) -> Any:
+def _demand(value: Any, label: str) -> Any:
     """Read the name of a file; GPUs by month stay as they are until the plan reads them."""
     several = hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping))
     if hasattr(value, "__next__"):
-        raise UsageError(f"{what}: found {shown(value)}; give a list of numbers, or the name of a file.")
-    return value if several else FILE.read(value, what)
+        raise UsageError(f"{label}: found {shown(value)}; give a list of numbers, or the name of a file.")
+    return value if several else FILE.read(value, label)
 
 
-def _answer(value: Any, what: str) -> Any:
+def _answer(value: Any, label: str) -> Any:
     """Read the name of a saved answer or a scenario; an answer at hand stays what it is."""
-    return value if isinstance(value, Mapping) or hasattr(value, "payload") else FILE.read(value, what)
+    return value if isinstance(value, Mapping) or hasattr(value, "payload") else FILE.read(value, label)
 
 
-def several(one: Kind) -> Kind:
+def several(kind: Kind) -> Kind:
     """Several names: a list, or a text with commas."""
 
-    def read(value: Any, what: str) -> list[str]:
-        given = value if isinstance(value, (list, tuple)) else [value]
-        parts = [part for text in given for part in (text.split(",") if isinstance(text, str) else [text])]
-        return [one.read(part, what) for part in parts]
+    def read(value: Any, label: str) -> list[str]:
+        entries = value if isinstance(value, (list, tuple)) else [value]
+        parts = [part for text in entries for part in (text.split(",") if isinstance(text, str) else [text])]
+        return [kind.read(part, label) for part in parts]
 
-    return one._replace(read=read, python="str | Sequence[str]", json=("string", "array"))
+    return kind._replace(read=read, json=("string", "array"))
+
+
+def any_of(kind: Kind) -> Kind:
+    """Names of which any will do: one, a text with commas, or a list; they are kept as a text with commas.
+
+    >>> any_of(GPU).read(["h100", "b200"], "--gpu"), any_of(GPU).read("h100,b200", "--gpu")
+    ('h100,b200', 'h100,b200')
+    """
+
+    def read(value: Any, label: str) -> str:
+        return ",".join(
+            kind.read(entry, label) for entry in (value if isinstance(value, (list, tuple)) and value else [value])
+        )
+
+    return kind._replace(read=read, json=("string", "array"))
+
+
+_SAMPLES = re.compile(r"(.*\S)\s*samples?", re.IGNORECASE)
+_LARGEST_BYTES, _MB = 1e18, 1e6
+
+
+def _amount_of_bytes(
+    value: Any, label: str, unit: float = 1.0, forms: str = "bytes, such as 2TB, 500GB or 2GiB"
+) -> float:
+    """Read a positive number of bytes; a number without a unit counts in `unit`."""
+    most = count(_LARGEST_BYTES).read
+    if not isinstance(value, str) or not re.search("[a-df-z]", value, re.IGNORECASE):
+        return float(most(count().read(value, label) * unit, label))
+    plain = re.fullmatch(r"([0-9][0-9.,_]*)\s*b(?:ytes?)?", value.strip(), re.IGNORECASE)  # not a billion
+    return float(most(plain[1] if plain else parse_bytes(value, label, forms), label))
+
+
+def _per_s(value: Any) -> Any:
+    """Return a rate without its "/s"."""
+    return re.sub(r"(?<!\s)\s*/\s*s$", "", value.strip(), flags=re.IGNORECASE) if isinstance(value, str) else value
+
+
+def dataset_of(value: Any, label: str = "--dataset") -> tuple[float, str]:
+    """Read the bytes of a dataset and of what: a token, a sample, or "" for all of it.
+
+    >>> dataset_of("2TB"), dataset_of("4B/token"), dataset_of("150kb/sample")
+    ((2000000000000.0, ''), (4.0, 'token'), (150000.0, 'sample'))
+    """
+    size, _, of = value.partition("/") if isinstance(value, str) else (value, "", "")
+    if (word := of.strip().lower()) not in ("", "token", "sample"):
+        raise UsageError(f"{label}: cannot read {shown(value)}. Write 2TB, 4/token or 150kb/sample.")
+    return _amount_of_bytes(size, label), word
+
+
+def decode_of(value: Any, label: str = "--decode-rate") -> tuple[float, bool]:
+    """Read what a worker prepares in a second: bytes, or samples where the second value is true.
+
+    >>> decode_of("50MB/s"), decode_of(50), decode_of("200 samples/s")
+    ((50000000.0, False), (50000000.0, False), (200.0, True))
+    """
+    rate = _per_s(value)
+    if isinstance(rate, str) and (match := _SAMPLES.fullmatch(rate)):
+        return count().read(match[1], label), True
+    return _amount_of_bytes(rate, label, _MB, "50MB/s or 200 samples/s"), False
+
+
+def _checked(value: Any, label: str, read: Any) -> str:
+    """Check what answers name as it was written."""
+    read(value, label)
+    return str(value).strip()
+
+
+def _gb_per_s(value: Any, label: str) -> float:
+    """Read GB/s, or a rate in another unit of bytes.
+
+    >>> _gb_per_s(5, "--storage-bandwidth"), _gb_per_s("500MB/s", "--storage-bandwidth")
+    (5.0, 0.5)
+    """
+    return (
+        _amount_of_bytes(_per_s(value), label, GB, "bytes per second, such as 5GB/s or 500MB/s; 8 bits are a byte") / GB
+    )
+
+
+def numbers(value: Any) -> "NDArray[np.float64]":
+    """Return numbers as an array; True and False are none, in a column as alone.
+
+    >>> numbers([1, 2.5]), numbers(8)
+    (array([1. , 2.5]), array(8.))
+    """
+    import numpy as np
+
+    if isinstance(value, (list, tuple)):
+        types = set(map(type, value))
+    else:
+        value = np.asarray(value)
+        types = set(map(type, value.flat)) if value.dtype == object else {value.dtype.type}
+    if types & {bool, np.bool_}:
+        raise TypeError("True and False are no numbers")
+    return np.asarray(value, dtype=np.float64)
 
 
 QUOTE_FILES = (".csv", ".xlsx")
@@ -408,36 +518,38 @@ LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
-USD = Kind(_usd, *_AMOUNT, "USD")
-DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), *_AMOUNT, "DURATION")
+USD = Kind(_usd, _AMOUNT, "USD")
+DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), _AMOUNT, "DURATION")
 _TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", SMALLEST, 1e7)
-SECONDS = Kind(_TIME, *_AMOUNT, "SECONDS")
+SECONDS = Kind(_TIME, _AMOUNT, "SECONDS")
 MILLISECONDS = Kind(
     _timed({"ms": 1.0, "s": 1e3}, "milliseconds or seconds, such as 200ms or 1.5s", "latency", SMALLEST, 1e9),
-    *_AMOUNT, "MS",
-)  # fmt: skip
-WEEKS = Kind(_weeks, *_AMOUNT, "WEEKS")
-BYTES = Kind(_bytes, *_AMOUNT, "BYTES")
-DATE = Kind(_date, "str | date", ("string",), "DATE")
-DEADLINE = Kind(_deadline, "str | float | date", ("string", "number"), "DURATION|DATE")
-OPTION = Kind(_purchase_options, "str", ("string",), "NAME", names="options")
-FLAG = Kind(_flag, "bool", ("boolean",), "")
-QUOTES = Kind(_quotes, "Mapping[str, str]", ("object",), "NAME=TERMS|FILE")
-RENTS = Kind(
-    _rents, "str | float | Sequence[str | float] | Mapping[str, str]", ("string", "number", "array", "object"),
-    "USD|NAME=TERMS|FILE",
-)  # fmt: skip
-TABLE = Kind(_table, "Mapping[str, Any]", ("object",), "NAME=VALUE")
-PLAN = Kind(_plan, "str | Mapping[str, Any]", ("string", "object"), "FILE")
-LENGTH = Kind(_length, *_AMOUNT, "TOKENS")
-DEMAND = Kind(_demand, "str | Sequence[float]", ("string", "array"), "FILE")
-MODEL = name(names="llms", example="8b, llama-3-70b or a path to config.json")._replace(python="str | PathLike[str]")
-BUILT_MODEL = MODEL._replace(read=_model, python="str | PathLike[str] | Architecture")
-GPU = name(names="accelerators", example="h100-sxm or h100")
-SYSTEM = name(names="systems", example="p5.48xlarge")
-PROVIDER = name(names="providers", example="lambda")
-REGION = name(names="regions", example="us-east-1")
+    _AMOUNT,
+    "MS",
+)
+WEEKS = Kind(_weeks, _AMOUNT, "WEEKS")
+BYTES = Kind(_bytes, _AMOUNT, "BYTES")
+DATE = Kind(_date, ("string",), "DATE")
+DEADLINE = Kind(_deadline, _AMOUNT, "DURATION|DATE")
+OPTION = Kind(_purchase_options, ("string", "array"), "NAME", names="options")
+FLAG = Kind(_flag, ("boolean",), "")
+QUOTES = Kind(_quotes, ("object",), "NAME=TERMS|FILE")
+RENTS = Kind(_rents, ("string", "number", "array", "object"), "USD|NAME=TERMS|FILE")
+TABLE = Kind(_table, ("object",), "NAME=VALUE")
+PLAN = Kind(_plan, ("string", "object"), "FILE")
+LENGTH = Kind(_length, _AMOUNT, "TOKENS")
+DEMAND = Kind(_demand, ("string", "array"), "FILE")
+MODEL = named(names="llms", example="8b, llama-3-70b or a path to config.json")
+BUILT_MODEL = MODEL._replace(read=_model)
+GPU = named(names="accelerators", example="h100-sxm or h100")
+SYSTEM = named(names="systems", example="p5.48xlarge")
+PROVIDER = named(names="providers", example="lambda")
+REGION = named(names="regions", example="us-east-1")
 STACK = one_of_or_own("typical", *CLASSES[:-1], old={"unknown": "typical"})
-FILE = name("FILE")
-ANSWER = Kind(_answer, "str | PathLike[str] | Mapping[str, Any] | Result", ("string", "object"), "FILE")
-MODELS, GPUS, SYSTEMS = several(MODEL), several(GPU), several(SYSTEM)
+FILE = named("FILE")
+ANSWER = Kind(_answer, ("string", "object"), "FILE")
+MODELS, GPUS = several(MODEL), several(GPU)
+ANY_GPU, ANY_PROVIDER, ANY_REGION = any_of(GPU), any_of(PROVIDER), any_of(REGION)
+DATASET = Kind(lambda value, what: _checked(value, what, dataset_of), _AMOUNT, "BYTES[/token|/sample]")
+DECODE = Kind(lambda value, what: _checked(value, what, decode_of), _AMOUNT, "MB/s|SAMPLES")
+GB_PER_S = Kind(_gb_per_s, _AMOUNT, "GB/s")

@@ -1,17 +1,15 @@
 """Reading what was given: old names, unknown names, values that cannot be, arguments that say the same twice."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from gpucost.arguments.kinds import RENTS, unpacked
-from gpucost.arguments.questions import QUESTIONS, Need
-from gpucost.arguments.table import LISTS, Argument
+from gpucost.arguments.signature import COLUMNS, Argument, Condition, Needs, Question
 from gpucost.errors import ContradictionError, UsageError, nearest
 from gpucost.limits import limit
 
 T = TypeVar("T")
-COLUMNS = "@columns"  # among what an argument needs: that any is a column of values
 _NO_COLUMNS = (str, bytes, set, Mapping)  # have a length, and are one value
 
 
@@ -24,97 +22,117 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def renamed(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def renamed(question: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return what was given under the names of today, without what was not said, and a hint for each old name."""
-    known = {argument.name: argument for argument in QUESTIONS[question].arguments}
-    today = {old: name for name, argument in known.items() for old in argument.old if old not in known}
-    found: dict[str, Any] = {}
+    by_name = {argument.name: argument for argument in question.arguments}
+    today = {old: name for name, argument in by_name.items() for old in argument.old if old not in by_name}
+    arguments: dict[str, Any] = {}
     hints = []
-    for name, value in given.items():
+    for name, value in stated.items():
         if value is None:
             continue
         if (now := today.get(name, name)) != name:
             hints.append(f"{flag_of(name)} is now called {flag_of(now)} ({now} in the library and in files).")
-        if now in found and known[now].kind is RENTS:
-            value = [*_several(found[now]), *_several(value)]
-        elif now in found:
+        if now in arguments and by_name[now].kind is RENTS:
+            value = [*_several(arguments[now]), *_several(value)]
+        elif now in arguments:
             raise UsageError(f"{flag_of(now)} is given twice, once as {flag_of(name)}. Give it once.")
-        found[now] = value
-    if unknown := [name for name in found if name not in known]:
-        near = nearest(unknown[0], [*known, *today], 2)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(known)}."
-        raise UsageError(f"{question} takes no {unknown[0]!r}. {hint}")
-    return found, hints
+        arguments[now] = value
+    if unknown := [name for name in arguments if name not in by_name]:
+        near = nearest(unknown[0], [*by_name, *today], 2)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(by_name)}."
+        raise UsageError(f"{question.name} takes no {unknown[0]!r}. {hint}")
+    return arguments, hints
 
 
 def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
-    """Return every argument of a question as it is meant: what was given, read; defaults for the rest.
-
-    With `complete` false nothing need be given and only what was given is returned: for parts of a question.
-    """
-    found, _ = renamed(question, given)
-    for names in QUESTIONS[question].exclusive:
-        if len(twice := [name for name in names if name in found]) > 1:
-            flags = " and ".join(map(flag_of, twice))
-            raise ContradictionError(f"the same is given twice, by {flags}. Give one of them.", twice)
-    values = {}
-    for argument in QUESTIONS[question].arguments:
-        value = found.get(argument.name)
-        if value is None and argument.required and complete:
+def read(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every argument of a question as it is meant: what was given, read; defaults for the rest."""
+    _refuse_twice(question, stated)
+    values: dict[str, Any] = {}
+    for argument in question.arguments:
+        if (value := stated.get(argument.name)) is None:
+            value = argument.default
+        if value is None and argument.required:
             raise UsageError(f"{flag_of(argument.name)} is missing. {argument.help}")
-        if value is not None:
-            values[argument.name] = value_of(argument, value)
-        elif complete:
-            values[argument.name] = None if argument.default is None else value_of(argument, argument.default)
-    if complete:
-        refuse_idle(question, found, values)
+        if value is None or (argument.column and is_column(value)):
+            values[argument.name] = None if value is None else value_of(argument, value)
+        else:
+            values[argument.name] = argument.kind.read(unpacked(value), flag_of(argument.name))
+    refuse_idle(question, stated, values)
     return values
 
 
-def refuse_idle(question: str, found: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+def read_stated(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that were given, read, without those left at their default: for parts of a question."""
+    _refuse_twice(question, stated)
+    arguments = {one.name: one for one in question.arguments if _is_stated(one, stated.get(one.name))}
+    return {name: value_of(argument, stated[name]) for name, argument in arguments.items()}
+
+
+def _is_stated(argument: Argument, value: Any) -> bool:
+    """Tell whether something else than the default was given."""
+    return value is not None and (argument.default is None or is_column(value) or value != argument.default)
+
+
+def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
+    """Refuse arguments that say the same thing."""
+    if not question.exclusive:
+        return
+    names_stated = {argument.name for argument in question.arguments if _is_stated(argument, stated.get(argument.name))}
+    for names in question.exclusive:
+        if len(twice := [name for name in names if name in names_stated]) > 1:
+            flags = " and ".join(map(flag_of, twice))
+            raise ContradictionError(f"the same is given twice, by {flags}. Give one of them.", twice)
+
+
+def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """Refuse an argument that was given and would be ignored for want of another one."""
-    known = {argument.name: argument for argument in QUESTIONS[question].arguments}
+    by_name = {argument.name: argument for argument in question.arguments}
 
-    def given(name: str) -> bool:
+    def is_stated(name: str) -> bool:
         if name == COLUMNS:
-            return any(map(is_column, found.values()))
-        if name not in found or (known[name].kind is RENTS and "" not in values[name]):  # quotes stand beside a price
+            return any(is_column(stated.get(other)) for other in by_name)
+        if stated.get(name) is None:
             return False
-        default = known[name].default
-        return is_column(found[name]) or default is None or values[name] != value_of(known[name], default)
+        if by_name[name].kind is RENTS and "" not in values[name]:  # quotes alone: a price may be looked up beside them
+            return False
+        default = by_name[name].default
+        return is_column(stated[name]) or default is None or values[name] != value_of(by_name[name], default)
 
-    def met(name: str, wanted: bool, words: tuple[str, ...]) -> bool:
-        return (str(values.get(name)) in words if words else given(name)) == wanted
+    def met(condition: Condition) -> bool:
+        if condition.words:
+            return (str(values.get(condition.name)) in condition.words) == condition.wanted
+        return is_stated(condition.name) == condition.wanted
 
-    for need in QUESTIONS[question].needs:
+    for need in question.needs:
         for name in need.names:
-            if given(name) and not any(met(*other) for other in need.one_of):
-                flag = flag_of(f"no_{name}" if known[name].default is True else name)
+            if is_stated(name) and not any(map(met, need.one_of)):
+                flag = flag_of(f"no_{name}" if by_name[name].default is True else name)
                 raise ContradictionError(f"{flag}: only {need.words or _beside(need)}.", [name])
 
 
-def giving_way(asked: Callable[[dict[str, Any]], T], given: dict[str, Any], quiet: Callable[[str], bool]) -> T:
+def _beside(need: Needs) -> str:
+    """Say what an argument needs, as a command writes it."""
+    clauses = []
+    for name, wanted, choices in need.one_of:
+        clauses.append(f"{'with' if wanted else 'without'} {flag_of(name)} {' or '.join(choices)}".rstrip())
+    return " or ".join(clauses)
+
+
+def giving_way(ask: Callable[[dict[str, Any]], T], stated: dict[str, Any], quiet: Callable[[str], bool]) -> T:
     """Ask; an argument that was not said here (`quiet`) gives way where it contradicts the rest or would be ignored."""
     while True:
         try:
-            return asked(given)
+            return ask(stated)
         except ContradictionError as error:
-            aside = [name for name in error.names if name in given and quiet(name)]
+            aside = [name for name in error.names if name in stated and quiet(name)]
             if not aside or 1 < len(error.names) == len(aside):
                 raise
-            given = {name: value for name, value in given.items() if name not in aside}
-
-
-def _beside(need: Need) -> str:
-    """Say what an argument needs, as a command writes it."""
-    said = []
-    for name, wanted, words in need.one_of:
-        said.append(f"{'with' if wanted else 'without'} {flag_of(name)} {' or '.join(words)}".rstrip())
-    return " or ".join(said)
+            stated = {name: value for name, value in stated.items() if name not in aside}
 
 
 def value_of(argument: Argument, value: Any, called: str = "") -> Any:
@@ -133,18 +151,12 @@ def is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 and not isinstance(value, _NO_COLUMNS)
 
 
-def read_list(name: str, given: Mapping[str, Any], *, complete: bool = False) -> dict[str, Any]:
+def read_list(arguments: Sequence[Argument], stated: Mapping[str, Any], *, complete: bool = False) -> dict[str, Any]:
     """Return what a list command takes, read; None where nothing was said, unless it must be and all is given."""
-    found = {}
-    for argument in LISTS[name]:
-        value, called = given.get(argument.name), argument.name if argument.place else flag_of(argument.name)
+    values = {}
+    for argument in arguments:
+        value, called = stated.get(argument.name), argument.name if argument.place else flag_of(argument.name)
         if value is None and argument.required and complete:
             raise UsageError(f"{called} is missing. {argument.help}".rstrip())
-        found[argument.name] = argument.default if value is None else value_of(argument, value, called)
-    return found
-
-
-def by_field(question: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values under the names that the request behind a question uses."""
-    fields = {argument.name: argument.field or argument.name for argument in QUESTIONS[question].arguments}
-    return {fields[name]: value for name, value in values.items()}
+        values[argument.name] = argument.default if value is None else value_of(argument, value, called)
+    return values

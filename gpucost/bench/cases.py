@@ -1,14 +1,15 @@
 """Which cases a profile measures, in order of worth, and the decoders that they run."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 # --- The decoders that a bench runs, by their dimensions.
 
 
-@dataclass(frozen=True)
-class ModelShape:
+class ModelShape(Struct, frozen=True):
     """Dimensions of a decoder."""
 
     layers: int
@@ -56,8 +57,7 @@ GROUPS = ("memory", "matmul", "skinny", "attention", "elementwise", "host", "lin
 PROFILES = ("short", "full", "check", "tiny")
 
 
-@dataclass(frozen=True)
-class BenchCase:
+class BenchCase(Struct, frozen=True):
     """One thing to measure: an operation with its arguments, on one GPU or on several."""
 
     id: str

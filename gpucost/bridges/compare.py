@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpucost.answers import SCHEMA_VERSION
-from gpucost.answers.comparison import Change, Comparison, Differs, RequestChange, Side
-from gpucost.answers.scenario import Scenario, ScenarioPart
+from gpucost.answers.combined import Change, Comparison, Differs, RequestChange, ScenarioAnswer, ScenarioPart, Side
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import Columns
 from gpucost.money.training_bill import INPUT_NAMES, price_runs
@@ -294,7 +293,7 @@ class Subject(NamedTuple):
 
 def compare(
     first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] = ("first", "second")
-) -> Comparison | Scenario:
+) -> Comparison | ScenarioAnswer:
     """Return what explains the difference between two answers; of two reports, part by part by their names."""
     both = first["kind"] == second["kind"] == "scenario"
     return _parts(first, second, rank, names) if both else bridge(first, second, rank, names)
@@ -514,7 +513,7 @@ def _subject(first: Answer, second: Answer) -> Subject:
     return _SUBJECTS["serving load" if loads else kinds.pop()]
 
 
-def _parts(first: Answer, second: Answer, rank: int, names: tuple[str, str]) -> Scenario:
+def _parts(first: Answer, second: Answer, rank: int, names: tuple[str, str]) -> ScenarioAnswer:
     """Compare the parts of two scenarios that bear the same name; the others are named."""
     sides = [
         {part["name"]: part for part in answer["parts"] if part["part"] != "comparison"} for answer in (first, second)
@@ -582,7 +581,7 @@ _SENTENCES = {  # of a figure: what the second does; {0} is how much, {1} more o
 def _lead(comparison: Comparison) -> str:
     """Say by how much the second differs and what does most of it."""
     if not comparison["changes"]:
-        return f"Nothing that moves the {comparison['subject']} differs."
+        return f"Nothing that affects the {comparison['subject']} differs."
     more, largest = comparison["difference"], max(comparison["changes"], key=lambda row: abs(row["effect"]))
     ends, name = (comparison["before_value"], comparison["after_value"]), comparison["second"]
     unit = comparison["unit"]

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpucost.answers.checks import Baseline, Report
+from gpucost.answers.checks import Baseline, ValidationReport
 from gpucost.calibration import choice, measurements, memory, serving, training
 from gpucost.calibration.measurements import Measurements, read_file
 from gpucost.calibration.serving import loads_of, printed
@@ -80,8 +81,7 @@ def choose(catalog: Catalog, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-@dataclass(frozen=True)
-class FitKind:
+class FitKind(Struct, frozen=True):
     """What differs between the calibrations of training and serving."""
 
     scheme: Scheme
@@ -262,7 +262,7 @@ SERVING_IN_SAMPLE = (
 
 def validate_training(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> Report:
+) -> ValidationReport:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     pool = training_shipped(catalog)
     found = training.gather(read_file(path), catalog) if path else pool
@@ -277,7 +277,7 @@ def validate_training(
 
 def validate_serving(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> Report:
+) -> ValidationReport:
     """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     found = serving.gather(read_file(path) if path else catalog.rows("serving_measurements"), catalog)
     found = found.core() if core else found
@@ -316,7 +316,7 @@ def baselines(found: Measurements) -> dict[str, Baseline]:
 
 def validate_memory(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> Report:
+) -> ValidationReport:
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     shipped = ("training_measurements", "memory_measurements")
     rows = read_file(path) if path else [row for name in shipped for row in catalog.rows(name)]

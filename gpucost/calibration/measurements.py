@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from gpucost.answers import checks as shape
 from gpucost.answers.checks import Skipped
@@ -30,8 +31,7 @@ POOLED = "sources with fewer than five rows"
 WORST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One prediction beside its measurement."""
 
     id: str
@@ -105,7 +105,7 @@ def by_source(
 
 def payload(
     rows: int, items: Sequence[Item], skipped: Sequence[shape.Skipped], sources: Mapping[str, str], **more: Any
-) -> shape.Report:
+) -> shape.ValidationReport:
     """Return the whole report as a JSON-able mapping."""
     ranked = sorted(items, key=lambda item: (-abs(np.log(item.predicted / item.measured)), item.id))
     found = {
@@ -116,10 +116,12 @@ def payload(
         "worst": [item.id for item in ranked[:WORST]],
         "items": [as_row(item) for item in items],
     }
-    return cast(shape.Report, found | more)
+    return cast(shape.ValidationReport, found | more)
 
 
-def answer(found: shape.Report, request: Mapping[str, Any], as_of: date, catalog_version: str) -> shape.Validation:
+def answer(
+    found: shape.ValidationReport, request: Mapping[str, Any], as_of: date, catalog_version: str
+) -> shape.Validation:
     """Return a report as an answer."""
     return {
         **found,
@@ -130,7 +132,7 @@ def answer(found: shape.Report, request: Mapping[str, Any], as_of: date, catalog
     }
 
 
-def lead(found: shape.Report) -> str:
+def lead(found: shape.ValidationReport) -> str:
     """Return the answer in one sentence."""
     macro, median = found["macro_median_abs_error_fraction"], found["median_abs_error_fraction"]
     if macro is None or median is None:
@@ -153,8 +155,7 @@ REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes",
 UNREAD = ("derived_tokens_per_s_per_gpu", "measured_output_tok_s_per_gpu")  # figures that no prediction asks for
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """One measured figure of a row."""
 
     row: int
@@ -163,8 +164,7 @@ class Measured:
     group: str = ""  # what the figure was derived from, or under which load it was taken
 
 
-@dataclass(frozen=True)
-class Measurements:
+class Measurements(Struct, frozen=True):
     """Rows that could be read, their figures, figures that are only shown, and what was skipped with the reason."""
 
     rows: list[Any]

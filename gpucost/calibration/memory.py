@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpucost.answers.checks import Report, Skipped
+from gpucost.answers.checks import Skipped, ValidationReport
 from gpucost.calibration import measurements, wording
 from gpucost.calibration.measurements import refuse_slips
 from gpucost.calibration.training_rows import Row, TrainingRow, as_stated, read_row
@@ -106,7 +106,7 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
     return peaks, ratios, skipped
 
 
-def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> Report:
+def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> ValidationReport:
     """Return the report over the rows that carry a measured peak."""
     measured = [(row, wording.positive(row.get(METRIC))) for row in rows]
     chosen = [

@@ -1,13 +1,14 @@
 """Serving held against measurements: what benchmarks print, predictions with ranges, fits to sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from gpucost.answers.checks import Report
+from gpucost.answers.checks import ValidationReport
 from gpucost.calibration import choice, measurements, wording
 from gpucost.calibration import measurements as rows_of
 from gpucost.calibration.measurements import Measured, Measurements
@@ -54,7 +55,7 @@ _NUMBERS = (
 )
 
 
-class Loads(Gathered):
+class Loads(Gathered, frozen=True):
     """Rows as arrays: what arrives, and how."""
 
     case: ServingCase  # its efficiencies are replaced by those of a calibration
@@ -102,8 +103,7 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """What a benchmark would print, per row."""
 
     output_tokens_per_s: Floats
@@ -364,8 +364,7 @@ def predict(found: Measurements, calibration: Calibration) -> tuple[list[measure
 # Fits ----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ServingObservations:
+class ServingObservations(Struct, frozen=True):
     """Figures as arrays, ready for a fit."""
 
     loads: Loads
@@ -636,7 +635,7 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 # Report --------------------------------------------------------------------------------------------------------------
 
 
-def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> Report:
+def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> ValidationReport:
     """Return the report: all items, and the two groups apart."""
     answer = measurements.payload(found.total, items, found.skipped, found.sources, **more)
     answer["stated"] = measurements.statistics([item for item in items if item.group == "stated"])
@@ -644,7 +643,7 @@ def report_payload(found: Measurements, items: Sequence[measurements.Item], **mo
     return answer
 
 
-def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any) -> Report:
+def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any) -> ValidationReport:
     """Return the report of one calibration: by metric besides, and times under load apart from all."""
     items, loaded = predict(found, calibration)
     answer = report_payload(found, items, **more)

@@ -6,8 +6,10 @@ Nothing here looks at a measured column, an id or a source's name. What a row do
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.calibration import training_rows, wording
 from gpucost.catalog import Catalog
@@ -23,8 +25,7 @@ _SUFFIXES = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ServingRow:
+class ServingRow(Struct, frozen=True):
     """A row, read: ready for the kernels."""
 
     id: str

@@ -1,13 +1,13 @@
 """Validating training predictions: rows to observations, predictions with ranges, leave-one-out, baselines."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from gpucost.answers.checks import Report, Skipped
+from gpucost.answers.checks import Skipped, ValidationReport
 from gpucost.calibration import choice, measurements, wording
 from gpucost.calibration import measurements as rows_of
 from gpucost.calibration.measurements import Measured, Measurements
@@ -395,7 +395,7 @@ def constant_mfu(found: Measurements) -> Floats:
     return logged
 
 
-def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> Report:
+def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> ValidationReport:
     """Return the report: figures over rows with a stated speed, time or hours; those from FLOP rates apart."""
     timed = [item for item in items if item.group not in FLOP_BASES]
     rated = [item for item in items if item.group in FLOP_BASES]

@@ -4,11 +4,12 @@ import difflib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.calibration import wording
 from gpucost.catalog import Catalog
@@ -203,8 +204,7 @@ QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer:
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
-@dataclass(frozen=True)
-class TrainingRow:
+class TrainingRow(Struct, frozen=True):
     """A row, read: ready for the kernels."""
 
     id: str

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+from msgspec import Struct
 
 from gpucost.errors import UsageError
 from gpucost.gate import beside, shown
@@ -485,8 +486,7 @@ def prefix_hit(notes: str) -> float:
     return min(float(match[1]) / 100, 0.99) if match else 0.0
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Degrees of parallelism of one replica, how many replicas there are, and pools of a disaggregated deployment."""
 
     tensor: int

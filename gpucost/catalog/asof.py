@@ -5,15 +5,15 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
 
-from gpucost.catalog import kept
+from gpucost.catalog import cached
 from gpucost.catalog.discounts import matching
 from gpucost.catalog.loader import Store, engine, file_name
-from gpucost.catalog.offer_rows import offer_id_sql
-from gpucost.money.commitments import paid_fraction_sql
+from gpucost.catalog.offer_id import offer_id_sql
+from gpucost.money.private_discount import paid_fraction_sql
 from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 from gpucost.schemas import TABLES
 
-# --- Prices on a day, as known on a day: the SQL that picks one row per offer.
+# --- One row per offer on a day.
 #
 # A price holds from `valid_from`, else from `observed_on`, and to `valid_until` where a contract ends. Among the rows
 # of an offer that hold on the day asked about and had been recorded by the day of knowledge, the user's own book
@@ -35,7 +35,7 @@ _PRICE_ON = "coalesce(valid_from, observed_on)"
 _LISTED_ON = (
     "least(seen_until, CAST(on_day AS DATE), CAST(known_day AS DATE))"  # a change point: as long as it is listed
 )
-_SEEN = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
+_SEEN_ON = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
 
 # The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
 # a book of ten million rows is answered in little memory.
@@ -46,9 +46,9 @@ _RANK = f"""
     + {_DAYS.format(date=_PRICE_ON)}) * 4
     + list_position(['low', 'medium', 'high'], confidence)"""
 
-_OWN = """, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until"""
-_LISTED = f"SELECT *{_OWN}, CAST(NULL AS DATE) AS seen_until, false AS gone FROM offers"
-_DENSE = f"SELECT *{_OWN} FROM history_offers"
+_LISTED_COLUMNS = """, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until"""
+_LISTED = f"SELECT *{_LISTED_COLUMNS}, CAST(NULL AS DATE) AS seen_until, false AS gone FROM offers"
+_DENSE = f"SELECT *{_LISTED_COLUMNS} FROM history_offers"
 
 
 def shipped_offers(history: bool) -> str:
@@ -82,7 +82,7 @@ _PRODUCT = "provider, instance_type, gpu, gpus, option, term_months, payment"
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
 WITH seen AS NOT MATERIALIZED (
-    SELECT * REPLACE ({_SEEN.format("observed_on")} AS observed_on, {_SEEN.format("recorded_on")} AS recorded_on)
+    SELECT * REPLACE ({_SEEN_ON.format("observed_on")} AS observed_on, {_SEEN_ON.format("recorded_on")} AS recorded_on)
     FROM book_offers
     WHERE offer_kind = 'offer' AND observed_on IS NOT NULL
       AND {_PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
@@ -146,8 +146,7 @@ def prices_macro(booked: bool) -> str:
     return _WINNERS + (_DISCOUNTED if booked else _PLAIN)
 
 
-# --- The dense history in the shape of offers: change points become prices that hold until the next one of their
-# source.
+# --- The dense history: change points become prices that hold until the next one of their source.
 #
 # A source that lists a price unchanged sees it again with each of its versions. So a change point counts as seen
 # until the day before the next one of the same product and source, and the last one until the day on which the source
@@ -207,7 +206,11 @@ LEFT JOIN products AS p USING (provider, instance_type, gpu, gpus)
 LEFT JOIN systems AS s ON s.id = h.provider || '-' || lower(h.instance_type) AND s.accelerator_id = h.gpu
 """
 
+# Cyclenerd prices every machine of Google in every region, sold there or not: where another list names the regions in
+# which a machine is sold, it stands in these alone.
 _CURRENT = """
+WITH listed AS (SELECT DISTINCT instance_type, region FROM offers
+    WHERE provider = 'gcp' AND region_scope = 'region' AND source_id NOT LIKE 'cyclenerd%')
 SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY offer_id ORDER BY seen_until DESC, observed_on DESC, source_id) AS place
     FROM history_offers AS h
@@ -215,6 +218,9 @@ SELECT * FROM (
         SELECT 1 FROM offers AS o WHERE o.offer_id = h.offer_id AND o.observed_on >= h.seen_until
             AND o.source_id <> h.source_id)
         AND EXISTS (SELECT 1 FROM cloud_regions AS c WHERE c.region = h.region AND c.provider IN (h.provider, 'any'))
+        AND (h.provider <> 'gcp'
+            OR EXISTS (SELECT 1 FROM listed AS l WHERE l.instance_type = h.instance_type AND l.region = h.region)
+            OR h.instance_type NOT IN (SELECT instance_type FROM listed))
 ) WHERE place = 1 AND NOT gone ORDER BY offer_id"""
 
 
@@ -223,13 +229,13 @@ def load_history(store: Store) -> None:
     if store.fetch("SELECT 1 FROM duckdb_tables() WHERE table_name = 'history_offers'"):
         return
     store.ensure("price_sources", "offers", "systems")
-    if file := kept.history_file(store, _OFFERS):
+    if file := cached.history_file(store, _OFFERS):
         with suppress(engine().Error):  # taken away meanwhile
             store.execute(f"CREATE OR REPLACE TABLE history_offers AS FROM read_parquet({file_name(file)})")
             return
     store.ensure("price_history")
     store.execute(_OFFERS)
-    kept.keep_history(store, _OFFERS)
+    cached.keep_history(store, _OFFERS)
 
 
 def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
@@ -239,5 +245,5 @@ def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
     since = newest - timedelta(days=min(expiry_by_option().values()))
     rows = store.fetch(_CURRENT, {"since": since})
     names = TABLES["offers"].names
-    seen = [{**row, "observed_on": row["seen_until"], "recorded_on": row["seen_until"]} for row in rows]
-    return [{name: row.get(name) for name in names} for row in seen]
+    offers = [{**row, "observed_on": row["seen_until"], "recorded_on": row["seen_until"]} for row in rows]
+    return [{name: row.get(name) for name in names} for row in offers]

@@ -6,14 +6,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from gpucost.errors import DataError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import read_bytes, read_toml, repeated, shown
 from gpucost.limits import limit
 from gpucost.schemas import TABLES
 from gpucost.units import as_number, is_slip
-
-# --- Rows as a user wrote them down, and where: the CSV, TOML and .xlsx files of a book, each row with its table.
 
 Row = dict[str, Any]
 
@@ -34,7 +33,7 @@ _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts",
 _KINDS = (".csv", ".toml", ".xlsx", ".parquet")
 
 
-class Draft(Frozen):
+class Draft(Struct, frozen=True):
     """A row as the user wrote it, and where: the file, its sheet if it has any, the row."""
 
     table: str
@@ -68,8 +67,8 @@ def day(value: Any) -> date:
             raise ValueError
         return value if isinstance(value, date) else date.fromisoformat(value.strip())
     except ValueError:
-        found = value if isinstance(value, datetime) else shown(value)
-        raise UsageError(f"{found} is not a day; write it as YYYY-MM-DD") from None
+        text = value if isinstance(value, datetime) else shown(value)
+        raise UsageError(f"{text} is not a day; write it as YYYY-MM-DD") from None
 
 
 def is_large(file: Path) -> bool:
@@ -82,8 +81,8 @@ def _files(book: Path) -> list[Path]:
     """Return the files that a book may consist of, in a fixed order; a book may be one file."""
     if book.is_file():
         return [book]
-    found = [*book.glob("*"), *book.glob("offers/*")]
-    return sorted(path for path in found if path.suffix.lower() in _KINDS and not path.name.startswith(("~$", ".")))
+    paths = [*book.glob("*"), *book.glob("offers/*")]
+    return sorted(path for path in paths if path.suffix.lower() in _KINDS and not path.name.startswith(("~$", ".")))
 
 
 def book_files(book: Path) -> list[Path]:
@@ -110,8 +109,8 @@ def table_named(name: str) -> str | None:
     >>> table_named("Models"), table_named("offers"), table_named("Sheet1")
     ('llms', 'offers', None)
     """
-    word = name.strip().lower().replace(" ", "_")
-    return _TABLE_OF.get(word.removesuffix("s"), word if word in TABLES else None)
+    name_of_rows = name.strip().lower().replace(" ", "_")
+    return _TABLE_OF.get(name_of_rows.removesuffix("s"), name_of_rows if name_of_rows in TABLES else None)
 
 
 def drafts_of(file: Path) -> Iterator[Draft]:
@@ -125,8 +124,8 @@ def _csv(file: Path) -> Iterator[Draft]:
 
     table = "offers" if file.parent.name == "offers" else table_named(file.stem)
     if table is None:
-        known = ", ".join(f"{name}.csv" for name in _NAMES)
-        raise DataError(f"a book's CSV files are called {known}", file=str(file))
+        file_names = ", ".join(f"{name}.csv" for name in _NAMES)
+        raise DataError(f"a book's CSV files are called {file_names}", file=str(file))
     (_, header), *lines = read_cells(file)
     header = [name.strip() for name in header]
     for fault in shared_faults(str(file), header):
@@ -153,8 +152,8 @@ def _workbook(file: Path) -> Iterator[Draft]:
         if table is None and len(sheets) == 1:
             table = "offers" if file.parent.name == "offers" else table_named(file.stem) or "offers"
         if table is None:
-            known = f"{', '.join(_NAMES)}; a sheet of your own begins with x_"
-            raise DataError(f"has a sheet called {sheet.title!r}. Sheets are called {known}.", file=str(file))
+            sheet_names = f"{', '.join(_NAMES)}; a sheet of your own begins with x_"
+            raise DataError(f"has a sheet called {sheet.title!r}. Sheets are called {sheet_names}.", file=str(file))
         for number, cells in sheet.rows:
             yield Draft(table, file, f"{file}[{sheet.title}]", number, _own_left_out(sheet.header, cells))
 
@@ -165,8 +164,8 @@ def _toml(file: Path) -> Iterator[Draft]:
         if table == RATES and isinstance(content, Mapping):
             content = [{"currency": currency, "usd_per_unit": rate} for currency, rate in content.items()]
         if table is None or not isinstance(content, list):
-            known = ", ".join(f"[[{part.removesuffix('s')}]]" for part in _NAMES[:-1]) + ", [exchange_rates]"
-            raise DataError(f"has no part called {name!r}. Parts: {known}.", file=str(file))
+            parts = ", ".join(f"[[{part.removesuffix('s')}]]" for part in _NAMES[:-1]) + ", [exchange_rates]"
+            raise DataError(f"has no part called {name!r}. Parts: {parts}.", file=str(file))
         for number, item in enumerate(content, 1):
             if not isinstance(item, Mapping):
                 raise DataError(f"{name}[{number}] is {shown(item)}, no table such as [[{name}]]", file=str(file))
@@ -179,7 +178,7 @@ def _toml(file: Path) -> Iterator[Draft]:
 
 # --- Tables in an .xlsx workbook: one per sheet, its columns named by the first row that is not empty.
 
-_OWN = "x_"  # sheets that begin so are the user's own remarks
+_REMARK_PREFIX = "x_"  # sheets that begin so are the user's own remarks
 
 
 class Sheet(NamedTuple):
@@ -199,22 +198,22 @@ def read_sheets(path: Path) -> list[Sheet]:
     try:  # once for the values that were saved, once to tell a formula without a saved value from an empty cell
         values = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
         formulas = openpyxl.load_workbook(BytesIO(data), read_only=True) if with_formulas else values
-        titles = [sheet.title for sheet in values.worksheets if not sheet.title.lower().startswith(_OWN)]
-        found = [_sheet(path, values[title], formulas[title]) for title in titles]
+        titles = [sheet.title for sheet in values.worksheets if not sheet.title.lower().startswith(_REMARK_PREFIX)]
+        sheets = [_sheet(path, values[title], formulas[title]) for title in titles]
     except UsageError:
         raise
     except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
         raise _no_workbook(str(path)) from None
-    return [sheet for sheet in found if sheet is not None]
+    return [sheet for sheet in sheets if sheet is not None]
 
 
 def _no_workbook(name: str) -> DataError:
     return DataError("is no .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
 
 
-def _too_many(place: str) -> DataError:
+def _too_many(sheet: str) -> DataError:
     most = limit("limit_workbook_cells")
-    return DataError(f"has more than {most:,.0f} cells; the setting limit_workbook_cells raises that", file=place)
+    return DataError(f"has more than {most:,.0f} cells; the setting limit_workbook_cells raises that", file=sheet)
 
 
 def looked_into(data: bytes, name: str) -> bool:
@@ -247,8 +246,8 @@ def looked_into(data: bytes, name: str) -> bool:
 
 
 def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
-    place = f"{path}[{values.title}]"
-    rows = _filled(values, formulas, place)
+    sheet = f"{path}[{values.title}]"
+    rows = _filled(values, formulas, sheet)
     number, first = next(rows, (0, []))
     if not number:
         return None
@@ -256,50 +255,52 @@ def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
     while header and not header[-1]:
         header.pop()
     if twice := repeated(filter(None, header)):
-        raise DataError("the column appears twice", file=place, row=number, column=twice[0])
-    found = []
+        raise DataError("the column appears twice", file=sheet, row=number, column=twice[0])
+    numbered = []
     for number, cells in rows:
         for i, cell in enumerate(cells):
             if cell != "" and (i >= len(header) or not header[i]):
-                raise DataError("the column has no name in the first row", file=place, row=number, column=_letter(i))
-        found.append((number, cells))
-    return Sheet(values.title, header, found)
+                raise DataError("the column has no name in the first row", file=sheet, row=number, column=_letter(i))
+        numbered.append((number, cells))
+    return Sheet(values.title, header, numbered)
 
 
-def _filled(values: Any, formulas: Any, place: str) -> Iterator[tuple[int, list[Any]]]:
+def _filled(values: Any, formulas: Any, sheet: str) -> Iterator[tuple[int, list[Any]]]:
     """Yield the rows that are not empty, with their numbers."""
-    seen, most = 0, limit("limit_workbook_cells")
+    cells_read, most = 0, limit("limit_workbook_cells")
     same = formulas is values  # there is no formula
     both: Any = ((row, row) for row in values.iter_rows())
     if not same:
         both = zip(values.iter_rows(), formulas.iter_rows(), strict=True)
     for number, (cells, written) in enumerate(both, 1):
-        seen += len(cells) + 1
-        if seen > most:
-            raise _too_many(place)
-        row = [_cell(cell, other, place, number, i) for i, (cell, other) in enumerate(zip(cells, written, strict=True))]
+        cells_read += len(cells) + 1
+        if cells_read > most:
+            raise _too_many(sheet)
+        row = [
+            _cell(cell, formula, sheet, number, i) for i, (cell, formula) in enumerate(zip(cells, written, strict=True))
+        ]
         if any(cell != "" for cell in row):
             yield number, row
 
 
-def _cell(cell: Any, written: Any, place: str, row: int, index: int) -> Any:
+def _cell(cell: Any, written: Any, sheet: str, row: int, index: int) -> Any:
     value = cell.value
     if value is None:
         if written.data_type == "f":
             reason = "the formula has no saved value; open the file in a spreadsheet program and save it"
-            raise DataError(reason, file=place, row=row, column=_letter(index))
+            raise DataError(reason, file=sheet, row=row, column=_letter(index))
         return ""
     if cell.data_type == "e":
-        raise DataError(f"the cell holds the error {value}", file=place, row=row, column=_letter(index))
+        raise DataError(f"the cell holds the error {value}", file=sheet, row=row, column=_letter(index))
     if isinstance(value, datetime):
         if value.time() != time():
-            raise DataError(f"{value} is no day", file=place, row=row, column=_letter(index))
+            raise DataError(f"{value} is no day", file=sheet, row=row, column=_letter(index))
         return value.date()
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, (bool, int, float, date)):
         return value
-    raise DataError(f"{shown(value)} is neither text, number nor day", file=place, row=row, column=_letter(index))
+    raise DataError(f"{shown(value)} is neither text, number nor day", file=sheet, row=row, column=_letter(index))
 
 
 def _letter(index: int) -> str:

@@ -1,15 +1,15 @@
 """What lies over the shipped tables: refreshed snapshots and the user's own price books; the nearest speaks."""
 
-import csv
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from os import fsencode
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from gpucost import gate
 from gpucost.catalog import discounts
@@ -25,17 +25,17 @@ from gpucost.catalog.book_files import (
     large_files,
     parquet_files,
 )
+from gpucost.catalog.book_rows import Completion
 from gpucost.catalog.discounts import credit, discount
-from gpucost.catalog.large import csv_part, parquet_part
-from gpucost.catalog.loader import Store, csv_reader, engine, file_name, quoted, said_first
-from gpucost.catalog.offer_rows import Completion
+from gpucost.catalog.loader import Store, engine, file_name, quoted, said_first
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
-from gpucost.frozen import Frozen
 from gpucost.gate import read_parts, shown
-from gpucost.schemas import TABLES, Column
-from gpucost.store.files import SpareFolder
+from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.store.folder import Folder, Part, Snapshot
+
+if TYPE_CHECKING:
+    from gpucost.catalog.price_files import Prices
 
 # --- The user's own book: hardware, models, prices, discounts, credits and exchange rates beside the shipped facts.
 #
@@ -45,17 +45,18 @@ from gpucost.store.folder import Folder, Part, Snapshot
 # [[model]], [[source]], [[discount]], [[credit]] and [exchange_rates]. A row may say `like = "<id>"` and then states
 # only what differs. Every row is judged like a shipped one; a bad file loads nothing.
 
-_ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
+_ORDER = ("price_sources", "accelerators", "systems", "llms")  # what later rows may name comes first
 
 
-@dataclass(slots=True)
-class PriceBook:
+class PriceBook(Struct):
     """What a folder or file adds: validated rows by table, discounts, credits, and a digest of its files."""
 
     layer: str
     folder: Path
     digest: str
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    prices: "Prices | None" = None  # those of its small files
+    price_places: list[tuple[str, int]] = field(default_factory=list)  # of each of them: its file or sheet, its row
+    rows: dict[str, list[Row]] = field(default_factory=dict)  # of the other tables
     places: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # of each row: its file or sheet, its number
     discounts: list[Row] = field(default_factory=list)
     credits: list[Row] = field(default_factory=list)
@@ -78,11 +79,17 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
     drafts = [draft for file in files for draft in drafts_of(file)]
     book.exchange_rates = _rates([draft for draft in drafts if draft.table == RATES])
     completion = Completion(shipped, book.rows, book.exchange_rates)
-    for table in (*_ORDER, *(name for name in TABLES if name not in _ORDER)):
+    for table in (*_ORDER, *(name for name in TABLES if name not in (*_ORDER, "offers"))):
         for draft in drafts:
             if draft.table == table:
                 book.rows.setdefault(table, []).append(completion.row(draft))
                 book.places.setdefault(table, []).append((draft.place, draft.row))
+    if offers := [draft for draft in drafts if draft.table == "offers"]:
+        from gpucost.catalog.price_files import prices_of_rows
+
+        book.price_places = [(draft.place, draft.row) for draft in offers]
+        book.prices = prices_of_rows(shipped.store, layer, offers, completion)
+        completion.prices = book.prices.numbered
     book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
     book.credits = [credit(draft, completion) for draft in drafts if draft.table == CREDITS]
     _refuse_duplicates(book)
@@ -91,17 +98,17 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
 
 def _digest(files: Sequence[Path]) -> str:
     """Return the hash over the names and contents of files."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for file in files:
-        found.update(fsencode(file.name) + b"\0")
+        digest.update(fsencode(file.name) + b"\0")
         for part in read_parts(file, "limit_book_file_bytes"):
-            found.update(part)
-    return found.hexdigest()
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
     """Return the USD per unit of each currency; one has one rate, and a USD is a USD."""
-    found = {"USD": 1.0}
+    rates = {"USD": 1.0}
     for draft in drafts:
         currency = str(draft.values.get("currency", "")).strip().upper()
         if not currency:
@@ -110,45 +117,24 @@ def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
         if not 0 < rate < float("inf"):
             reason = f"the exchange rate of {shown(currency)} must be above 0, found"
             raise draft.error(f"{reason} {shown(draft.values['usd_per_unit'])}", "usd_per_unit")
-        if found.setdefault(currency, rate) != rate:
-            reason = f"{shown(currency)} would be both {found[currency]:g} and {rate:g} USD; give it one rate"
+        if rates.setdefault(currency, rate) != rate:
+            reason = f"{shown(currency)} would be both {rates[currency]:g} and {rate:g} USD; give it one rate"
             raise draft.error(reason, "usd_per_unit")
-    return found
+    return rates
 
 
 def _refuse_duplicates(book: PriceBook) -> None:
     for name, rows in book.rows.items():
-        key, seen = TABLES[name].key, set()
+        key, keys = TABLES[name].key, set()
         for row in rows:
             values = tuple(row[column] for column in key)
-            if values in seen:
+            if values in keys:
                 reason = f"two rows of {name} have the same {', '.join(key)}: {row[key[0]]}"
                 raise DataError(reason, file=str(book.folder))
-            seen.add(values)
+            keys.add(values)
 
 
-def as_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
-    """Write validated rows as CSV with the named columns, for the loader to read."""
-    import io
-
-    out = io.StringIO()
-    writer = csv.writer(out)  # which quotes either sign that ends a line
-    writer.writerow(names)
-    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
-    return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    return "" if value is None else int(value) if isinstance(value, bool) else value
-
-
-# --- Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says
-# so.
-
-_OF_BOOKS = (  # columns that only prices of a book have
-    Column("price_kind", "text", "list, contracted or effective"),
-    Column("valid_until", "date", "last day on which the price holds"),
-)
+# --- Laying books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says so.
 
 
 def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
@@ -157,8 +143,7 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     for layer, folder in folders.items():
         book = read_book(shipped, layer, folder)
         for name, rows in book.rows.items():
-            if name != "offers":
-                _replace_rows(shipped.store, name, rows)
+            _replace_rows(shipped.store, name, rows)
         books.append(book)
     return books
 
@@ -167,15 +152,16 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
     """Make the view `book_offers` over every layer and the table `book_discounts`."""
     store, parts = shipped.store, [*below]
     for book in books:
-        if rows := book.rows.get("offers"):
-            _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, *_OF_BOOKS), rows)
-            parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
+        if book.prices:
+            parts.append(book.prices.layer)
         packed, written = parquet_files(book.folder), large_files(book.folder)
         if packed or written:
+            from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
+
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
             completion = Completion(shipped, book.rows, book.exchange_rates)
-            parts += [parquet_part(store, book.layer, file, completion) for file in packed]
-            parts += [csv_part(store, book.layer, file, completion) for file in written]
+            parts += [prices_of_parquet(store, book.layer, file, completion).layer for file in packed]
+            parts += [prices_of_csv(store, book.layer, file, completion).layer for file in written]
     store.execute(offers_view(parts))
     discounts.make_table(store, [row for book in books for row in book.discounts])
 
@@ -183,20 +169,14 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
     store.ensure(name)
     store.laid_over = True
-    own, key = f"own_{name}", TABLES[name].key
-    _load(store, own, TABLES[name].columns, rows)
+    rows_of_book, key = f"own_{name}", TABLES[name].key
+    columns = TABLES[name].columns
+    types = {column.name: DUCKDB_TYPES[column.kind] for column in columns}
+    store.load(rows_of_book, types, [[row.get(column.name) for row in rows] for column in columns])
     same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)
-    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{own}" AS o WHERE {same})')
-    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{own}"')
-    store.execute(f'DROP TABLE "{own}"')
-
-
-def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    """Read rows that were judged already, through the one loader."""
-    with SpareFolder() as folder:
-        file = Path(folder) / "rows.csv"
-        file.write_text(as_csv([column.name for column in columns], rows), "utf-8")
-        store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')
+    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{rows_of_book}" AS o WHERE {same})')
+    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{rows_of_book}"')
+    store.execute(f'DROP TABLE "{rows_of_book}"')
 
 
 # --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
@@ -209,7 +189,7 @@ class StoreWarning(UserWarning):
     """Something in the store of refreshed prices cannot be used."""
 
 
-class Refreshed(Frozen):
+class Refreshed(Struct, frozen=True):
     """Parts of snapshots that speak on a day, each with its file."""
 
     parts: Sequence[tuple[Snapshot, Part, Path]]
@@ -218,21 +198,21 @@ class Refreshed(Frozen):
     def version(self) -> str:
         """Return the ids of the snapshots as an answer's version carries them, the newest first."""
         ids = list(dict.fromkeys(snapshot.id for snapshot, _, _ in self.parts))
-        more = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
-        return f"+{LAYER}-{'.'.join(ids[:_MANY])}{more}" if ids else ""
+        rest_of_ids = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
+        return f"+{LAYER}-{'.'.join(ids[:_MANY])}{rest_of_ids}" if ids else ""
 
     def offers(self, store: Store) -> list[str]:
         """Return the SQL of the prices of each part that can be read."""
-        from gpucost.catalog.large import parquet_part
+        from gpucost.catalog.price_files import prices_of_parquet
 
-        found = []
+        parts = []
         for _, part, file in self.parts:
             if part.kind == "offers":
                 try:
-                    found.append(parquet_part(store, LAYER, file))
+                    parts.append(prices_of_parquet(store, LAYER, file).layer)
                 except DataError as error:
                     _warn(str(error))
-        return found
+        return parts
 
     def lay_over(self, store: Store) -> None:
         """Put the parts' sources and prices of tokens beside the shipped rows."""
@@ -244,28 +224,28 @@ class Refreshed(Frozen):
                 _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
 
 
-def refreshed(place: Path | str | None, until: date, every: bool) -> Refreshed:
+def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:
     """Return what a store says until a day: the newest part of each source, or every one where the past is asked."""
-    if place is None:
+    if store is None:
         return Refreshed(())
-    folder = opened(place)
+    folder = opened(store)
     parts = folder.newest(until, every) if folder else []
-    if not folder and isinstance(place, str):  # the user's own folder need not be there; one that is named should
-        _warn(f"the store {place} holds no snapshots; the shipped prices speak")
+    if not folder and isinstance(store, str):  # the user's own folder need not be there; one that is named should
+        _warn(f"the store {store} holds no snapshots; the shipped prices speak")
     for fault in folder.faults:
         _warn(fault)
     return Refreshed(parts)
 
 
-def opened(place: Path | str) -> Folder:
+def opened(store: Path | str) -> Folder:
     """Open a store: a folder, or the copy of one that is published at an address."""
     from gpucost.store.remote import fetched, is_remote
 
-    if isinstance(place, str) and is_remote(place):
+    if isinstance(store, str) and is_remote(store):
         from gpucost.catalog.settings import cache_folder
 
-        return fetched(place, cache_folder() / "stores")
-    return Folder(gate.expanded(place))
+        return fetched(store, cache_folder() / "stores")
+    return Folder(gate.expanded(store))
 
 
 def _insert(store: Store, table: str, rows: str) -> None:

@@ -29,8 +29,8 @@ def loader(kind: str) -> "Callable[[Catalog], Calibration]":
     def load(catalog: "Catalog") -> Calibration:
         if table not in catalog.derived:
             catalog.derived[table] = _scheme(kind).load(catalog.rows(table))
-        found: Calibration = catalog.derived[table]
-        return found
+        calibration: Calibration = catalog.derived[table]
+        return calibration
 
     return load
 
@@ -42,10 +42,12 @@ def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> Non
     """Lay a calibration table over the catalog's own, for this catalog alone."""
     scheme, table = _scheme(kind), _TABLES[kind]
     try:
-        found = scheme.load([*catalog.rows(table), *rows])
+        calibration = scheme.load([*catalog.rows(table), *rows])
     except ValueError:
         raise UsageError(f"the calibration of {kind} holds a value that is no number.") from None
-    unknown = sorted((set(found.values) - set(scheme.defaults)) | (set(found.ranges) - set(scheme.default_ranges)))
+    unknown = sorted(
+        (set(calibration.values) - set(scheme.defaults)) | (set(calibration.ranges) - set(scheme.default_ranges))
+    )
     if unknown:
         raise UsageError(f"{unknown[0]!r} is no parameter of {kind}. Is it the calibration of another kind?")
-    catalog.derived[table] = found
+    catalog.derived[table] = calibration

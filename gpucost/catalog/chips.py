@@ -19,13 +19,13 @@ def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict
     three operands of 4 bytes that each FP32 multiply-add (two FLOP) reads at the peak; what no source says is an empty
     list.
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    speeds: dict[str, dict[str, list[float]]] = {}
     if chip["fp32_tflops"]:
-        found["registers"] = {"computed": [chip["fp32_tflops"] / FLOP_OF_FMA * BYTES_OF_FMA / MILLI]}
+        speeds["registers"] = {"computed": [chip["fp32_tflops"] / FLOP_OF_FMA * BYTES_OF_FMA / MILLI]}
     for row in catalog.rows("memory_speeds"):
         if row["accelerator_id"] != chip["id"]:
             continue
-        level = found.setdefault(row["level"], {"cycles": [], "measured": [], "peak": [], "computed": []})
+        level = speeds.setdefault(row["level"], {"cycles": [], "measured": [], "peak": [], "computed": []})
         each, clock, units = row["bytes_per_clock"], row["clock_mhz"], chip["multiprocessors"]
         computed = each * units * clock * MILLI if each and units and clock else None
         for name, value in (
@@ -33,7 +33,7 @@ def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict
         ):  # fmt: skip
             if value is not None:
                 level[name] = sorted((*level[name], value))
-    return found
+    return speeds
 
 
 def generations(catalog: "Catalog") -> list[dict[str, Any]]:
@@ -45,23 +45,23 @@ def generations(catalog: "Catalog") -> list[dict[str, Any]]:
 
     chips = {chip.id: chip for chip in catalog.accelerators()}
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
-    known = [(facts[row["accelerator_id"]], row) for row in catalog.rows("generations")]
+    chips_of_rows = [(facts[row["accelerator_id"]], row) for row in catalog.rows("generations")]
     before: dict[tuple[str, str], dict[str, Any]] = {}
-    made = []
-    for fact, row in sorted(known, key=lambda pair: (pair[0]["vendor"], pair[1]["line"], pair[0]["year"])):
+    rows = []
+    for fact, row in sorted(chips_of_rows, key=lambda pair: (pair[0]["vendor"], pair[1]["line"], pair[0]["year"])):
         chip = chips[fact["id"]]
         half = half_precision(chip)
         values = {**fact, "half_tflops": peak(chip, half).tflops if fact[f"{half}_tflops"] else None}
         last = before.get((fact["vendor"], row["line"]), {})
         before[fact["vendor"], row["line"]] = values
-        made.append(
+        rows.append(
             {"vendor": fact["vendor"], "line": row["line"], "generation": row["generation"], "id": fact["id"],
              "year": fact["year"], "half_precision": half if values["half_tflops"] else None}
             | {name: values[name] for name in (*_COMPARED, "scaleup_link", "memory_type", "launch_usd")}
             | {f"{name.split('_')[0]}_ratio": _ratio(values[name], last.get(name)) for name in _COMPARED}
             | {"source_id": fact["source_id"]}
         )  # fmt: skip
-    return made
+    return rows
 
 
 def _ratio(value: float | None, before: float | None) -> float | None:

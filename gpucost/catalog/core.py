@@ -2,18 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from gpucost import gate
 from gpucost.arguments.kinds import DATE, FILE
-from gpucost.catalog import asof, kept, names, records
-from gpucost.catalog import names as filters
-from gpucost.catalog import names as models
+from gpucost.catalog import asof, cached, names, records
 from gpucost.catalog.loader import Store, shipped_root
 from gpucost.catalog.names import Regions
 from gpucost.catalog.records import OWN_SOURCE
@@ -113,18 +112,18 @@ class Layered(Shipped):
     def version(self) -> str:
         """Return the date and the content hash that stamp every answer."""
         fresh = self.refreshed.version if self.refreshed is not None else ""
-        own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
+        books = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
         dense = f"+history-{self.store.table_digest('price_history')[:8]}" if self.looks_back else ""
-        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{own}"
+        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{books}"
 
     # --- provenance
 
     @cached_property
     def _sources(self) -> dict[str, dict[str, Any]]:
-        own = {"publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
+        user = {"publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
         blank = dict.fromkeys(("published_on", "accessed_on", "note"))
-        found = {OWN_SOURCE: {"source_id": OWN_SOURCE, **own, **blank}}
-        return found | {
+        sources = {OWN_SOURCE: {"source_id": OWN_SOURCE, **user, **blank}}
+        return sources | {
             row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)
         }
 
@@ -140,9 +139,9 @@ class Layered(Shipped):
         return self.as_of < self.dated or (self.known_as_of is not None and self.known_as_of < self.dated)
 
     @cached_property
-    def kept(self) -> kept.Kept | None:
+    def cached_offers(self) -> cached.Offers | None:
         """Return the shipped offers of today as an earlier start left them, where today is the day asked about."""
-        return kept.read(self.store, RULE) if self.usual else None
+        return cached.read(self.store, RULE) if self.usual else None
 
     @property
     def usual(self) -> bool:
@@ -152,10 +151,10 @@ class Layered(Shipped):
     @cached_property
     def dated(self) -> date:
         """Return the day of the newest price that the catalog has recorded."""
-        return self.kept.dated if self.kept is not None else super().dated
+        return self.cached_offers.dated if self.cached_offers is not None else super().dated
 
 
-# --- The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance.
+# --- Records by name, offers as of a day, rows and SQL.
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
@@ -181,9 +180,11 @@ def open_catalog(
     """
     day, known_day = _day(as_of, "as_of"), _day(known_as_of, "known_as_of")
     given = {"--root": root, "--book": book, "--store": store}
-    folder, own, kept_at = (value if value is None else FILE.read(value, what) for what, value in given.items())
+    folder, book_place, kept_at = (
+        value if value is None else FILE.read(value, argument) for argument, value in given.items()
+    )
     place = kept_at or (None if folder else store_place())
-    catalog = Catalog(day, known_day, data_root(folder), book_layers(own), place)
+    catalog = Catalog(day, known_day, data_root(folder), book_layers(book_place), place)
     if checked and catalog.store.root != shipped_root():
         _refuse_faulty(catalog, _called(catalog.store.root, folder))
     return catalog
@@ -210,12 +211,12 @@ def _refuse_faulty(catalog: "Catalog", called: str) -> None:
     def looked_through() -> str:
         from gpucost.catalog.checks import check_folder
 
-        if found := check_folder(catalog.store.root).faults:
-            more = f" (and {len(found) - 1:,} more; `gpucost data check` lists them)" if len(found) > 1 else ""
-            raise DataError(f"{found[0]}{more}", file=called)
+        if faults := check_folder(catalog.store.root).faults:
+            others_said = f" (and {len(faults) - 1:,} more; `gpucost data check` lists them)" if len(faults) > 1 else ""
+            raise DataError(f"{faults[0]}{others_said}", file=called)
         return "no faults"
 
-    kept.text(f"checked-{catalog.store.digest()}.txt", looked_through)
+    cached.text(f"checked-{catalog.store.digest()}.txt", looked_through)
 
 
 def _day(value: date | str | None, name: str) -> date | None:
@@ -225,9 +226,9 @@ def _day(value: date | str | None, name: str) -> date | None:
     return parse_date(value, f"--{name.replace('_', '-')}")
 
 
-def parse_date(value: date | str | None, what: str) -> date | None:
+def parse_date(value: date | str | None, argument: str) -> date | None:
     """Read a day, where one is given."""
-    return None if value is None else date.fromisoformat(DATE.read(value, what))
+    return None if value is None else date.fromisoformat(DATE.read(value, argument))
 
 
 class Catalog(Layered):
@@ -259,8 +260,8 @@ class Catalog(Layered):
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
             copy.store.execute(facts_view())
-            known = self.known_as_of or asof.FOREVER
-            on = f"prices_on(DATE '{self.as_of}', DATE '{known}')"
+            known_day = self.known_as_of or asof.FOREVER
+            on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
         return copy.store
 
@@ -274,10 +275,10 @@ class Catalog(Layered):
     def _own_ids(self) -> frozenset[str]:
         return frozenset().union(*(book.all_ids for book in self.books))
 
-    def _marked(self, found: Marked) -> Marked:
+    def _marked(self, record: Marked) -> Marked:
         """Mark what comes from the user's own book, or from an assumption of ours."""
-        own = found.source_id == OWN_SOURCE or getattr(found, "id", found.name) in self._own_ids
-        return replace(found, status="user") if own else found
+        is_of_user = record.source_id == OWN_SOURCE or getattr(record, "id", record.name) in self._own_ids
+        return replace(record, status="user") if is_of_user else record
 
     @cached_property
     def _accelerators(self) -> dict[str, Accelerator]:
@@ -325,22 +326,22 @@ class Catalog(Layered):
 
     def accelerator(self, name: str) -> Accelerator:
         """Return the one accelerator that a name means: of a family its flagship, of a system what it holds."""
-        found = self.accelerator_names.matches(name)
-        if len(found) != 1 and (flagship := self.flagship(name)):
-            found = [flagship]
-        if not found and len(systems := self.system_names.matches(name)) == 1:
-            found = [self._systems[systems[0]].accelerator_id]
-        return self._accelerators[found[0] if len(found) == 1 else self.accelerator_names.one(name)]
+        ids = self.accelerator_names.matches(name)
+        if len(ids) != 1 and (flagship := self.flagship(name)):
+            ids = [flagship]
+        if not ids and len(systems := self.system_names.matches(name)) == 1:
+            ids = [self._systems[systems[0]].accelerator_id]
+        return self._accelerators[ids[0] if len(ids) == 1 else self.accelerator_names.one(name)]
 
     def taken(self, *given: str | None) -> list[str]:
         """Say which accelerator each name that may mean several is taken as, and which the others are."""
-        said = []
+        sentences = []
         for name in dict.fromkeys(given):
-            if name and len(found := self.accelerator_names.matches(name)) > 1:
-                meant = self.accelerator(name).id
-                others = " or ".join(id_ for id_ in found if id_ != meant)
-                said.append(f"{name} is taken as {meant}, not {others}.")
-        return said
+            if name and len(ids := self.accelerator_names.matches(name)) > 1:
+                taken_id = self.accelerator(name).id
+                other_ids = " or ".join(id_ for id_ in ids if id_ != taken_id)
+                sentences.append(f"{name} is taken as {taken_id}, not {other_ids}.")
+        return sentences
 
     def flagship(self, name: str) -> str | None:
         """Return the accelerator that a name which may mean several stands for where one is needed."""
@@ -365,8 +366,8 @@ class Catalog(Layered):
         if name is None:
             return list(self._systems.values())
         chips = [] if (ids := self.system_names.matches(name)) else self.accelerator_names.matches(name)
-        held = [system for system in self._systems.values() if system.accelerator_id in chips]
-        return held or [self._systems[id_] for id_ in ids or self.system_names.several(name)]
+        holding = [system for system in self._systems.values() if system.accelerator_id in chips]
+        return holding or [self._systems[id_] for id_ in ids or self.system_names.several(name)]
 
     def default_system(self, accelerator_id: str) -> System:
         """Return the node used when none is named: the vendor's own 8-GPU class, else a synthesised one, marked so."""
@@ -381,13 +382,13 @@ class Catalog(Layered):
     def architecture(self, name: str | PathLike[str]) -> Architecture:
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
         name = fspath(name)
-        made = models.from_file_or_size(name, self.model_names, lambda: self.presets)
-        return made or self._architecture(self.model_names.one(name))
+        architecture = names.from_file_or_size(name, self.model_names, lambda: self.presets)
+        return architecture or self._architecture(self.model_names.one(name))
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
         """Return every architecture that a name means; all presets without a name."""
-        if name is not None and (made := models.from_file_or_size(name, self.model_names, lambda: self.presets)):
-            return [made]
+        if name is not None and (architecture := names.from_file_or_size(name, self.model_names, lambda: self.presets)):
+            return [architecture]
         ids = list(self._model_rows) if name is None else self.model_names.several(name)
         return [self._architecture(id_) for id_ in ids]
 
@@ -402,11 +403,11 @@ class Catalog(Layered):
         """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
         history = history or self.looks_back
         _ = self.books
-        wanted = "dense" if history else "listed"
+        extent = "dense" if history else "listed"
         with self.store.lock:
-            if self._prices_ready != wanted:
+            if self._prices_ready != extent:
                 self._make_price_views(history)
-                self._prices_ready = wanted
+                self._prices_ready = extent
 
     def _make_price_views(self, history: bool) -> None:
         self.store.ensure("offers", "price_ends")
@@ -462,53 +463,55 @@ class Catalog(Layered):
     @cached_property
     def _offers(self) -> Sequence[Offer]:
         plain = not self.books and not (self.refreshed and self.refreshed.parts)
-        if plain and self.kept is not None:
-            self.ended = Counter(self.kept.ended)
-            return self.kept.offers
-        found = self._asked_offers()
+        if plain and self.cached_offers is not None:
+            self.ended = Counter(self.cached_offers.ended)
+            return self.cached_offers.offers
+        offers = self._asked_offers()
         if plain and self.usual and self.as_of == date.today():
-            kept.write(self.store, RULE, kept.Kept(self.dated, self.ended, found))
-        return found
+            cached.write(self.store, RULE, cached.Offers(self.dated, self.ended, offers))
+        return offers
 
     def _asked_offers(self) -> list[Offer]:
         self.prepare_prices()
         cursor = self.store.execute(_ON_DAY, self._days)
-        names = [column[0] for column in cursor.description or ()]
-        conflict, ambiguous, ended = (names.index(name) for name in ("conflict", "gpu_ambiguous", "ended"))
-        found = cursor.fetchall()
-        usable = [row for row in found if not row[conflict] and not row[ambiguous] and not row[ended]]
-        self.ended = Counter(row[ended] for row in found if row[ended])
-        return sorted(records.records(Offer, names, usable), key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
+        columns = [column[0] for column in cursor.description or ()]
+        conflict, ambiguous, ended = (columns.index(name) for name in ("conflict", "gpu_ambiguous", "ended"))
+        rows = cursor.fetchall()
+        usable = [row for row in rows if not row[conflict] and not row[ambiguous] and not row[ended]]
+        self.ended = Counter(row[ended] for row in rows if row[ended])
+        return sorted(
+            records.records(Offer, columns, usable), key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id)
+        )
 
     def offers(
         self,
-        gpu: filters.Names = None,
-        provider: filters.Names = None,
-        region: filters.Names = None,
-        option: filters.Names = None,
+        gpu: names.Names = None,
+        provider: names.Names = None,
+        region: names.Names = None,
+        option: names.Names = None,
         max_age_days: float | None = None,
     ) -> list[Offer]:
         """Return the prices that can be ordered, cheapest GPU-hour first; each filter takes one name or several."""
-        wanted = self.offer_filter(gpu, provider, region, option)
-        if max_age_days is None and all(allowed is None for allowed in wanted.values()):
+        allowed_values = self.offer_filter(gpu, provider, region, option)
+        if max_age_days is None and all(allowed is None for allowed in allowed_values.values()):
             return list(self._offers)
         return [
             offer
             for offer in self._offers
             if (max_age_days is None or counted_age_days(offer.age_days, offer.price_kind) <= max_age_days)
-            and all(allowed is None or getattr(offer, field) in allowed for field, allowed in wanted.items())
+            and all(allowed is None or getattr(offer, field) in allowed for field, allowed in allowed_values.items())
         ]
 
     def offer_filter(
-        self, gpu: filters.Names, provider: filters.Names, region: filters.Names, option: filters.Names
+        self, gpu: names.Names, provider: names.Names, region: names.Names, option: names.Names
     ) -> dict[str, set[str] | None]:
         """Turn the names of a filter into the sets of values that each column of an offer may have; None is any."""
-        gpus = None if gpu is None else {one.id for name in filters.listed(gpu) for one in self.accelerators(name)}
+        gpus = None if gpu is None else {chip.id for name in names.listed(gpu) for chip in self.accelerators(name)}
         return {
             "gpu": gpus,
             "provider": self._recorded("provider", provider),
             "region": self._regions(region),
-            "option": filters.options(option),
+            "option": names.options(option),
         }
 
     @cached_property
@@ -516,17 +519,17 @@ class Catalog(Layered):
         """Return the groups of regions."""
         return Regions(self.rows("region_groups"), self.rows("cloud_regions"))
 
-    def _regions(self, wanted: filters.Names) -> set[str] | None:
-        if wanted is None:
+    def _regions(self, regions: names.Names) -> set[str] | None:
+        if regions is None:
             return None
-        groups = {name: self.regions.members(name) for name in filters.listed(wanted)}
+        groups = {name: self.regions.members(name) for name in names.listed(regions)}
         plain = [name for name, members in groups.items() if members is None]
         named = self._recorded("region", plain) if plain else set()
         return set().union(named or set(), *(members for members in groups.values() if members is not None))
 
-    def _recorded(self, column: str, wanted: filters.Names) -> set[str] | None:
-        if wanted is None:
+    def _recorded(self, column: str, typed: names.Names) -> set[str] | None:
+        if typed is None:
             return None
-        asked = [self.alias(column, name) for name in filters.listed(wanted)]
-        others = self.regions.names if column == "region" else ()
-        return filters.matching(column, asked, {str(value) for value in self.offer_values(column)}, others)
+        values = [self.alias(column, name) for name in names.listed(typed)]
+        groups = self.regions.names if column == "region" else ()
+        return names.matching(column, values, {str(value) for value in self.offer_values(column)}, groups)

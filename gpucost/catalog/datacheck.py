@@ -1,29 +1,24 @@
 """Checking a data file of any table, or of the user's book, and its contracts against the lists."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.book_files import is_large, table_named
-from gpucost.catalog.checks import Report, judge, line_numbers, reference
+from gpucost.catalog.checks import Report, check_rows, line_numbers, reference
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.discounts import covers, described, idle
-from gpucost.catalog.loader import quoted
+from gpucost.catalog.price_checks import Finding, Reference, check_prices, load_prices
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import shown
-from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault, check_file, read_cells, shared_faults
 
 if TYPE_CHECKING:
     from gpucost.catalog.books import PriceBook
-
-
-# --- Checking a data file of any table, or of the user's book.
 
 
 def idle_discounts(catalog: "Catalog", books: "Sequence[PriceBook]") -> list[Fault]:
@@ -32,9 +27,9 @@ def idle_discounts(catalog: "Catalog", books: "Sequence[PriceBook]") -> list[Fau
         return []
     catalog.prepare_prices(history=True)
     return [
-        Fault(str(book.folder), None, None, f"discount {place} ({described(row)}) matches no price")
+        Fault(str(book.folder), None, None, f"discount {number} ({described(row)}) matches no price")
         for book in books
-        for place, row in idle(catalog.store, book.discounts)
+        for number, row in idle(catalog.store, book.discounts)
     ]
 
 
@@ -58,38 +53,40 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     for name in ("price_sources", "model_sources"):
         keys[name] = keys.get(name, frozenset()) | sources
     numbered = list(zip(line_numbers(path), rows, strict=True))
-    judge(report, table, path, numbered, known._replace(keys=keys), None)
+    known = known._replace(keys=keys)
+    if table.name == "offers":
+        report.take(path, _price_findings(catalog, load_prices(catalog.laid, "checked_prices", numbered), known))
+    else:
+        report.take(path, check_rows(table, numbered, known))
     return report
 
 
-def _check_large(catalog: "Catalog", path: Path) -> Report:
-    from gpucost.catalog.large import csv_part, parquet_part
-    from gpucost.catalog.offer_rows import Completion
+def _price_findings(catalog: "Catalog", prices: str, reference_rows: Reference) -> Iterator[Finding]:
+    """Hold prices against the catalog and the prices in it."""
+    catalog.laid.ensure("offers")
+    return check_prices(catalog.store, prices, "SELECT * FROM offers", reference_rows)
 
-    store = catalog.laid
-    read = parquet_part if path.suffix.lower() == ".parquet" else csv_part
+
+def _check_large(catalog: "Catalog", path: Path) -> Report:
+    from gpucost.catalog.book_rows import Completion
+    from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
+
+    prices_of = prices_of_parquet if path.suffix.lower() == ".parquet" else prices_of_csv
     try:
-        part = read(store, "user", path, Completion(catalog, {}, {}))
+        prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
     except DataError as error:
         return _unread(error)
-    sources = frozenset(str(row["source_id"]) for row in catalog.rows("price_sources")) | _sources_beside(path)
-    today = max(date.today(), catalog.dated)
-    committed = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "committed")
-    faults = []
-    for column, wrong, reason in (
-        ("source_id", f"source_id NOT IN ({', '.join(map(quoted, sources | {OWN_SOURCE}))})", "is in no sources.csv"),
-        ("observed_on", f"observed_on > DATE '{today}'", "lies in the future"),
-        ("recorded_on", f"recorded_on > DATE '{today}'", "lies in the future"),
-        ("recorded_on", "recorded_on < observed_on", "lies before the observation"),
-        ("term_months", f'"option" IN ({committed}) AND term_months = 0', "is no term, which its option needs"),
-        ("term_months", f'"option" NOT IN ({committed}) AND term_months > 0', "is a term, which its option has not"),
-    ):
-        query = f"SELECT arg_min({column}, offer_id) AS cell, min(offer_id) AS offer, count(*) AS n FROM ({part})"
-        row = store.fetch(f"{query} WHERE {wrong}")[0]
-        if row["n"]:
-            said = f"{row['cell']} {reason} ({row['n']:,} rows, as {shown(row['offer'])})"
-            faults.append(Fault(str(path), None, column, said))
-    return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"], faults)
+    known_rows = reference(catalog.rows, max(date.today(), catalog.dated))
+    sources = known_rows.keys["price_sources"] | _sources_beside(path)
+    known_rows = known_rows._replace(keys={**_without_providers(known_rows.keys), "price_sources": sources})
+    report = Report(1, prices.rows)
+    report.take(path, _price_findings(catalog, prices.numbered, known_rows))
+    return report
+
+
+def _without_providers(keys: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return what prices of a book may name: providers are its own to name."""
+    return {name: ids for name, ids in keys.items() if name != "providers"}
 
 
 def _check_book_file(catalog: "Catalog", path: Path) -> Report:
@@ -98,23 +95,29 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     if not path.is_file():
         raise UsageError(f"{path} cannot be read: no such file.")
     try:
-        book = read_book(catalog, "user", path.parent, [path])
+        book = read_book(catalog, "checked", path.parent, [path])
     except DataError as error:
         return _unread(error)
-    report = Report(1, sum(map(len, book.rows.values())), idle_discounts(catalog, [book]))
+    count = sum(map(len, book.rows.values())) + len(book.price_places)
+    report = Report(1, count, idle_discounts(catalog, [book]))
     known = reference(catalog.rows, date.today())
-    own = {name: book.ids(name) for name in book.rows}
-    own["providers"] = frozenset(str(row["provider"]) for row in book.rows.get("offers", ()))
-    chips = {str(row["id"]): row for row in book.rows.get("accelerators", ())}
-    known = known._replace(
-        keys={name: ids | own.get(name, frozenset()) for name, ids in known.keys.items()},
-        accelerators={**known.accelerators, **chips},
+    own = {name: {str(row[TABLES[name].key[0]]): row for row in rows} for name, rows in book.rows.items()}
+    keys = {name: ids | frozenset(own.get(name, ())) for name, ids in known.keys.items()}
+    known = Reference(
+        _without_providers(keys),
+        {**known.accelerators, **own.get("accelerators", {})},
+        {**known.systems, **own.get("systems", {})},
+        known.today,
     )
     for name, rows in book.rows.items():
         placed = zip(book.places[name], rows, strict=True)
         for place, group in groupby(placed, key=lambda one: one[0][0]):
             numbered = [(number, row) for (_, number), row in group]
-            judge(report, TABLES[name], Path(place), numbered, known, None)
+            report.take(Path(place), check_rows(TABLES[name], numbered, known))
+    if book.prices:
+        for finding in _price_findings(catalog, book.prices.numbered, known):
+            place, row = book.price_places[finding.row - 1]
+            report.take(Path(place), [finding._replace(row=row)])
     return report
 
 
@@ -142,13 +145,13 @@ def _unread(error: DataError) -> Report:
 
 
 def _sources_beside(path: Path) -> frozenset[str]:
-    found: set[str] = set()
+    source_ids: set[str] = set()
     for folder in (path.parent, path.parent.parent):
         file = folder / "sources.csv"
         if file.is_file():
             rows, faults = check_file(TABLES["price_sources"], file)
-            found |= {str(row["source_id"]) for row in rows} if not faults else set()
-    return frozenset(found)
+            source_ids |= {str(row["source_id"]) for row in rows} if not faults else set()
+    return frozenset(source_ids)
 
 
 # --- What a price book says against the lists: each contract and discount with list, contracted and effective price.
@@ -168,24 +171,24 @@ def _contracts(catalog: Catalog) -> list[dict[str, Any]]:
     day = catalog.as_of
     speaking = {row["offer_id"]: row for row in catalog.price_rows if row["book"] == "user"}
     query = """SELECT * FROM book_offers WHERE book = 'user' ORDER BY offer_id, coalesce(valid_from, observed_on)"""
-    found = []
+    contracts = []
     for row in catalog.store.fetch(query):
         now = speaking.get(row["offer_id"])
         listed = now["list_usd_per_gpu_hour"] if now else None
         price, start = row["usd_per_gpu_hour"], row["valid_from"] or row["observed_on"]
         dearer = f"it is dearer than the list, {listed:g} USD" if listed is not None and price > listed else ""
-        found.append(
+        contracts.append(
             _row("contract", row["offer_id"], listed, price, price, start, row["valid_until"])
             | {"remark": _term(start, row["valid_until"], day) or dearer}
         )
-    return found
+    return contracts
 
 
 def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
-    given = [row for book in catalog.books for row in book.discounts]
-    useless = {place for place, _ in idle(catalog.store, given)}
-    found = []
-    for place, row in enumerate(given, 1):
+    discounts = [row for book in catalog.books for row in book.discounts]
+    useless = {number for number, _ in idle(catalog.store, discounts)}
+    checked = []
+    for number, row in enumerate(discounts, 1):
         covered = [
             (price["list_usd_per_gpu_hour"], price["usd_per_gpu_hour"])
             for price in catalog.price_rows
@@ -194,28 +197,28 @@ def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
         best = min(covered, key=lambda pair: pair[1], default=(None, None))
         name = f"{row['fraction']:.0%} on {described(row) or 'everything'} ({len(covered)} prices)"
         remark = (
-            "it matches no price" if place in useless else _term(row["valid_from"], row["valid_until"], catalog.as_of)
+            "it matches no price" if number in useless else _term(row["valid_from"], row["valid_until"], catalog.as_of)
         )
-        made = _row("discount", name, best[0], None, best[1], row["valid_from"], row["valid_until"])
-        found.append(made | {"remark": remark})
-    return found
+        cells = _row("discount", name, best[0], None, best[1], row["valid_from"], row["valid_until"])
+        checked.append(cells | {"remark": remark})
+    return checked
 
 
 def _credits(catalog: Catalog) -> list[dict[str, Any]]:
-    found = []
+    checked = []
     for row in (row for book in catalog.books for row in book.credits):
         matched = sum(covers(row, price) for price in catalog.price_rows if not price["ended"])
         cap = f", at most {row['usd_per_month']:,.0f} a month" if row["usd_per_month"] else ""
         name = f"{row['usd']:,.0f} USD on {described(row) or 'everything'}{cap} ({matched} prices)"
         remark = _term(row["valid_from"], row["valid_until"], catalog.as_of)
-        made = _row("credit", name, None, None, None, row["valid_from"], row["valid_until"])
-        found.append(made | {"remark": remark if matched else "it matches no price"})
-    return found
+        cells = _row("credit", name, None, None, None, row["valid_from"], row["valid_until"])
+        checked.append(cells | {"remark": remark if matched else "it matches no price"})
+    return checked
 
 
 def _row(
     layer: str,
-    what: str,
+    name: str,
     listed: float | None,
     contracted: float | None,
     effective: float | None,
@@ -224,7 +227,7 @@ def _row(
 ) -> dict[str, Any]:
     return {
         "layer": layer,
-        "what": what,
+        "what": name,
         "list_usd_per_gpu_hour": listed,
         "contracted_usd_per_gpu_hour": contracted,
         "effective_usd_per_gpu_hour": effective,

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog import names
 from gpucost.catalog.book_files import Draft, Row, day
 from gpucost.catalog.loader import Store
-from gpucost.catalog.offer_rows import refuse_apart, refuse_astray
-from gpucost.errors import DataError, UnknownNameError, UsageError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
 
 if TYPE_CHECKING:
-    from gpucost.catalog.offer_rows import Completion
+    from gpucost.catalog.book_rows import Completion
 
 NUMBERS = ("term_months", "floor_usd_per_gpu_hour")
 _WHOM = ("provider", "gpu", "region", "option", "instance_type")
@@ -25,45 +24,47 @@ _AMONG = ("gpu", "option")  # lists, of which a price must be
 
 def discount(draft: Draft, completion: "Completion") -> Row:
     """Return a discount whose names are ids."""
-    found = _covering(draft, completion, "discount", COLUMNS, "end")
-    found["fraction"] = _fraction(draft)
-    return found | {column: _amount(draft, column) for column in NUMBERS if column in draft.values}
+    row = _covering(draft, completion, "discount", COLUMNS, "end")
+    row["fraction"] = _fraction(draft)
+    return row | {column: _amount(draft, column) for column in NUMBERS if column in draft.values}
 
 
 def credit(draft: Draft, completion: "Completion") -> Row:
     """Return a credit: an amount that pays charges of whom it names, up to a cap in a month, until it expires."""
-    found = _covering(draft, completion, "credit", (*CREDIT, *_TWINS.values(), "currency"), "expire")
+    from gpucost.catalog.price_rows import apart, astray
+
+    row = _covering(draft, completion, "credit", (*CREDIT, *_TWINS.values(), "currency"), "expire")
     currency = str(draft.values.get("currency") or "USD").upper()
     rate = 1.0 if currency == "USD" else completion.rates.get(currency)
     if rate is None:
         raise draft.error(f"no exchange rate of {currency} is known; give one under [exchange_rates]", "currency")
-    try:
-        refuse_astray(draft.values, currency, _TWINS)
-        for own, twin in _TWINS.items():
-            if twin in draft.values:
-                found[own] = _amount(draft, twin) * rate
-                refuse_apart(own, _amount(draft, own) if own in draft.values else found[own], twin, found[own])
-            elif own in draft.values or own == "usd":
-                found[own] = _amount(draft, own)
-    except UsageError as error:
-        raise error if isinstance(error, DataError) else draft.error(str(error)) from None
-    return {name: found[name] for name in CREDIT}
+    if currency != "USD" and not any(twin in draft.values for twin in _TWINS.values()):
+        raise draft.error(astray(currency, list(draft.values), _TWINS), "currency")
+    for name, twin in _TWINS.items():
+        if twin in draft.values:
+            row[name] = _amount(draft, twin) * rate
+            usd = _amount(draft, name) if name in draft.values else row[name]
+            if contradiction := apart(name, usd, twin, row[name]):
+                raise draft.error(contradiction, name)
+        elif name in draft.values or name == "usd":
+            row[name] = _amount(draft, name)
+    return {name: row[name] for name in CREDIT}
 
 
-def _covering(draft: Draft, completion: "Completion", what: str, columns: Sequence[str], ends: str) -> Row:
+def _covering(draft: Draft, completion: "Completion", kind: str, columns: Sequence[str], ends: str) -> Row:
     """Return what a row covers, its GPUs and options as lists, for a name may mean several."""
     if unknown := sorted(set(draft.values) - {*columns, "notes"}):
-        raise draft.error(f"a {what} knows no {', '.join(unknown)}", unknown[0])
-    found: Row = dict.fromkeys(columns)
+        raise draft.error(f"a {kind} knows no {', '.join(unknown)}", unknown[0])
+    row: Row = dict.fromkeys(columns)
     for column in (*_WHOM, *_DAYS):
         if draft.values.get(column) is not None:
             try:
-                found[column] = _resolved(column, draft.values[column], completion)
+                row[column] = _resolved(column, draft.values[column], completion)
             except UsageError as error:
                 raise draft.error(str(error), column) from None
-    if found["valid_from"] and found["valid_until"] and found["valid_until"] < found["valid_from"]:
-        raise draft.error(f"the {what} would {ends} before it holds", "valid_until")
-    return found
+    if row["valid_from"] and row["valid_until"] and row["valid_until"] < row["valid_from"]:
+        raise draft.error(f"the {kind} would {ends} before it holds", "valid_until")
+    return row
 
 
 def covers(row: Mapping[str, Any], price: Mapping[str, Any]) -> bool:
@@ -104,13 +105,13 @@ def _resolved(column: str, value: Any, completion: "Completion") -> Any:
 
 def _recorded(column: str, name: str, completion: "Completion") -> str:
     """Return the provider, region or product that a name means, whatever the case."""
-    known = completion.recorded(column)
-    if name in known:
+    recorded = completion.recorded(column)
+    if name in recorded:
         return name
-    found = [item for item in known if item.lower() == name.lower()]
-    if len(found) != 1:
-        raise UnknownNameError(column, name, names.near(name, known), "A discount on it would match no price.")
-    return found[0]
+    spellings = [item for item in recorded if item.lower() == name.lower()]
+    if len(spellings) != 1:
+        raise UnknownNameError(column, name, names.near(name, recorded), "A discount on it would match no price.")
+    return spellings[0]
 
 
 def make_table(store: Store, discounts: Sequence[Row]) -> None:
@@ -129,12 +130,12 @@ def make_table(store: Store, discounts: Sequence[Row]) -> None:
 
 def matching(prices: str, discounts: str) -> str:
     """Return the SQL that is true where a discount is meant for a price, whatever the day."""
-    own = {name: (f"{discounts}.{name}", f"{prices}.{name}") for name in (*_EQUAL, *_AMONG)}
-    meant = [f"coalesce({one} = {price}, {one} IS NULL)" for one, price in (own[name] for name in _EQUAL)]
-    meant += [
-        f"coalesce(list_contains({one}, {price}), {one} IS NULL)" for one, price in (own[name] for name in _AMONG)
+    pairs = {name: (f"{discounts}.{name}", f"{prices}.{name}") for name in (*_EQUAL, *_AMONG)}
+    conditions = [f"coalesce({one} = {price}, {one} IS NULL)" for one, price in (pairs[name] for name in _EQUAL)]
+    conditions += [
+        f"coalesce(list_contains({one}, {price}), {one} IS NULL)" for one, price in (pairs[name] for name in _AMONG)
     ]
-    return " AND ".join(meant)
+    return " AND ".join(conditions)
 
 
 def idle(store: Store, discounts: Sequence[Row]) -> Iterator[tuple[int, Row]]:
@@ -154,5 +155,5 @@ def described(row: Mapping[str, Any]) -> str:
     >>> described({"provider": "aws", "gpu": ["l4", "l40s"], "option": None, "fraction": 0.1})
     'provider aws, gpu l4 or l40s'
     """
-    said = {name: row.get(name) for name in COLUMNS[:6] if row.get(name)}
-    return ", ".join(f"{name} {' or '.join(v) if isinstance(v, list) else v}" for name, v in said.items())
+    names_of_columns = {name: row.get(name) for name in COLUMNS[:6] if row.get(name)}
+    return ", ".join(f"{name} {' or '.join(v) if isinstance(v, list) else v}" for name, v in names_of_columns.items())

@@ -14,8 +14,9 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from gpucost.errors import DataError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import in_utf8
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
 
@@ -58,7 +59,7 @@ def parquet_file(root: Path, table: Table) -> Path:
     return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
 
 
-class Contents(Frozen):
+class Contents(Struct, frozen=True):
     """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
 
     files: tuple[Path, ...]
@@ -276,6 +277,13 @@ class Store:
             raise DataError(f"cannot be read: {said_first(error)}", file="a file of the price book") from None
         return cursor
 
+    def load(self, name: str, types: Mapping[str, str], columns: Sequence[Sequence[Any]]) -> None:
+        """Make a table of columns of values."""
+        self.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(f'{named(k)} {v}' for k, v in types.items())})")
+        if columns:
+            lists = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in types.values())
+            self.execute(f"INSERT INTO {name} SELECT {lists}", list(columns))
+
     def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
         """Run a query and return its rows as dictionaries."""
         cursor = self.execute(sql, parameters)
@@ -322,8 +330,8 @@ class Store:
         except OSError:
             yield query
             return
-        with folder as place:
-            file = Path(place) / "joined.csv"
+        with folder as path:
+            file = Path(path) / "joined.csv"
             file.write_bytes(contents.joined)
             yield csv_reader(table_of(name).columns, [file])
 
@@ -353,19 +361,19 @@ def _manifest(root: Path) -> dict[str, str]:
 def write_twins(root: Path, target: Path) -> dict[str, Path]:
     """Write a Parquet file per table and the manifest; return where each belongs below a data root."""
     store = Store(root)
-    made: dict[str, Path] = {}
+    twins: dict[str, Path] = {}
     digests: dict[str, str] = {}
     for name, table in {**TABLES, HISTORY.name: HISTORY}.items():
         contents = store.contents(name)
         if not contents.files:
             continue
         store.ensure(name)
-        place = parquet_file(root, table).relative_to(root)
-        file = target / place
+        path = parquet_file(root, table).relative_to(root)
+        file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
         store.execute(f"""COPY "{name}" TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)""")
-        made[place.as_posix()] = file
+        twins[path.as_posix()] = file
         digests[name] = contents.digest
     manifest = target / MANIFEST
     manifest.write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n", "utf-8")
-    return {**made, MANIFEST: manifest}
+    return {**twins, MANIFEST: manifest}

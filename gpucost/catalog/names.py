@@ -7,14 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from gpucost import gate
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError, nearest
-from gpucost.frozen import Frozen
 from gpucost.gate import beside
 from gpucost.options import OPTIONS
 from gpucost.types import Architecture
 
-# --- Resolving names: which accelerators, systems and models a person may mean by what they typed.
+# --- Accelerators, systems and models that a person may mean.
 #
 # A name is a set of tokens; it means every record whose own tokens include all of them, in any order. SXM2 to SXM6
 # are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
@@ -75,11 +76,11 @@ def model_stem(name: str) -> str:
     ('olmo-3-32b', 'llama3-8b')
     """
     text = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1])
-    kept = re.sub(r"[-_: ]+", "-", _NO_SHAPE.sub("", text)).strip("-")
-    return kept or text
+    stem = re.sub(r"[-_: ]+", "-", _NO_SHAPE.sub("", text)).strip("-")
+    return stem or text
 
 
-class NameIndex(Frozen):
+class NameIndex(Struct, frozen=True, dict=True):
     """The names of one kind of record: canonical ids, aliases, and the tokens that each id answers to."""
 
     kind: str
@@ -105,25 +106,25 @@ class NameIndex(Frozen):
 
     def _spelled_as(self, spelled: Callable[[str], str]) -> dict[str, list[str]]:
         """Return the ids of each spelling: every id that has it, else that of the last alias."""
-        own: dict[str, list[str]] = {}
+        ids: dict[str, list[str]] = {}
         for id_ in self.rows:
-            own.setdefault(spelled(id_), []).append(id_)
-        found = {spelled(alias): [id_] for alias, id_ in self.aliases.items()} | own
-        found.pop("", None)
-        return found
+            ids.setdefault(spelled(id_), []).append(id_)
+        spellings = {spelled(alias): [id_] for alias, id_ in self.aliases.items()} | ids
+        spellings.pop("", None)
+        return spellings
 
     @cached_property
-    def _words(self) -> dict[str, str]:
+    def _known_tokens(self) -> dict[str, str]:
         """The tokens of all names, by how they are squeezed."""
-        return {squeezed(word): word for word in sorted(_NOISE.union(*self.tokens.values())) if squeezed(word)}
+        return {squeezed(token): token for token in sorted(_NOISE.union(*self.tokens.values())) if squeezed(token)}
 
     def _stem(self, name: str) -> str:
         return model_stem(name) if self.kind == "model" else name
 
     def exact(self, name: str) -> str | None:
         """Return the one id that a name or alias spells out, whatever its case and separators."""
-        found = self._spelled_out(name)
-        return found[0] if len(found) == 1 else None
+        ids = self._spelled_out(name)
+        return ids[0] if len(ids) == 1 else None
 
     def _spelled_out(self, name: str) -> list[str]:
         """Return the ids that a name spells out: by every sign of it, else but for case, else but for separators."""
@@ -131,12 +132,12 @@ class NameIndex(Frozen):
             return [name]
         if len(name) > LONGEST_NAME:
             return []
-        own = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1]) if self.kind == "model" else name
-        for text in (name.strip(), own, self._stem(name)):
-            if found := self._folded.get(folded(text)):
-                return found
-            if not _STRANGE.search(name) and (found := self._squeezed.get(squeezed(text))):
-                return found
+        unpublished = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1]) if self.kind == "model" else name
+        for text in (name.strip(), unpublished, self._stem(name)):
+            if ids := self._folded.get(folded(text)):
+                return ids
+            if not _STRANGE.search(name) and (ids := self._squeezed.get(squeezed(text))):
+                return ids
         return []
 
     def matches(self, name: str) -> list[str]:
@@ -148,19 +149,19 @@ class NameIndex(Frozen):
         if not _LETTER.search(name):
             return []
         text = self._stem(name)
-        wanted = tokens_of(text)
-        found = self._containing(wanted) or self._containing_about(wanted)
-        if not found:
-            parts = _segments(squeezed(" ".join(_spelled(text))), self._words)
-            found = self._containing(frozenset(parts) - _NOISE) if parts else []
-        return found
+        tokens = tokens_of(text)
+        ids = self._containing(tokens) or self._containing_about(tokens)
+        if not ids:
+            parts = _segments(squeezed(" ".join(_spelled(text))), self._known_tokens)
+            ids = self._containing(frozenset(parts) - _NOISE) if parts else []
+        return ids
 
     def one(self, name: str) -> str:
         """Return the one id that a name means, or raise with the candidates or the nearest names."""
-        found = self.matches(name)
-        if len(found) > 1:
-            raise AmbiguousNameError(self.kind, name, found)
-        return found[0] if found else self.unknown(name)
+        ids = self.matches(name)
+        if len(ids) > 1:
+            raise AmbiguousNameError(self.kind, name, ids)
+        return ids[0] if ids else self.unknown(name)
 
     def several(self, name: str) -> list[str]:
         """Return every id that a name means, at least one."""
@@ -178,9 +179,9 @@ class NameIndex(Frozen):
         size = _size_of(stem)
         for sign in (_GENERATION, _FAMILY):
             family = sign.match(stem)
-            found = [id_ for id_ in self.tokens if family and squeezed(id_).startswith(squeezed(family[0]))]
-            if found:
-                return sorted(found, key=lambda id_: self._apart(stem, size, id_))[:3]
+            ids = [id_ for id_ in self.tokens if family and squeezed(id_).startswith(squeezed(family[0]))]
+            if ids:
+                return sorted(ids, key=lambda id_: self._apart(stem, size, id_))[:3]
         return []
 
     @staticmethod
@@ -197,35 +198,35 @@ class NameIndex(Frozen):
         hint = f"`gpucost {command}` lists them." if command else ""
         if self.kind == "model":
             hint += " The path of a model's config.json works too."
-        why = why_not(self.kind, name)
-        shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        raise UnknownNameError(self.kind, shown, () if why else lambda: self.nearest(name), why or hint)
+        reason = why_not(self.kind, name)
+        shortened = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        raise UnknownNameError(self.kind, shortened, () if reason else lambda: self.nearest(name), reason or hint)
 
-    def _containing_about(self, wanted: frozenset[str]) -> list[str]:
+    def _containing_about(self, tokens: frozenset[str]) -> list[str]:
         """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
-        sizes = [size for token in wanted if (size := _memory_of(token))]
+        sizes = [size for token in tokens if (size := _memory_of(token))]
         if len(sizes) != 1:
             return []
-        rest = frozenset(token for token in wanted if _memory_of(token) is None)
+        without_size = frozenset(token for token in tokens if _memory_of(token) is None)
         return [
             id_
-            for id_ in self._containing(rest)
+            for id_ in self._containing(without_size)
             if any(abs(size / sizes[0] - 1) < 0.07 for token in self.tokens[id_] if (size := _memory_of(token)))
         ]
 
     def _containing(self, wanted: frozenset[str]) -> list[str]:
         if not wanted:
             return []
-        found = [id_ for id_, tokens in self.tokens.items() if wanted <= tokens]
-        whole = [id_ for id_ in found if tokens_of(id_) <= wanted]
-        plain = [id_ for id_ in found if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - wanted)]
-        return (whole if len(whole) == 1 else plain) or found
+        ids = [id_ for id_, tokens in self.tokens.items() if wanted <= tokens]
+        whole = [id_ for id_ in ids if tokens_of(id_) <= wanted]
+        plain = [id_ for id_ in ids if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - wanted)]
+        return (whole if len(whole) == 1 else plain) or ids
 
 
 def _size_of(text: str) -> float:
     """Return the billions of parameters that a name states; 0 where it states none."""
-    found = _SIZED.search(text)
-    return float(found[1]) if found else 0.0
+    size = _SIZED.search(text)
+    return float(size[1]) if size else 0.0
 
 
 def _memory_of(token: str) -> float | None:
@@ -233,9 +234,9 @@ def _memory_of(token: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def near(name: str, known: Iterable[str]) -> list[str]:
+def near(name: str, names: Iterable[str]) -> list[str]:
     """Return up to three of the known names that look like a name, whatever the case."""
-    lowered = {item.lower(): item for item in known}
+    lowered = {item.lower(): item for item in names}
     return [lowered[item] for item in nearest(name.lower(), lowered, 3, 0.5)]
 
 
@@ -244,7 +245,7 @@ def _spelled(text: str) -> list[str]:
     return [token for token in _SEPARATORS.split(lowered) if token]
 
 
-def _segments(text: str, words: Mapping[str, str]) -> list[str]:
+def _segments(text: str, tokens: Mapping[str, str]) -> list[str]:
     """Cut a string without separators into the fewest known tokens, or return an empty list.
 
     >>> _segments("rtx4090", {"rtx": "rtx", "4090": "4090", "40": "40"})
@@ -253,9 +254,9 @@ def _segments(text: str, words: Mapping[str, str]) -> list[str]:
     best: list[list[str] | None] = [[], *([None] * len(text))]
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - _LONGEST_WORD), end):
-            before, word, found = best[start], words.get(text[start:end]), best[end]
-            if before is not None and word is not None and (found is None or len(before) + 1 < len(found)):
-                best[end] = [*before, word]
+            before, token, shortest = best[start], tokens.get(text[start:end]), best[end]
+            if before is not None and token is not None and (shortest is None or len(before) + 1 < len(shortest)):
+                best[end] = [*before, token]
     return best[len(text)] or []
 
 
@@ -289,24 +290,24 @@ def why_not(kind: str, name: str) -> str:
     'It keeps weights'
     """
     text = name.strip().lower().rsplit("/", 1)[-1]
-    return next((why for of, sign, why in _SENTENCES if of == kind and sign.match(text)), "")
+    return next((sentence for of, sign, sentence in _SENTENCES if of == kind and sign.match(text)), "")
 
 
 # --- Architectures that are no preset: read from a file, or synthesised for a bare size.
 
 
-def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Architecture]]) -> Architecture | None:
+def from_file_or_size(name: str, index: NameIndex, presets: Callable[[], list[Architecture]]) -> Architecture | None:
     """Return the architecture of a config.json or of a bare size without an alias; None for any other name."""
     if not name.strip():
         raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
-    if name in known.rows and name.lower().endswith(".json"):
+    if name in index.rows and name.lower().endswith(".json"):
         return None
     path = gate.expanded(name)
     if name.lower().endswith(".json") or _holds_config(path):
         from gpucost.architectures.reader import read_config
 
         return read_config(path)
-    if not name[:1].isdigit() or known.exact(name):
+    if not name[:1].isdigit() or index.exact(name):
         return None
     from gpucost.architectures.synthesise import size_of, synthesise
 
@@ -337,24 +338,26 @@ def listed(value: str | Sequence[str]) -> list[str]:
     (['aws', 'gcp'], ['aws', 'gcp'])
     """
     parts = value.split(",") if isinstance(value, str) else [part for text in value for part in text.split(",")]
-    found = [part.strip() for part in parts if part.strip()]
-    if not found:
+    names = [part.strip() for part in parts if part.strip()]
+    if not names:
         raise UsageError("a name to filter by is empty. Leave the filter out, or name something.")
-    return found
+    return names
 
 
-def admits(wanted: Mapping[str, set[str] | None], row: Mapping[str, Any]) -> bool:
+def admits(filters: Mapping[str, set[str] | None], row: Mapping[str, Any]) -> bool:
     """Tell whether a row passes a filter; a row with several candidate GPUs passes when one of them does."""
     return all(
-        allowed is None or not allowed.isdisjoint(str(row[field]).split("|")) for field, allowed in wanted.items()
+        allowed is None or not allowed.isdisjoint(str(row[field]).split("|")) for field, allowed in filters.items()
     )
 
 
-def condition(wanted: Mapping[str, set[str] | None]) -> tuple[str, dict[str, list[str]]]:
+def condition(filters: Mapping[str, set[str] | None]) -> tuple[str, dict[str, list[str]]]:
     """Return what `admits` tests, as an SQL condition on a table's columns with its parameters."""
-    asked = {field: sorted(allowed) for field, allowed in wanted.items() if allowed is not None}
-    tests = [f"coalesce(list_has_any(string_split(CAST({field} AS VARCHAR), '|'), ${field}), false)" for field in asked]
-    return " AND ".join(tests) or "true", asked
+    parameters = {field: sorted(allowed) for field, allowed in filters.items() if allowed is not None}
+    tests = [
+        f"coalesce(list_has_any(string_split(CAST({field} AS VARCHAR), '|'), ${field}), false)" for field in parameters
+    ]
+    return " AND ".join(tests) or "true", parameters
 
 
 def chosen(rows: Sequence[Row], column: str, wanted: str | None, others: Iterable[str] = ()) -> list[Row]:
@@ -364,39 +367,41 @@ def chosen(rows: Sequence[Row], column: str, wanted: str | None, others: Iterabl
     """
     if wanted is None:
         return list(rows)
-    known = {str(row[column]) for row in rows if row[column]}
-    allowed = matching(column, wanted, {*known, *others})
-    found = [row for row in rows if row[column] in allowed]
-    if rows and not found:
-        there = ", ".join(sorted(known)[:12]) or "none that is known"
-        raise UsageError(f"--{column} {wanted}: none of those asked for; theirs: {there}. Leave one of the two out.")
-    return found
+    values = {str(row[column]) for row in rows if row[column]}
+    allowed = matching(column, wanted, {*values, *others})
+    matches = [row for row in rows if row[column] in allowed]
+    if rows and not matches:
+        listed_values = ", ".join(sorted(values)[:12]) or "none that is known"
+        raise UsageError(
+            f"--{column} {wanted}: none of those asked for; theirs: {listed_values}. Leave one of the two out."
+        )
+    return matches
 
 
 def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:
     """Return the known values that the wanted names mean, whatever the case; an unknown name is an error."""
     known = set(known)
-    found: set[str] = set()
+    values: set[str] = set()
     for name in listed(wanted):
         matches = {item for item in known if item.lower() == name.lower()}
         if not matches:
-            some = ", ".join(sorted(known)[:12]) + (" …" if len(known) > 12 else "")
-            raise UnknownNameError(column, name, near(name, {*known, *others}), f"Known: {some}." if known else "")
-        found |= matches
-    return found
+            examples = ", ".join(sorted(known)[:12]) + (" …" if len(known) > 12 else "")
+            raise UnknownNameError(column, name, near(name, {*known, *others}), f"Known: {examples}." if known else "")
+        values |= matches
+    return values
 
 
 def options(wanted: Names) -> set[str] | None:
     """Return the purchase options that names mean; None is any."""
     if wanted is None:
         return None
-    found = set()
+    options_meant = set()
     for name in listed(wanted):
         option = name.lower().replace("-", "_").replace(" ", "_")
         if option not in OPTIONS:
             raise UnknownNameError("option", name, near(option, OPTIONS), f"Options: {', '.join(OPTIONS)}.")
-        found.add(option)
-    return found
+        options_meant.add(option)
+    return options_meant
 
 
 # --- Regions as people mean them: a continent, a country or a place, as the regions that offers name.
@@ -415,8 +420,8 @@ class Regions:
         self._groups: dict[str, set[str]] = {}
         for row in groups:
             member = str(row["member"])
-            found = self._in_country.get(member.lower(), set()) if row["kind"] == "country" else {member}
-            self._groups.setdefault(str(row["name"]), set()).update(found)
+            regions_of_member = self._in_country.get(member.lower(), set()) if row["kind"] == "country" else {member}
+            self._groups.setdefault(str(row["name"]), set()).update(regions_of_member)
 
     @property
     def names(self) -> list[str]:
@@ -431,8 +436,8 @@ class Regions:
         >>> Regions(groups, known).members("Europe"), Regions(groups, known).members("de")
         ({'eu-central-1'}, {'eu-central-1'})
         """
-        word = " ".join(name.strip().lower().replace("_", " ").split())
-        return self._groups.get(word, self._in_country.get(word))
+        group = " ".join(name.strip().lower().replace("_", " ").split())
+        return self._groups.get(group, self._in_country.get(group))
 
     def grouped(self, names: Iterable[str]) -> bool:
         """Tell whether any of some names means a group."""
@@ -442,9 +447,9 @@ class Regions:
         """Return the narrowest wider group in which something is sold, and how much of `sold` lies in it."""
         inner, places = self.members(name) or set(), list(sold)
         core = {region for regions in self._in_country.values() if regions & inner for region in regions}
-        found = [
+        wider = [
             (len(regions), group, count)
             for group, regions in self._groups.items()
             if core and regions > core and (count := sum(place in regions for place in places))
         ]
-        return min(found)[1:] if found else None
+        return min(wider)[1:] if wider else None

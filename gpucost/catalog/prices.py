@@ -1,20 +1,20 @@
 """Looking at prices: over time, by place and day, against a budget, and what the history says of their risk."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from statistics import median
 from typing import Any
 
 from gpucost.catalog import names
-from gpucost.catalog import names as filters
 from gpucost.catalog.asof import FOREVER, load_history
 from gpucost.catalog.core import Catalog
 from gpucost.errors import OverBudgetError, PriceMissingError, UsageError
 from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, MOVE_DAYS, OPTIONS, age_limit_days, counted_age_days
 from gpucost.units import DAYS_PER_YEAR
 
-# --- Prices over time: what `prices`, `prices history` and `prices diff` show.
+Filters = dict[str, set[str] | None]  # column -> the values that it may have, None for any
+
+# --- What `prices`, `prices history` and `prices diff` show.
 
 KEYS = (
     "offer_id",
@@ -70,15 +70,15 @@ _ENDED = {
 
 
 def current(
-    catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, *, ended: bool = True
+    catalog: Catalog, filters: Filters, max_age_days: float | None, *, ended: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
-    found = [row for row in catalog.price_rows if names.admits(wanted, row) and (ended or not row["ended"])]
+    rows_admitted = [row for row in catalog.price_rows if names.admits(filters, row) and (ended or not row["ended"])]
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
-    fresh = [row for row in found if max_age_days is None or _age_days(row) <= max_age_days]
+    fresh = [row for row in rows_admitted if max_age_days is None or _age_days(row) <= max_age_days]
     rows = [_described(row, sellers.get(row["provider"])) for row in fresh]
     rows.sort(key=lambda row: (not row["rankable"], row["usd_per_gpu_hour"], row["offer_id"]))
-    return rows, _warnings(rows, len(found) - len(fresh), max_age_days)
+    return rows, _warnings(rows, len(rows_admitted) - len(fresh), max_age_days)
 
 
 def _age_days(row: dict[str, Any]) -> float:
@@ -91,8 +91,8 @@ def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
         "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
     )
     stale = _age_days(row) > age_limit_days(row["option"], (row["tier"], seller))
-    kept = {key: stale if key == "stale" else row[key] for key in KEYS}
-    return {**kept, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
+    cells = {key: stale if key == "stale" else row[key] for key in KEYS}
+    return {**cells, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
 
 
 def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float | None) -> list[str]:
@@ -105,21 +105,17 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
     if dropped:
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")
     if unranked := sum(not row["rankable"] for row in rows):
-        warnings.append(
-            f"{unranked} prices are not ranked: they ended, their GPU is ambiguous or two prices contradict each other."
-        )
+        warnings.append(f"{unranked} prices are not ranked: expired or ended, of an ambiguous GPU, or contradictory.")
     return warnings
 
 
-def history(
-    catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None = None
-) -> list[dict[str, Any]]:
+def history(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> list[dict[str, Any]]:
     """Return every recorded price of every offer in the order of the days from which it holds, with its change.
 
     The age of a price is that of the last day on which its source listed it, as in `current`.
     """
     catalog.prepare_prices(history=True)
-    admitted, asked = names.condition(wanted)
+    admitted, parameters = names.condition(filters)
     keys = [key for key in KEYS if key not in ("age_days", "stale", "list_usd_per_gpu_hour")]
     query = f"""
         SELECT {", ".join(keys)}, change_fraction FROM (
@@ -137,15 +133,13 @@ def history(
         ORDER BY provider, instance_type, gpu, region, option, offer_id,
             price_on, recorded_on, observed_on, source_id, usd_per_hour"""
     days = {"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER}
-    return catalog.query(query, parameters={**days, **asked, "most": max_age_days})
+    return catalog.query(query, parameters={**days, **parameters, "most": max_age_days})
 
 
 _COMPARED = ("offer_id", "provider", "instance_type", "region", "option", "gpu", "gpus")
 
 
-def difference(
-    catalog: Catalog, first: date, wanted: dict[str, set[str] | None], everything: bool
-) -> tuple[list[dict[str, Any]], int]:
+def difference(catalog: Catalog, first: date, filters: Filters, everything: bool) -> tuple[list[dict[str, Any]], int]:
     """Return the offers whose price differs between a day and the catalog's, and how many nobody knows about.
 
     Compared is what can be ordered. An offer is new, gone, cheaper or dearer; `everything` keeps those of the same
@@ -156,11 +150,11 @@ def difference(
     new = {row["offer_id"]: row for row in catalog.price_rows if not row["ended"]}
     catalog.prepare_prices(history=first < catalog.dated)
     old, on_record = (_orderable(catalog, day) for day in (first, catalog.as_of))
-    unknown = {one for one in old.keys() & on_record - new.keys() if names.admits(wanted, old[one])}
-    rows = [_compared(old.get(one, {}), new.get(one, {})) for one in (new.keys() | old) - unknown]
-    kept = [row for row in rows if names.admits(wanted, row) and (everything or row["change"] != "same")]
-    kept.sort(key=lambda row: (row["change"], row["change_fraction"] or 0, row["offer_id"]))
-    return kept, len(unknown)
+    unknown = {offer_id for offer_id in old.keys() & on_record - new.keys() if names.admits(filters, old[offer_id])}
+    rows = [_compared(old.get(offer_id, {}), new.get(offer_id, {})) for offer_id in (new.keys() | old) - unknown]
+    changed = [row for row in rows if names.admits(filters, row) and (everything or row["change"] != "same")]
+    changed.sort(key=lambda row: (row["change"], row["change_fraction"] or 0, row["offer_id"]))
+    return changed, len(unknown)
 
 
 def _orderable(catalog: Catalog, day: date) -> dict[str, dict[str, Any]]:
@@ -194,20 +188,21 @@ def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 # --- Looking at prices: what is old, what a GPU-hour costs against a budget, and prices by place and day for a page.
 
 Row = dict[str, Any]
-Wanted = dict[str, set[str] | None]
 _EVENT = 0.05  # a change of a price that is worth a mark
 _GPUS, _DAYS = 10, 16
 
 
-def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
+def stale(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> list[Row]:
     """Return per provider and option how many prices are old for their kind, and how old they are, the worst first."""
-    rows, _ = current(catalog, wanted, max_age_days)
+    from statistics import median
+
+    rows, _ = current(catalog, filters, max_age_days)
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["rankable"]:
             groups.setdefault((row["provider"], row["option"]), []).append(row)
-    found = [
+    counts = [
         {
             "provider": provider,
             "option": option,
@@ -221,7 +216,7 @@ def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -
         }
         for (provider, option), group in groups.items()
     ]
-    return sorted(found, key=lambda row: (-row["old"], row["provider"], row["option"]))
+    return sorted(counts, key=lambda row: (-row["old"], row["provider"], row["option"]))
 
 
 _COVERAGE = """
@@ -241,19 +236,19 @@ FROM facts WHERE observed_on <= $day AND recorded_on <= $known AND {admitted}
 GROUP BY provider ORDER BY facts DESC, provider"""
 
 
-def coverage(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
+def coverage(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> list[Row]:
     """Return per provider how many dated prices are on record until the catalog's day, and what can be ordered."""
-    admitted, asked = filters.condition(wanted)
-    query, known = _COVERAGE.format(admitted=admitted), catalog.known_as_of or FOREVER
-    days = {"day": catalog.as_of, "known": known, "most": max_age_days}
+    admitted, parameters = names.condition(filters)
+    query, known_day = _COVERAGE.format(admitted=admitted), catalog.known_as_of or FOREVER
+    days = {"day": catalog.as_of, "known": known_day, "most": max_age_days}
     catalog.prepare_prices(history=True)
-    found = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **asked})
+    counts = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **parameters})
     orderable = Counter(
         offer.provider
         for offer in catalog.offers(max_age_days=max_age_days)
-        if all(allowed is None or getattr(offer, name) in allowed for name, allowed in wanted.items())
+        if all(allowed is None or getattr(offer, name) in allowed for name, allowed in filters.items())
     )
-    return [{**row, "offers": orderable[row["provider"]]} for row in found]
+    return [{**row, "offers": orderable[row["provider"]]} for row in counts]
 
 
 _NEWEST = "option", "region", "observed_on", "age_days"
@@ -262,7 +257,7 @@ YOUNG_DAYS = 120  # within which a price of every machine of the large clouds sh
 LARGE_CLOUDS = frozenset({"aws", "azure", "gcp"})
 
 
-def machines(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
+def machines(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> list[Row]:
     """Return per machine that a provider names the newest price that can be ordered, those without one first.
 
     The price is that of the whole machine, also where the newest is of a part of it. `sought_on` is the day on which a
@@ -270,12 +265,12 @@ def machines(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None
     """
     gaps = {(row["provider"], row["instance_type"].lower()): row for row in catalog.rows("price_gaps")}
     newest: dict[tuple[str, str], Row] = {}
-    for row in current(catalog, {**wanted, "gpu": None}, max_age_days)[0]:
+    for row in current(catalog, {**filters, "gpu": None}, max_age_days)[0]:
         for name in (row["system_id"], row["instance_type"].lower()) if row["rankable"] else ():
             key = row["provider"], name
             if key not in newest or row["age_days"] < newest[key]["age_days"]:
                 newest[key] = row
-    asked, chips = wanted["provider"], wanted["gpu"]
+    providers, chips = filters["provider"], filters["gpu"]
     rows: list[Row] = []
     for system in catalog.systems():
         if not (system.provider and system.instance_type):
@@ -296,7 +291,9 @@ def machines(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None
     blank = dict.fromkeys(("gpu", "gpus", "usd_per_hour", *_NEWEST))
     named = {(row["provider"], row["instance_type"].lower()) for row in rows}
     rows += [{**blank, **{name: gap[name] for name in _SOUGHT}} for key, gap in gaps.items() if key not in named]
-    rows = [row for row in rows if (not asked or row["provider"] in asked) and (not chips or row["gpu"] in chips)]
+    rows = [
+        row for row in rows if (not providers or row["provider"] in providers) and (not chips or row["gpu"] in chips)
+    ]
     return sorted(rows, key=lambda row: (row["age_days"] is not None, -(row["age_days"] or 0), row["instance_type"]))
 
 
@@ -304,28 +301,30 @@ def unseen(rows: Iterable[Row], max_age_days: float | None = None) -> list[str]:
     """Say which machines have no young price, by provider, and whether one was sought in public sources."""
     young = min(YOUNG_DAYS, YOUNG_DAYS if max_age_days is None else max_age_days)
     old = [row for row in rows if row["age_days"] is None or row["age_days"] > young]
-    said = []
+    sentences = []
     for in_vain in (True, False):
         names: dict[str, list[str]] = {}
         for row in old:
             if in_vain == (row["sought_on"] is not None):
                 names.setdefault(row["provider"], []).append(row["instance_type"])
         if names:
-            listed = "; ".join(f"{provider}: {', '.join(sorted(found))}" for provider, found in sorted(names.items()))
+            listed = "; ".join(
+                f"{provider}: {', '.join(sorted(missing))}" for provider, missing in sorted(names.items())
+            )
             last = max((row["sought_on"] for row in old if row["sought_on"]), default=None)
             vain = f"and none found in public sources (sought last on {last})"
-            why = vain if in_vain else "`prices refresh` fetches it"
-            said.append(f"no price younger than {young:g} days, {why}: {listed}.")
-    return said
+            reason = vain if in_vain else "`prices refresh` fetches it"
+            sentences.append(f"no price younger than {young:g} days, {reason}: {listed}.")
+    return sentences
 
 
-def cheapest(catalog: Catalog, wanted: Wanted, max_age_days: float | None, gpus: int) -> Row:
+def cheapest(catalog: Catalog, filters: Filters, max_age_days: float | None, gpus: int) -> Row:
     """Return the cheapest offer that can be ordered with at least so many accelerators in one unit."""
-    rows, _ = current(catalog, wanted, max_age_days)
-    found = [row for row in rows if row["rankable"] and row["gpus"] >= gpus]
-    if not found:
+    rows, _ = current(catalog, filters, max_age_days)
+    orderable = [row for row in rows if row["rankable"] and row["gpus"] >= gpus]
+    if not orderable:
         raise PriceMissingError("no price that can be ordered matches; `gpucost prices` shows what there is.")
-    return found[0]
+    return orderable[0]
 
 
 def refuse_over(row: Row, budget_usd_per_gpu_hour: float) -> None:
@@ -368,9 +367,9 @@ def _named(row: Row) -> str:
     return " ".join(str(row[name]) for name in ("provider", "instance_type", "region", "option") if row[name])
 
 
-def page_data(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> Row:
+def page_data(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> Row:
     """Return what the page of prices shows: today's offers, and by quarter the cheapest of each chip and region."""
-    rows, _ = current(catalog, wanted, max_age_days)
+    rows, _ = current(catalog, filters, max_age_days)
     today = [row for row in rows if row["rankable"]]
     counts: dict[str, int] = {}
     for row in today:
@@ -381,15 +380,25 @@ def page_data(catalog: Catalog, wanted: Wanted, max_age_days: float | None = Non
     points = [
         [*point, number]
         for number, day in enumerate(days)
-        for point in _on_day(catalog, day, gpus, wanted, max_age_days)
+        for point in _on_day(catalog, day, gpus, filters, max_age_days)
     ]
-    shown = ("provider", "usd_per_gpu_hour", "option", "instance_type", "region", "gpus", "observed_on", "stale", "gpu")
+    columns = (
+        "provider",
+        "usd_per_gpu_hour",
+        "option",
+        "instance_type",
+        "region",
+        "gpus",
+        "observed_on",
+        "stale",
+        "gpu",
+    )
     return {
         "days": [day.isoformat() for day in days],
         "gpus": gpus,
-        "columns": shown,
+        "columns": columns,
         "points": points,
-        "offers": [[row[name] for name in shown] for row in today],
+        "offers": [[row[name] for name in columns] for row in today],
     }
 
 
@@ -400,17 +409,17 @@ def quarters(last: date, count: int) -> list[date]:
     ['2026-01-01', '2026-04-01', '2026-05-20']
     """
     year, quarter = last.year, (last.month - 1) // 3
-    found = [last]
-    while len(found) < count and year >= date.min.year:
+    days = [last]
+    while len(days) < count and year >= date.min.year:
         start = date(year, 3 * quarter + 1, 1)
         if start < last:
-            found.append(start)
+            days.append(start)
         year, quarter = (year, quarter - 1) if quarter else (year - 1, 3)
-    return found[::-1]
+    return days[::-1]
 
 
 def _on_day(
-    catalog: Catalog, day: date, gpus: Sequence[str], wanted: Wanted, max_age_days: float | None
+    catalog: Catalog, day: date, gpus: Sequence[str], filters: Filters, max_age_days: float | None
 ) -> list[list[Any]]:
     """Return chip, family of options, provider, region and price of the cheapest offer of each on a day."""
     kinds = {name: rule.family for name, rule in OPTIONS.items() if rule.family in ("on demand", "preemptible")}
@@ -418,11 +427,11 @@ def _on_day(
         WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous
         AND ($most IS NULL OR price_kind = 'contracted' OR age_days <= $most) GROUP BY gpu, option, provider, region
         ORDER BY gpu, option, provider, region"""
-    known = catalog.known_as_of or FOREVER
+    known_day = catalog.known_as_of or FOREVER
     return [
         [row["gpu"], kinds[row["option"]], row["provider"], row["region"], round(row["usd"], 4)]
-        for row in catalog.query(query, parameters={"day": day, "known": known, "most": max_age_days})
-        if row["gpu"] in gpus and row["option"] in kinds and filters.admits(wanted, row)
+        for row in catalog.query(query, parameters={"day": day, "known": known_day, "most": max_age_days})
+        if row["gpu"] in gpus and row["option"] in kinds and names.admits(filters, row)
     ]
 
 
@@ -482,14 +491,14 @@ FROM daily GROUP BY provider, instance_type, region HAVING sum(days) >= {FEWEST_
 ORDER BY provider, instance_type, region"""
 
 
-def spot_risk(catalog: Catalog, wanted: dict[str, set[str] | None], above: float) -> list[Row]:
+def spot_risk(catalog: Catalog, filters: Filters, above: float) -> list[Row]:
     """Return per machine and region how its spot price moved, and the share of days above a share of on demand."""
     load_history(catalog.store)
     rows = catalog.query(_SPOT, parameters={"day": catalog.as_of, "above": above})
     return [
         row
         for row in rows
-        if all(row[name] in allowed for name, allowed in wanted.items() if name != "option" and allowed is not None)
+        if all(row[name] in allowed for name, allowed in filters.items() if name != "option" and allowed is not None)
     ]
 
 
@@ -527,24 +536,26 @@ def spot_moves(catalog: Catalog, fewest: int = FEWEST_MOVES) -> list[Row]:
     above: dict[tuple[str | None, ...], list[tuple[float, int]]] = {}
     for row in spot_risk(catalog, {}, 0.5):
         if row["above_fraction"] is not None:
-            place = row["provider"], row["gpu"], row["region"]
-            for group in (place, (*place[:2], None), (place[0], None, None), (None, None, None)):
+            market = row["provider"], row["gpu"], row["region"]
+            for group in (market, (*market[:2], None), (market[0], None, None), (None, None, None)):
                 above.setdefault(group, []).append((row["above_fraction"], row["days"]))
     rows = catalog.query(_MOVES, parameters={"fewest": fewest})
     for row in rows:
-        seen = above.get((row["provider"], row["gpu"], row["region"]), ())
+        series = above.get((row["provider"], row["gpu"], row["region"]), ())
         row["above_fraction"] = (
-            sum(share * days for share, days in seen) / sum(days for _, days in seen) if seen else None
+            sum(share * days for share, days in series) / sum(days for _, days in series) if series else None
         )
     return rows
 
 
-def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
     """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
-    found = []
-    for gpu, sellers in _falls(catalog, wanted).items():
+    from statistics import median
+
+    declines = []
+    for gpu, sellers in _falls(catalog, filters).items():
         falls = sorted(median(each) for each in sellers.values())
-        found.append(
+        declines.append(
             {
                 "gpu": gpu,
                 "sellers": len(falls),
@@ -554,7 +565,7 @@ def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[
                 "decline_high_fraction": falls[-1],
             }
         )
-    return sorted(found, key=lambda row: (-row["sellers"], row["gpu"]))
+    return sorted(declines, key=lambda row: (-row["sellers"], row["gpu"]))
 
 
 def generation_declines(catalog: Catalog) -> list[Row]:
@@ -562,6 +573,8 @@ def generation_declines(catalog: Catalog) -> list[Row]:
 
     A seller counts once for each chip, with the median of its machines; the ends hold 80 % of these.
     """
+    from statistics import median
+
     names = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
     groups: dict[str | None, list[tuple[str, str, float]]] = {}
     for gpu, sellers in _falls(catalog, {}).items():
@@ -570,8 +583,8 @@ def generation_declines(catalog: Catalog) -> list[Row]:
                 groups.setdefault(group, []).append((gpu, seller, median(falls)))
     rows = []
     for generation in (*sorted(filter(None, groups)), None):
-        found = sorted(1 - fall for _, _, fall in groups[generation])
-        low, typical, high = (found[round(share * (len(found) - 1))] for share in (0.1, 0.5, 0.9))
+        ratios = sorted(1 - fall for _, _, fall in groups[generation])
+        low, typical, high = (ratios[round(share * (len(ratios) - 1))] for share in (0.1, 0.5, 0.9))
         rows.append(
             {
                 "generation": generation,
@@ -585,10 +598,10 @@ def generation_declines(catalog: Catalog) -> list[Row]:
     return rows
 
 
-def _falls(catalog: Catalog, wanted: Mapping[str, set[str] | None]) -> dict[str, dict[str, list[float]]]:
+def _falls(catalog: Catalog, filters: Filters) -> dict[str, dict[str, list[float]]]:
     """Return the yearly fall of each machine's list price, by chip and seller."""
     chips: dict[str, dict[str, list[float]]] = {}
-    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS), wanted).items():
+    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS), filters).items():
         if len(points) >= FEWEST_QUARTERS:
             chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
     return chips
@@ -596,23 +609,27 @@ def _falls(catalog: Catalog, wanted: Mapping[str, set[str] | None]) -> dict[str,
 
 def overall(rows: list[Row]) -> Row:
     """Return the fall over chips of two sellers and more; the ends are medians of theirs, so that no odd one counts."""
-    kept = [row for row in rows if row["sellers"] > 1]
+    from statistics import median
+
+    sold_by_several = [row for row in rows if row["sellers"] > 1]
     names = ("decline_low_fraction", "decline_fraction", "decline_high_fraction")
-    return {name: median(row[name] for row in kept) if kept else None for name in names} | {"chips": len(kept)}
+    return {name: median(row[name] for row in sold_by_several) if sold_by_several else None for name in names} | {
+        "chips": len(sold_by_several)
+    }
 
 
 def _series(
-    catalog: Catalog, days: list[date], wanted: Mapping[str, set[str] | None]
+    catalog: Catalog, days: list[date], filters: Filters
 ) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
     catalog.prepare_prices(history=True)
-    admitted, asked = filters.condition(wanted)
-    known = catalog.known_as_of or FOREVER
+    admitted, parameters = names.condition(filters)
+    known_day = catalog.known_as_of or FOREVER
     query = f"""SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
         WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
         AND option IN ('on_demand', 'secure') AND {admitted}"""
     series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
     for day in days:
-        for row in catalog.query(query, parameters={"day": day, "known": known, **asked}):
+        for row in catalog.query(query, parameters={"day": day, "known": known_day, **parameters}):
             series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
     return series
 

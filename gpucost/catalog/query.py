@@ -161,8 +161,8 @@ def _explained(query: str) -> str:
     text = query
     while match := _COMMENT.match(text):
         text = text[match.end() :]
-    inner, found = _EXPLAIN.subn("", text, count=1)
-    if not found or _EXPLAIN.match(inner):
+    inner, count = _EXPLAIN.subn("", text, count=1)
+    if not count or _EXPLAIN.match(inner):
         raise UsageError("SQL: EXPLAIN is run for a SELECT only.")
     return inner
 
@@ -216,14 +216,14 @@ class _Utc(tzinfo):
 
 def _unique(names: list[str]) -> list[str]:
     """Give repeated column names a number, so that no column is lost."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     taken, unique = set(names), []
     for name in names:
-        own, seen[name] = name, seen.get(name, 0) + 1
-        while seen[name] > 1 and (own := f"{name}_{seen[name]}") in taken:
-            seen[name] += 1
-        taken.add(own)
-        unique.append(own)
+        numbered, counts[name] = name, counts.get(name, 0) + 1
+        while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in taken:
+            counts[name] += 1
+        taken.add(numbered)
+        unique.append(numbered)
     return unique
 
 

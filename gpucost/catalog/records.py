@@ -1,16 +1,14 @@
 """Rows of the catalog as records that travel between the floors, and the node that a chip is assumed to sit in."""
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import BITS_PER_BYTE
-
-# --- Rows of the catalog as the frozen records that travel between the floors.
 
 OWN_SOURCE = "user"  # source_id of the figures of a user's own book
 
@@ -23,14 +21,10 @@ _DEFAULTS: dict[str, tuple[tuple[str, Any], ...]] = {}
 def _defaults(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
     """Return a record's fields, each with what an empty cell becomes: the default, "" for text, None for a number."""
     if kind.__name__ not in _DEFAULTS:
-        _DEFAULTS[kind.__name__] = tuple(_default(field) for field in dataclasses.fields(kind))
+        empty = {name: "" if type_ is str else None for name, type_ in kind.__annotations__.items()}
+        known = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
+        _DEFAULTS[kind.__name__] = tuple({**empty, **dict(known)}.items())
     return _DEFAULTS[kind.__name__]
-
-
-def _default(field: "dataclasses.Field[Any]") -> tuple[str, Any]:
-    if field.default is not dataclasses.MISSING:
-        return field.name, field.default
-    return field.name, "" if field.type is str else None
 
 
 def record(kind: type[Record], row: Mapping[str, Any]) -> Record:
@@ -47,16 +41,16 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     fields = _defaults(kind)
     places = [names.index(name) if name in names else -1 for name, _ in fields]  # the last cell is None
     cells_of: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
-    filled = [(place, default) for place, (_, default) in enumerate(fields) if default is not None]
-    made: list[Record] = []
-    one: Sequence[Any]
-    for one in rows:
-        cells = [*cells_of([*one, None])]
-        for place, default in filled:
-            if cells[place] is None:
-                cells[place] = default
-        made.append(kind(*cells))
-    return made
+    filled = [(position, default) for position, (_, default) in enumerate(fields) if default is not None]
+    instances: list[Record] = []
+    cells_of_row: Sequence[Any]
+    for cells_of_row in rows:
+        cells = [*cells_of([*cells_of_row, None])]
+        for position, default in filled:
+            if cells[position] is None:
+                cells[position] = default
+        instances.append(kind(*cells))
+    return instances
 
 
 def architecture(row: Mapping[str, Any]) -> Architecture:
@@ -66,11 +60,11 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     config = json.loads(row["config"])
     if set(config) == {"moe_latent_size"}:  # all layers are as the columns say but for the width of experts
         whole = record(Architecture, {**row, "name": row["id"]})
-        return dataclasses.replace(whole, expert_hidden=config["moe_latent_size"])
+        return replace(whole, expert_hidden=config["moe_latent_size"])
     from gpucost.architectures.reader import architecture_of
 
     made = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
-    return dataclasses.replace(
+    return replace(
         made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
 
@@ -91,10 +85,10 @@ def default_system(accelerator: Accelerator, systems: Sequence[System]) -> Syste
 
     Where the node names no network between nodes, an assumed one is added and the node is marked as synthesised.
     """
-    own = [system for system in systems if system.accelerator_id == accelerator.id]
-    if not own:
+    nodes = [system for system in systems if system.accelerator_id == accelerator.id]
+    if not nodes:
         return synthesised_system(accelerator)
-    best = min(own, key=_preference)
+    best = min(nodes, key=_preference)
     if best.scaleout_gb_per_s is not None:
         return best
     port = _assumed_port(accelerator)

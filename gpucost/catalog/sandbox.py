@@ -36,10 +36,10 @@ class Bounds(NamedTuple):
 
 def bounds(*, time_limit_s: object = None, memory_limit_gb: object = None) -> Bounds:
     """Return the limits of one query: those asked for, else those of the settings, else the usual ones."""
-    asked = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
+    limits_asked = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
     sizes = ("limit_query_rows", "limit_query_result_bytes", "limit_query_row_bytes", "limit_query_cells")
     names = ("limit_query_seconds", "limit_query_memory_gb", *sizes)
-    return Bounds(*(limit(name, asked.get(name)) for name in names))
+    return Bounds(*(limit(name, limits_asked.get(name)) for name in names))
 
 
 def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:

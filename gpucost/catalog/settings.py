@@ -14,9 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from gpucost import gate, limits
 from gpucost.errors import UsageError
-from gpucost.frozen import Frozen
 
 PREFIX = "GPUCOST_"
 _TOOL = re.compile(rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpucost|\]|=)")
@@ -32,7 +33,7 @@ GENERAL = {
 }
 
 
-class Setting(Frozen):
+class Setting(Struct, frozen=True):
     """A setting's value and who spoke: a variable of the environment or a file."""
 
     name: str
@@ -92,9 +93,9 @@ def present_folder() -> str:
 
 def project_file() -> Path | None:
     """Return ./gpucost.toml, else a ./pyproject.toml with a table tool.gpucost, however it is written, else None."""
-    own = Path("gpucost.toml")
-    if own.is_file():
-        return own
+    settings_file = Path("gpucost.toml")
+    if settings_file.is_file():
+        return settings_file
     shared = Path("pyproject.toml")
     try:
         text = gate.read_bytes(shared) if shared.is_file() else b""
@@ -115,16 +116,16 @@ def read_file(path: Path) -> dict[str, Any]:
     if path.name != "pyproject.toml":
         return content
     tool = content.get("tool", {})
-    found = tool.get("gpucost", {}) if isinstance(tool, dict) else {}
-    if not isinstance(found, dict):
+    table = tool.get("gpucost", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
         raise UsageError(f"{path}: tool.gpucost is no table of settings.")
-    return found
+    return table
 
 
 def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
     """Yield every setting that someone made, the weakest speaker first, so that a later one overrules."""
-    own = user_file()
-    for turn, path in enumerate((own if own and own.is_file() else None, project_file())):
+    file_of_user = user_file()
+    for turn, path in enumerate((file_of_user if file_of_user and file_of_user.is_file() else None, project_file())):
         if path is not None:
             yield from _of_file(path, turn)
     variables = os.environ if environment is None else environment
@@ -138,12 +139,12 @@ def _of_file(path: Path, turn: int) -> Iterator[Setting]:
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     top = {name: value for name, value in content.items() if name not in tables}
     for command, table in (("", top), *tables.items()):
-        said: dict[str, str] = {}
+        names: dict[str, str] = {}
         for name, value in table.items():
             where, called = f"{command}.{name}" if command else name, name.replace("-", "_")
-            if called in said:
-                raise UsageError(f"{path}: {where} is given twice, also as {said[called]}. Keep one.")
-            said[called] = name
+            if called in names:
+                raise UsageError(f"{path}: {where} is given twice, also as {names[called]}. Keep one.")
+            names[called] = name
             yield Setting(called, _typed(value, f"{path}: {where}"), f"file {path}", command, turn)
 
 
@@ -168,16 +169,16 @@ def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, S
 def said(name: str) -> Setting | None:
     """Return a setting of one value that holds for every command, or None where nobody spoke."""
     variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
-    found = _general(present_folder(), variables).get(name)
-    if found and not isinstance(found.value, str):
-        raise UsageError(f"{found.speaker}: {name} takes one value, found {gate.shown(found.value)}.")
-    return found
+    item = _general(present_folder(), variables).get(name)
+    if item and not isinstance(item.value, str):
+        raise UsageError(f"{item.speaker}: {name} takes one value, found {gate.shown(item.value)}.")
+    return item
 
 
 def setting(name: str) -> str | None:
     """Return the value of a setting that holds for every command, or None where nobody spoke."""
-    found = said(name)
-    return str(found.value) if found else None
+    item = said(name)
+    return str(item.value) if item else None
 
 
 def _raised(name: str) -> object:
@@ -221,10 +222,14 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
     """Return the folders that lie over the shipped facts and exist, the nearest last."""
     if not _book_speaks.get():
         return {}
-    named = book if book is not None else setting("book")
-    own = gate.expanded(book) if book else book_folder()
-    if named and (own is None or not own.exists()):
-        raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
-    if named and own and not own.is_file() and not own.is_dir():
-        raise UsageError(f"the book {own} is a device or a pipe. Name a folder or a file.")
-    return {"user": own} if own is not None and (own.is_file() or (own.is_dir() and any(own.iterdir()))) else {}
+    folder_named = book if book is not None else setting("book")
+    folder = gate.expanded(book) if book else book_folder()
+    if folder_named and (folder is None or not folder.exists()):
+        raise UsageError(f"the book {folder} does not exist. Make it, or change the setting `book`.")
+    if folder_named and folder and not folder.is_file() and not folder.is_dir():
+        raise UsageError(f"the book {folder} is a device or a pipe. Name a folder or a file.")
+    return (
+        {"user": folder}
+        if folder is not None and (folder.is_file() or (folder.is_dir() and any(folder.iterdir())))
+        else {}
+    )

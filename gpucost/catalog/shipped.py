@@ -10,8 +10,6 @@ from gpucost.catalog.names import NameIndex, index
 from gpucost.errors import UnknownNameError
 from gpucost.schemas import TABLES, Column, Table
 
-# --- The shipped facts seen from one day: their store, date and version, and the names of their rows.
-
 KINDS = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
 
@@ -45,10 +43,10 @@ class Shipped:
     @cached_property
     def aliases(self) -> dict[str, dict[str, str]]:
         """Return the other names of each kind, with what they stand for."""
-        found: dict[str, dict[str, str]] = {}
+        aliases: dict[str, dict[str, str]] = {}
         for row in self.store.rows("aliases"):
-            found.setdefault(row["kind"], {})[row["alias"]] = row["id"]
-        return found
+            aliases.setdefault(row["kind"], {})[row["alias"]] = row["id"]
+        return aliases
 
     def alias(self, kind: str, name: str) -> str:
         """Return what an alias of a provider or region stands for, else the name itself."""
@@ -73,8 +71,7 @@ class Shipped:
         return self.store.fetch(query, {"id": id_})
 
 
-# --- Where numbers come from: sources with the rows that lean on them, and every fact of every table in one long
-# view.
+# --- Where numbers come from: sources with the rows that lean on them, and all facts in one long view.
 
 SOURCE_TABLES = ("model_sources", "price_sources")
 _BOOKKEEPING = frozenset(
@@ -120,13 +117,13 @@ def _table_facts(table: Table) -> str:
     fields = [
         column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]
     ]
-    known = ", ".join(_struct(column) for column in fields)
+    cells = ", ".join(_struct(column) for column in fields)
     status = "r.status" if "status" in table.names else _STATUS
     sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
     day = "r.observed_on" if "observed_on" in table.names else "coalesce(s.published_on, s.accessed_on)"
     return f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity,
     r.fact.field, r.fact.value, r.fact.number, r.fact.unit, {status} AS status, r.source_id AS source, {day} AS date
-FROM (SELECT *, unnest([{known}]) AS fact FROM "{table.name}") AS r LEFT JOIN {sources} AS s USING (source_id)
+FROM (SELECT *, unnest([{cells}]) AS fact FROM "{table.name}") AS r LEFT JOIN {sources} AS s USING (source_id)
 WHERE r.fact.value IS NOT NULL"""
 
 

@@ -1,15 +1,14 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
-from gpucost.arguments import by_field, read
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
@@ -395,7 +394,7 @@ def check_time(
     elif implied > 1:
         verdict, reason = IMPLAUSIBLE, f"{reason} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
     elif low is not None and claimed < low:
-        verdict, reason = IMPLAUSIBLE, f"{reason} No measured software comes near it."
+        verdict, reason = IMPLAUSIBLE, f"{reason} No measured software comes near this."
     elif high is not None and claimed > high * WHOLE_RUN_RATIO:
         verdict, reason = IMPLAUSIBLE, f"{reason} Usual software needs less time."
     elif high is not None and claimed > high:
@@ -474,13 +473,11 @@ def check_cost(cost_usd: float, tokens: float, speed: Speeds, known_prices: list
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
 
-def make_claim(**arguments: Any) -> Claim:
-    """Read a claim from human quantities; takes the arguments of the question `audit`, None stands for not said."""
-    values = by_field("audit", read("audit", arguments))
-    hours = values.pop("hours")
-    if hours is not None:
-        values["days"] = hours / HOURS_PER_DAY
-    del values["as_of"], values["known_as_of"]
+def make_claim(asked: Mapping[str, Any]) -> Claim:
+    """Make a claim of the arguments of `audit`, read and under the names of its fields; None stands for not said."""
+    values = {name: value for name, value in asked.items() if name not in ("hours", "as_of", "known_as_of")}
+    if asked["hours"] is not None:
+        values["days"] = asked["hours"] / HOURS_PER_DAY
     return Claim(**values)
 
 
@@ -516,7 +513,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
             if check.unit == "days" and check.typical < _FEWEST_DAYS:
                 unit, times = "hours", HOURS_PER_DAY
             low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
-            parts.append(f"About {typical} {unit} ({low} to {high}) would be true.")
+            parts.append(f"Likely: about {typical} {unit} ({low} to {high}).")
     return " ".join(parts)
 
 
@@ -550,7 +547,7 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         return checks
     gpus = claim.gpus or 1
     if claim.gpus is None and (claim.days or claim.fits or claim.decode_tokens_per_s):
-        notes.append(f"--gpus is not said: judged as 1 × {chip.id}.")
+        notes.append(f"Number of GPUs not given: judged as 1 × {chip.id}.")
     if claim.fits == "training":
         checks.append(check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
@@ -571,7 +568,7 @@ def _chip(claim: Claim, catalog: Catalog, workload: Workload, notes: list[str]) 
         trained_in = claim.precision if claim.precision in PRECISIONS else None
         chip = fastest_trainer(catalog, workload, candidates, trained_in, claim.gpus or 8)
     meant = ", ".join(item.id for item in candidates)
-    notes.append(f"{claim.gpu} may mean {meant}; judged by {chip.id}, the most favourable.")
+    notes.append(f"{claim.gpu} may mean {meant}; judged as {chip.id}, the most favourable.")
     return chip
 
 
@@ -588,7 +585,7 @@ def _run(
         gpus = best_count(catalog, workload, chip)
     speed = speed_of(catalog, workload, chip, gpus)
     if not counted and speed.fits[0]:
-        notes.append(f"--gpus is not said: speed is that of {gpus} × {chip.id}, the count that needs fewest GPU-hours.")
+        notes.append(f"Number of GPUs not given: speed of {gpus} × {chip.id}, the count with the fewest GPU-hours.")
     days = claim.days
     if days is None and claim.gpu_hours is not None:
         days = claim.gpu_hours / gpus / HOURS_PER_DAY

@@ -12,18 +12,18 @@ from importlib import import_module
 import click
 
 from gpucost import __version__
-from gpucost.cli.said import say, shown
+from gpucost.cli.messages import printable, say
 from gpucost.errors import GpuCostError, UsageError, nearest, shortened
 from gpucost.gate import beside
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
 COLLECT_AFTER = (100_000, 20, 50)
 
-# command -> (module with an attribute `command`, or a function of that name that makes any question's; a line of help)
+# command -> (module with an attribute of its name, or `command`, or `command_of`, which makes any question's; its help)
 COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, module, text in beside(__file__, "commands")[1:]}
 
 
-_ASKED = "gpucost.asked"  # where a context keeps the command found, and the words behind it
+_INVOKED = "gpucost.asked"  # where a context keeps the command found, and the words behind it
 
 
 class LazyGroup(click.Group):
@@ -38,7 +38,10 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(COMMANDS[cmd_name][0])
-        loaded = module.command_of(cmd_name) if hasattr(module, "command_of") else module.command
+        if hasattr(module, "command_of"):
+            loaded = module.command_of(cmd_name)
+        else:
+            loaded = getattr(module, cmd_name, None) or module.command
         assert isinstance(loaded, click.Command)
         return loaded
 
@@ -47,9 +50,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that was asked for; an unknown one gets the nearest names."""
         try:
-            found = super().resolve_command(ctx, args)
-            ctx.meta[_ASKED] = (*found[:2], tuple(found[2]))  # the parser eats its list
-            return found
+            resolved = super().resolve_command(ctx, args)
+            ctx.meta[_INVOKED] = (*resolved[:2], tuple(resolved[2]))  # the parser eats its list
+            return resolved
         except click.UsageError as error:
             near = nearest(args[0], COMMANDS, 2, 0.5)
             if near and "Did you mean" not in error.message:
@@ -64,11 +67,11 @@ class LazyGroup(click.Group):
         except (GpuCostError, click.BadParameter) as error:
             from gpucost.cli.defaults import speaker_of
 
-            name, command, words = ctx.meta.get(_ASKED, (None, None, ()))
-            if command and (speaker := speaker_of(error, command, words, name)):
+            name, command, arguments = ctx.meta.get(_INVOKED, (None, None, ()))
+            if command and (speaker := speaker_of(error, command, arguments, name)):
                 if isinstance(error, click.BadParameter):
-                    said = f"{speaker}: {error.message}"
-                    raise click.BadParameter(said, error.ctx, error.param, error.param_hint) from None
+                    message = f"{speaker}: {error.message}"
+                    raise click.BadParameter(message, error.ctx, error.param, error.param_hint) from None
                 error.args = (f"{speaker}: {error}",)
             raise
 
@@ -115,15 +118,15 @@ def main() -> None:
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        click.echo(shown(shortened(text.getvalue())), err=True, nl=False)
+        click.echo(printable(shortened(text.getvalue())), err=True, nl=False)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:  # a full disk, a file that vanished: the user's to mend
         _trace(debug)
-        place = f" {error.filename}" if error.filename else ""
-        say(shortened(f"cannot read or write{place}: {error.strerror or error}."))
+        file_text = f" {error.filename}" if error.filename else ""
+        say(shortened(f"cannot read or write{file_text}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
         if str(error) == "Query interrupted":  # the engine's own word for Ctrl-C while it works
@@ -135,18 +138,18 @@ def main() -> None:
 
 def _check_completion(environment: Mapping[str, str]) -> None:
     """Refuse what a shell that completes words does not set: click takes it as it comes."""
-    asked = environment.get("_GPUCOST_COMPLETE")
-    if not asked:
+    request = environment.get("_GPUCOST_COMPLETE")
+    if not request:
         return
-    shell, _, step = asked.partition("_")
+    shell, _, step = request.partition("_")
     if shell not in ("bash", "zsh", "fish") or step not in ("source", "complete"):
         raise UsageError(
-            f"_GPUCOST_COMPLETE: expected bash_source, zsh_source or fish_source, not {shortened(asked)!r}."
+            f"_GPUCOST_COMPLETE: expected bash_source, zsh_source or fish_source, not {shortened(request)!r}."
         )
-    place = environment.get("COMP_CWORD", "")
-    if step == "complete" and ("COMP_WORDS" not in environment or (shell != "fish" and not place.isdecimal())):
+    cursor = environment.get("COMP_CWORD", "")
+    if step == "complete" and ("COMP_WORDS" not in environment or (shell != "fish" and not cursor.isdecimal())):
         raise UsageError(
-            f"_GPUCOST_COMPLETE={asked}: COMP_WORDS and COMP_CWORD say what is to be completed; one is missing."
+            f"_GPUCOST_COMPLETE={request}: COMP_WORDS and COMP_CWORD say what is to be completed; one is missing."
         )
 
 
@@ -155,7 +158,7 @@ def _trace(debug: bool) -> None:
     if debug:
         import traceback
 
-        click.echo("\n".join(map(shown, traceback.format_exc().splitlines())), err=True)
+        click.echo("\n".join(map(printable, traceback.format_exc().splitlines())), err=True)
 
 
 def _open_closed() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.bench.cases import GROUPS, PROFILES
-from gpucost.cli.options import Output, catalog_options, output_options, own_options
+from gpucost.cli.options import Output, catalog_options, output_options
 from gpucost.units import TERA
 
 if TYPE_CHECKING:
@@ -15,7 +15,23 @@ if TYPE_CHECKING:
 
 
 @click.command(name="bench")
-@own_options("bench", groups=GROUPS, profiles=PROFILES)
+@click.argument("file", type=click.Path(dir_okay=False), default="bench.json", required=False)
+@click.option("--profile", type=click.Choice(PROFILES), default="short", show_default=True, help="How much to measure.")
+@click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", help="What to measure.")
+@click.option("--gpus", type=click.IntRange(1, 64), help="Use this many GPUs; by default all visible ones.")
+@click.option(
+    "--group",
+    "groups",
+    type=click.Choice(GROUPS),
+    multiple=True,
+    metavar="NAME",
+    help=f"Measure these groups only. One of {', '.join(GROUPS)}.",
+)
+@click.option(
+    "--data-folder", type=click.Path(exists=True, file_okay=False), help="Folder with the data loader's files."
+)
+@click.option("--anew", is_flag=True, help="Start over even if FILE holds a bench.")
+@click.option("--show", is_flag=True, help="Measure nothing; show what FILE holds.")
 @output_options
 @catalog_options
 def command(
@@ -32,9 +48,9 @@ def command(
 ) -> None:
     """Measure memory, matrix products, attention, links, training and serving steps, and judge them.
 
-    FILE keeps every figure as soon as it is there: a bench that was cut short goes on where it stopped. Nothing of
-    the device is set. Needs PyTorch: pip install 'gpucost[bench]'. The short profile takes under three minutes, the
-    full one eight to ten; check measures other shapes, to hold a calibrated prediction against.
+    FILE keeps each figure as soon as it is measured, so that an interrupted bench resumes where it stopped. No setting
+    of the device is changed. Needs PyTorch: pip install 'gpucost[bench]'. The short profile takes under three minutes,
+    the full one eight to ten; check measures other shapes, to test a calibrated prediction.
 
     \b
     gpucost bench
@@ -46,42 +62,44 @@ def command(
     from gpucost.bench.run import bench, read_bench
     from gpucost.render.bench import COLUMNS, SHEET, document
 
-    found = (
+    measured = (
         read_bench(file)
         if show
         else bench(
             file, profile=profile, device=device, gpus=gpus, groups=groups, folder=data_folder, anew=anew, report=_say
         )
     )
-    chip = verdict.accelerator_of(catalog, str(found["machine"]["device"]))
-    rows = _judged(catalog, found, chip)
-    told = verdict.findings(found, chip, rows)
+    chip = verdict.accelerator_of(catalog, str(measured["machine"]["device"]))
+    rows = _judged(catalog, measured, chip)
+    findings = verdict.findings(measured, chip, rows)
     if chip is None:
-        told.insert(0, f"no accelerator on record is called {found['machine']['device']}: figures only, no peaks")
-    gpus = found["machine"]["gpus"]
+        findings.insert(0, f"no accelerator on record matches {measured['machine']['device']}: figures only, no peaks")
+    gpus = measured["machine"]["gpus"]
     against = " against the datasheet" if chip else ""
-    title = f"{f'{gpus} × ' if gpus else ''}{found['machine']['device']}: measured{against}"
-    roof, ranges = verdict.roofline(found, chip) if chip else [], verdict.ranges_of(found)
+    title = f"{f'{gpus} × ' if gpus else ''}{measured['machine']['device']}: measured{against}"
+    roof, ranges = verdict.roofline(measured, chip) if chip else [], verdict.ranges_of(measured)
     if out.fields or out.format in ("json", "csv"):
-        out.rows(rows, COLUMNS, catalog, told, title, roofline=roof, ranges=ranges)
+        out.rows(rows, COLUMNS, catalog, findings, title, roofline=roof, ranges=ranges)
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
-    shown = SHEET if out.ending == ".xlsx" else COLUMNS
-    _write(out, document(title, rows, roof, ranges, told, shown=shown, **dated))
+    columns = SHEET if out.ending == ".xlsx" else COLUMNS
+    _write(out, document(title, rows, roof, ranges, findings, shown=columns, **dated))
 
 
-def _judged(catalog: Any, found: Any, chip: Any) -> list[dict[str, Any]]:
+def _judged(catalog: Any, measured: Any, chip: Any) -> list[dict[str, Any]]:
     """Return each kind of work beside its peak, machines on record, and published training steps of a known chip."""
     from gpucost.bench import verdict
 
     if chip is None:
-        return verdict.rows_of(verdict.yardsticks(found, None, {}))
+        return verdict.rows_of(verdict.yardsticks(measured, None, {}))
     shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
-    sticks = verdict.yardsticks(found, chip, {key: median(known) for key, known in shares.items()})
-    if chip.bf16_tflops and (own := _training_tflops(catalog, found, chip)):
+    sticks = verdict.yardsticks(measured, chip, {key: median(machine_shares) for key, machine_shares in shares.items()})
+    if chip.bf16_tflops and (fastest_tflops := _training_tflops(catalog, measured, chip)):
         published = [rate / chip.bf16_tflops for rate in _training_tflops(catalog, None, chip)]
         usual = median(published) if published else None
-        sticks.append(verdict.Yardstick("train", "training steps", chip.bf16_tflops, "TFLOP/s", max(own), usual))
+        sticks.append(
+            verdict.Yardstick("train", "training steps", chip.bf16_tflops, "TFLOP/s", max(fastest_tflops), usual)
+        )
         shares["train"] = published
     return verdict.rows_of(sticks, shares)
 
@@ -99,37 +117,39 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
     from gpucost.physics.transformer import model_flop
 
     if bench:
-        asked = rows.training_rows(bench, chip.id)
+        rows_of_chip = rows.training_rows(bench, chip.id)
     else:
-        known = [row for row in catalog.rows("training_measurements") if row["core"] and row["precision"] == "bf16"]
-        names = {row["gpu"] for row in known}
-        same = {name for name in names if (other := verdict.accelerator_of(catalog, name)) and other.id == chip.id}
-        asked = [row for row in known if row["gpu"] in same]
-    found = training.gather(asked, catalog)
-    if not found.rows:
+        core_rows = [row for row in catalog.rows("training_measurements") if row["core"] and row["precision"] == "bf16"]
+        names = {row["gpu"] for row in core_rows}
+        same = {
+            name for name in names if (named_chip := verdict.accelerator_of(catalog, name)) and named_chip.id == chip.id
+        }
+        rows_of_chip = [row for row in core_rows if row["gpu"] in same]
+    gathered = training.gather(rows_of_chip, catalog)
+    if not gathered.rows:
         return []
-    seen = training.observe(found)
+    seen = training.observe(gathered)
     rates = np.exp(seen.log_measured) * model_flop(seen.case.shape, seen.case.recipe.sequence_tokens) / TERA
-    dense = [(row.source, rate) for row, rate in zip(found.rows, rates, strict=True) if not row.architecture.experts]
+    dense = [(row.source, rate) for row, rate in zip(gathered.rows, rates, strict=True) if not row.architecture.experts]
     by_source = {name: [rate for source, rate in dense if source == name] for name, _ in dense}
-    return [float(rate) for _, rate in dense] if bench else [float(median(found)) for found in by_source.values()]
+    return [float(rate) for _, rate in dense] if bench else [float(median(gathered)) for gathered in by_source.values()]
 
 
-def _write(out: Output, made: "Document") -> None:
+def _write(out: Output, document: "Document") -> None:
     """Write a document as a page or a workbook, as Markdown or on the terminal."""
     from gpucost.render import markdown, text
 
     if out.is_document:
         from gpucost.render.rows import write_document
 
-        write_document(made, str(out.file))
+        write_document(document, str(out.file))
     else:
-        made_text = markdown.write(made) if out.format == "md" else text.write(made, all_sections=True)
+        made_text = markdown.write(document) if out.format == "md" else text.write(document, all_sections=True)
         out.text(made_text, written=True)
 
 
-def _say(done: int, whole: int, name: str) -> None:
+def _say(done: int, total: int, name: str) -> None:
     """Show progress on a terminal."""
     if sys.stderr.isatty():
-        end = "\n" if done == whole else ""
-        click.echo(f"\r\x1b[K{done} of {whole} {name}"[:100] + end, err=True, nl=False)
+        end = "\n" if done == total else ""
+        click.echo(f"\r\x1b[K{done} of {total} {name}"[:100] + end, err=True, nl=False)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gpucost.cli.options import Output, output_options, own_options, spoke
-from gpucost.cli.progress import working
-from gpucost.cli.said import say
+from gpucost.cli.messages import say, working
+from gpucost.cli.options import Output, output_options, spoke
 from gpucost.gate import shown
 from gpucost.units import MS_PER_S
 
@@ -25,7 +24,77 @@ SMALLEST_CHANGE = 0.002
 
 
 @click.command(name="calibrate")
-@own_options("calibrate")
+@click.argument("files", type=click.Path(exists=True, dir_okay=False), nargs=-1, required=False)
+@click.option(
+    "--kind", type=click.Choice(["training", "serving"]), default="training", show_default=True, help="What is fitted."
+)
+@click.option(
+    "--measurements",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Your own runs, in the columns of models/measurements/training.csv or serving.csv; the same as naming FILE.",
+)
+@click.option(
+    "--from-log",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="LOG",
+    help="The log of a training job or of a server.",
+)
+@click.option("--model", metavar="NAME", help="With --from-log: the model.")
+@click.option("--gpu", metavar="NAME", help="With --from-log: the accelerator.")
+@click.option(
+    "--gpus",
+    type=click.IntRange(1),
+    help="With --from-log: number of GPUs. This and the options below are read from the log where it states them.",
+)
+@click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
+@click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
+@click.option("--micro-batch", type=click.IntRange(1), help="With --from-log: sequences per GPU and micro-step.")
+@click.option("--tensor", type=click.IntRange(1), help="With --from-log: tensor-parallel degree.")
+@click.option("--pipeline", type=click.IntRange(1), help="With --from-log: pipeline stages.")
+@click.option("--context", type=click.IntRange(1), help="With --from-log: context-parallel degree.")
+@click.option("--expert", type=click.IntRange(1), help="With --from-log: expert-parallel degree.")
+@click.option(
+    "--sharding",
+    type=click.IntRange(0, 3),
+    help="With --from-log: 0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP).",
+)
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "full"]), help="With --from-log: activations to recompute."
+)
+@click.option(
+    "--software",
+    metavar="NAME",
+    help="Your own software class, such as my-stack; with --from-log also the stack, such as torchtitan.",
+)
+@click.option("--prompt-tokens", type=click.IntRange(1), help="With --from-log of serving: mean prompt of a request.")
+@click.option("--output-tokens", type=click.IntRange(1), help="With --from-log of serving: mean output of a request.")
+@click.option("--concurrency", type=click.IntRange(1), help="With --from-log of serving: requests at once.")
+@click.option("--precision", default="bf16", metavar="NAME", help="With --from-log of serving: format of the weights.")
+@click.option("--machine", metavar="NAME", help="Machine of the runs; calibrations of several machines are kept apart.")
+@click.option(
+    "--estimate",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Show how a saved estimate changes.",
+)
+@click.option("--save", is_flag=True, help="Save the result in your book; every command then uses it.")
+@click.option(
+    "--undo", is_flag=True, help="Remove the calibration from your book; with --machine or --software, only theirs."
+)
+@click.option(
+    "--choose",
+    is_flag=True,
+    help="Show what each term of the model earns on sources that took no part in fitting it, and whether it stays.",
+)
+@click.option(
+    "--enter",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Predict sources that the model has not seen, write the errors into models/ledger.csv, then the rows into the "
+    "measurements; in a checkout.",
+)
+@click.option("--list", "listed", is_flag=True, help="List your own software classes.")
 @output_options
 def command(
     out: Output,
@@ -273,9 +342,9 @@ ENDS = {
 
 def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
     """Return a saved estimate's figures under the current calibration and under another one."""
-    from gpucost.answers.read import read_estimate, reading
+    from gpucost.answers.saved import read_estimate, reading
+    from gpucost.ask.estimate import rerun
     from gpucost.catalog.calibrations import training_calibration
-    from gpucost.training.rerun import rerun
 
     saved = read_estimate(path)
     both = (training_calibration(catalog), calibration)

@@ -16,13 +16,13 @@ _WIDE = 110  # signs of a line that has room for reasons
 @click.command(name="config")
 @output_options
 def command(out: Output) -> None:
-    """Where the data, your settings and your book are, which settings apply, and who made each.
+    """Show where the data, your settings and your book are, which settings apply, and where each comes from.
 
-    A flag overrules GPUCOST_* variables, these ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, these the user
-    file, and that the default. A setting is an option's long name: `provider = "aws"` holds for every command that
-    has --provider, in a table [estimate] for that command alone, in [prices] also for its subcommands; of two in one
-    file the one for fewer commands counts. Why each limit stands is shown where a line has 110 characters, and by
-    --format json.
+    A flag overrides GPUCOST_* variables, which override ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, which
+    override the user file and then the default. A setting is an option's long name: `provider = "aws"` applies to
+    every command that has --provider; in a table [estimate] only to that command, in [prices] also to its subcommands.
+    Of two in one file, the more specific one counts. The reason for each limit is shown on lines of 110 characters and
+    more, and with --format json.
 
     Shell completion, one line in your shell's start-up file:
 
@@ -40,8 +40,8 @@ def command(out: Output) -> None:
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:
-    said = None if value is None else str(value)
-    return {"kind": kind, "setting": name, "value": said, "from": speaker, "note": note}
+    text = None if value is None else str(value)
+    return {"kind": kind, "setting": name, "value": text, "from": speaker, "note": note}
 
 
 def _places() -> list[dict[str, Any]]:
@@ -50,12 +50,12 @@ def _places() -> list[dict[str, Any]]:
     from gpucost.catalog.core import data_root
 
     root = data_root()
-    own, project, book = settings.user_file(), settings.project_file(), settings.book_folder()
-    found = "found" if own and own.is_file() else "no home folder" if own is None else "not there"
+    user, project, book = settings.user_file(), settings.project_file(), settings.book_folder()
+    user_state = "found" if user and user.is_file() else "no home folder" if user is None else "not there"
     return [
         _row("place", "version", __version__, "package"),
         _row("place", "data folder", root, _speaker("data", "package")),
-        _row("place", "user file", own, found),
+        _row("place", "user file", user, user_state),
         _row("place", "project file", project.resolve() if project else None, "found" if project else "not there"),
         _row("place", "book folder", book, _speaker("book", "found" if book and book.is_dir() else "not there")),
     ]
@@ -64,8 +64,8 @@ def _places() -> list[dict[str, Any]]:
 def _speaker(name: str, otherwise: str) -> str:
     from gpucost.catalog.settings import spoken
 
-    said = [item for item in spoken() if item.name == name and not item.command]
-    return said[-1].speaker if said else otherwise
+    spoken_items = [item for item in spoken() if item.name == name and not item.command]
+    return spoken_items[-1].speaker if spoken_items else otherwise
 
 
 def _settings() -> list[dict[str, Any]]:
@@ -107,13 +107,13 @@ def _ignored(table: str, name: str) -> str:
         return f"no command has this name{_near(called, options)}"
     if table:
         return "" if name in options[called] else f"{table} takes no such option{_near(name, options[called])}"
-    plain = {*GENERAL, *LIMITS, *(one for names in options.values() for one in names)}
-    known = plain | {f"{path}_{one}" for path, names in options.items() for one in names}
-    return "" if name in known else f"no option has this name{_near(name, known)}"
+    plain = {*GENERAL, *LIMITS, *(name_of_option for names in options.values() for name_of_option in names)}
+    option_names = plain | {f"{path}_{name_of_option}" for path, names in options.items() for name_of_option in names}
+    return "" if name in option_names else f"no option has this name{_near(name, option_names)}"
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    near = nearest(name, known)
+def _near(name: str, names: Iterable[str]) -> str:
+    near = nearest(name, names)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -123,7 +123,7 @@ def _options() -> dict[str, set[str]]:
     from gpucost.cli import COMMANDS, cli
     from gpucost.cli.defaults import names_of, tables_of
 
-    found: dict[str, set[str]] = {}
+    by_table: dict[str, set[str]] = {}
     waiting: list[tuple[tuple[str, ...], click.Command | None]] = [
         ((name,), cli.get_command(click.Context(cli), name)) for name in COMMANDS
     ]
@@ -132,6 +132,6 @@ def _options() -> dict[str, set[str]]:
         assert command_found is not None
         names = {name for parameter in command_found.params for name in names_of(parameter)}
         for table in tables_of(*path):
-            found.setdefault(table, set()).update(names)
+            by_table.setdefault(table, set()).update(names)
         waiting += [((*path, inner), sub) for inner, sub in getattr(command_found, "commands", {}).items()]
-    return found
+    return by_table

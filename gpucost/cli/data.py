@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, output_options, own_options
-from gpucost.cli.progress import working
-from gpucost.cli.said import say
+from gpucost.cli.messages import say, working
+from gpucost.cli.options import Output, output_options
 
 if TYPE_CHECKING:
     from gpucost.schemas.validation import Fault
@@ -16,17 +15,19 @@ if TYPE_CHECKING:
 
 @click.group(name="data")
 def command() -> None:
-    """Check data files against their schemas and against what is known."""
+    """Check data files against their schemas and against known facts."""
 
 
 @command.command(name="check")
-@own_options("data check")
+@click.argument("file", type=click.Path(), required=False)
+@click.option("--table", metavar="NAME", help="The table that FILE belongs to; found by name and header otherwise.")
+@click.option("--doubts", is_flag=True, help="Also list rows that are odd but may be true (always with FILE).")
 @output_options
 def check(out: Output, file: str | None, table: str | None, doubts: bool) -> None:
-    """Check FILE, or all shipped data and your own book: each fault is named as file:row:column with its reason.
+    """Check FILE, or all shipped data and your own book; list each fault as file:row:column with its reason.
 
-    Faults are malformed, duplicated, negative, zero, infinite, mis-united, misdated or unsourced rows, unknown
-    references, and prices that contradict each other or cannot be. The exit code is 5 when there is a fault.
+    Faults are malformed, duplicate, negative, zero, infinite, misdated or unsourced rows, wrong units, unknown
+    references, and prices that are contradictory or impossible. The exit code is 5 when there is a fault.
 
     \b
     gpucost data check

@@ -32,15 +32,17 @@ def names_of(table: str) -> list[str]:
     tables, column = _COLUMNS.get(table, ((table,), "id"))
     if table in ("electricity", "grid_carbon"):
         items = [str(row["item"]) for row in catalog.rows("energy")]
-        found = [item.removeprefix(f"{table}.") for item in items if item.startswith(table)]
+        names = [item.removeprefix(f"{table}.") for item in items if item.startswith(table)]
+    elif table == "tax regimes":
+        names = sorted({row["regime"] for row in catalog.rows("tax_regimes")})
     elif table == "sites":
         from gpucost.ownership.plan import sites
 
-        found = sites(row["item"] for row in catalog.rows("ownership"))
+        names = sites(row["item"] for row in catalog.rows("ownership"))
     else:
-        found = [row[column] for name in tables for row in catalog.rows(name)]
+        names = [row[column] for name in tables for row in catalog.rows(name)]
     if table == "regions":
-        found += catalog.regions.names
+        names += catalog.regions.names
     if table in _ALIASED:
-        found += [row["alias"] for row in catalog.rows("aliases") if row["kind"] == _ALIASED[table]]
-    return sorted({str(name) for name in found if name})
+        names += [row["alias"] for row in catalog.rows("aliases") if row["kind"] == _ALIASED[table]]
+    return sorted({str(name) for name in names if name})

@@ -1,24 +1,24 @@
-"""What every command shares: dates and filters from the table of arguments, and the one way to hand over answers."""
+"""What every command shares: options from the signature of its function, and the one way to hand over answers."""
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from gpucost.arguments import LISTS, Argument, flag_of, read_list
+from gpucost.arguments import Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
-from gpucost.arguments.reading import value_of
-from gpucost.arguments.table import AS_OF, DATES
-from gpucost.cli.said import say
-from gpucost.cli.said import shown as visible
+from gpucost.arguments.signature import Group, argument_of, arguments_of
+from gpucost.arguments.vocabulary import AsOf, KnownAsOf
+from gpucost.cli.messages import printable as visible
+from gpucost.cli.messages import say
 from gpucost.gate import beside
 
 if TYPE_CHECKING:
-    from gpucost.api.result import Result
+    from gpucost.ask.result import Result
     from gpucost.catalog import Catalog
     from gpucost.render.document import Column
     from gpucost.render.rows import Rows
@@ -43,6 +43,7 @@ _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     ("print_plan", ("fields",), (), "--print-plan: only whole. Leave --fields out."),
 )  # fmt: skip
 
+DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
@@ -106,7 +107,11 @@ class Output:
             return
         plan = getattr(result, "to_plan", None) if "print_plan" in heeded else None
         if "quiet" in heeded:
-            self.text(result.headline())
+            from gpucost.answers.saved import changes_told
+
+            self.text(result.headline)
+            for warning in changes_told(result.payload):
+                say(warning)
             return
         if plan and self.format != "table":
             self.text(self._plan_as_data(plan()))
@@ -149,12 +154,17 @@ class Output:
         """
         from gpucost.render.rows import render_rows, write_rows
 
-        shown, around = columns_of(columns) if isinstance(columns, str) else columns, envelope(catalog, warnings) | more
+        columns_shown, around = (
+            columns_of(columns) if isinstance(columns, str) else columns,
+            envelope(catalog, warnings) | more,
+        )
         if self.is_document:
-            write_rows(str(self.file), rows, shown, self._no_text(), around, title or self._command())
+            write_rows(str(self.file), rows, columns_shown, self._no_text(), around, title or self._command())
             return
-        made = render_rows(rows, columns=shown, format_=self.format, fields=self.fields, envelope=around, title=title)
-        self.text(made, written=True)
+        text = render_rows(
+            rows, columns=columns_shown, format_=self.format, fields=self.fields, envelope=around, title=title
+        )
+        self.text(text, written=True)
 
     def _plan_as_data(self, plan: str) -> str:
         """Return a plan file as JSON; it has no rows for another format."""
@@ -199,9 +209,9 @@ def output_parameters(taken: Collection[str | None] = ()) -> list[click.Paramete
     help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page."
     return [
         click.Option(
-            ["--format", "format_"], type=click.Choice(FORMATS), help="How to write the answer; else as FILE ends."
+            ["--format", "format_"], type=click.Choice(FORMATS), help="Output format; by default that of FILE's suffix."
         ),
-        click.Option(["--fields"], metavar="NAMES", help="Comma-separated columns to show, in this order."),
+        click.Option(["--fields"], metavar="NAMES", help="Columns to show, separated by commas, in this order."),
         click.Option([*names, "output_file"], type=click.Path(dir_okay=False), metavar="FILE", help=help_),
     ]
 
@@ -256,49 +266,9 @@ def _completion(argument: Argument) -> Any:
 
 def _taking(function: Function, call: Function, parameters: Sequence[click.Parameter]) -> Function:
     """Return `call` under the name of `function`, with parameters before those that it has."""
-    made = wraps(function)(call)
-    vars(made)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
-    return made
-
-
-def own_options(command: str, **lists: Sequence[str]) -> Callable[[Function], Function]:
-    """Add what options.csv lists for a command; `lists` are closed lists that have a home of their own."""
-    return lambda function: _taking(function, function, listed(command, **lists))
-
-
-def listed(command: str, **lists: Sequence[str]) -> list[click.Parameter]:
-    """Return what options.csv lists for a command."""
-    return [_own(cells, lists) for of, *cells in beside(__file__, "options") if of == command]
-
-
-def _own(cells: Sequence[str], lists: Mapping[str, Sequence[str]]) -> click.Parameter:
-    names, kind, default, metavar, flags, text = cells
-    more: dict[str, Any] = dict.fromkeys(flags.split(), True) | {"type": _type(kind, lists)}
-    if default:
-        more["default"] = default == "true" if kind == "flag" else default
-    if len(choices := getattr(more["type"], "choices", ())) > 4:
-        metavar, text = metavar or "NAME", f"{text} One of {', '.join(choices)}."
-    if names.startswith("-"):
-        return click.Option(names.split(), metavar=metavar or None, help=text, is_flag=kind == "flag" or None, **more)
-    several = more.pop("several", False)
-    return click.Argument([names], nargs=-1 if several else 1, **{"required": False, **more})
-
-
-def _type(text: str, lists: Mapping[str, Sequence[str]]) -> Any:
-    """Return the type of an option's values: a choice of words, a path, numbers within bounds; of texts and flags none.
-
-    >>> _type("int 1 64", {}), _type("choice auto {kinds}", {"kinds": ("a", "b")})
-    (<IntRange 1<=x<=64>, Choice(['auto', 'a', 'b']))
-    """
-    word, *rest = text.split() or [""]
-    if word == "choice":
-        return click.Choice([one for part in rest for one in lists.get(part.strip("{}"), (part,))])
-    if word == "path":
-        return click.Path(exists="exists" in rest, dir_okay="file" not in rest, file_okay="folder" not in rest)
-    low, high, *_ = [*(int(part) for part in rest if part != "open"), None, None]
-    if word == "int":
-        return click.IntRange(low, high)
-    return click.FloatRange(low, high, min_open="open" in rest) if word == "float" else None
+    command = wraps(function)(call)
+    vars(command)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
+    return command
 
 
 def output_options(function: Function) -> Function:
@@ -310,37 +280,44 @@ def output_options(function: Function) -> Function:
     return _taking(function, call, output_parameters())
 
 
-def list_options(name: str) -> Callable[[Function], Function]:
-    """Add the arguments that the table lists for a command; it gets them read, their days as the `catalog` of then."""
+def signature_options(function: Function) -> Function:
+    """Add the arguments that a command's signature declares; it gets them read.
 
-    def decorate(function: Function) -> Function:
-        def call(*args: Any, **given: Any) -> Any:
-            own = {item.name: given.pop(item.name) for item in LISTS[name]}
-            values = read_list(name, own, complete=True)
-            if AS_OF in LISTS[name]:
-                given["catalog"] = _opened(values)
-            return function(*args, **given, **values)
+    Of a command that takes a `catalog`, --as-of and --known-as-of say of which days it is.
+    """
+    takes, dated = arguments_of(function), "catalog" in function.__annotations__
+    groups = {name: group for name, one in function.__annotations__.items() if (group := _group(one)) is not None}
 
-        return _taking(function, call, [parameter_of(argument) for argument in LISTS[name]])
+    def call(*args: Any, **given: Any) -> Any:
+        stated = {item.name: given.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
+        values = read_list(takes, stated, complete=True)
+        if dated:
+            from gpucost.catalog import open_catalog
 
-    return decorate
+            given["catalog"] = open_catalog(*read_list(DATES, stated).values())
+        for name, group in groups.items():
+            given[name] = {inner: values.pop(inner) for inner in group}
+        return function(*args, **given, **values)
+
+    parameters = [parameter_of(argument) for argument in (*takes, *(DATES if dated else ()))]
+    return _taking(function, call, parameters)
+
+
+def _group(annotation: Any) -> Group | None:
+    """Return the arguments that a parameter gets as a dictionary, where it is such a one."""
+    return next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Group)), None)
 
 
 def catalog_options(function: Function) -> Function:
-    """Add --as-of and --known-as-of; the command gets the `catalog` of those days."""
+    """Add --as-of and --known-as-of alone; the command gets the `catalog` of those days."""
 
-    def call(*args: Any, **given: Any) -> Any:
-        days = {item.name: given.pop(item.name) for item in DATES}
-        read = {item.name: None if days[item.name] is None else value_of(item, days[item.name]) for item in DATES}
-        return function(*args, catalog=_opened(read), **given)
+    def call(*args: Any, **rest_of_arguments: Any) -> Any:
+        from gpucost.catalog import open_catalog
+
+        days = read_list(DATES, {item.name: rest_of_arguments.pop(item.name) for item in DATES})
+        return function(*args, catalog=open_catalog(*days.values()), **rest_of_arguments)
 
     return _taking(function, call, [option_of(argument) for argument in DATES])
-
-
-def _opened(values: dict[str, Any]) -> "Catalog":
-    from gpucost.catalog import open_catalog
-
-    return open_catalog(*(values.pop(item.name, None) for item in DATES))
 
 
 @cache

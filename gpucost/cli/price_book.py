@@ -16,10 +16,10 @@ def book() -> None:
 @output_options
 @click.pass_context
 def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) -> None:
-    """Judge a price book: every contract and discount with its list, contracted and effective price.
+    """Check a price book: every contract and discount with its list, contracted and effective price.
 
-    A book that cannot be read is refused with its file, row and column. Exit code 5 where a contract has ended, is
-    dearer than the list, or a discount matches no price.
+    Errors name the file, row and column. Exit code 5 if a contract has ended or costs more than the list, or a discount
+    matches no price.
 
     \b
     gpucost prices book check

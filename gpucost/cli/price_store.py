@@ -1,20 +1,21 @@
 """`gpucost prices refresh` and the upkeep of what it keeps: verify, prune, export, snapshots."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, output_options, own_options
-from gpucost.cli.said import say, shown, tell
+from gpucost.cli.messages import printable as shown
+from gpucost.cli.messages import say, tell
+from gpucost.cli.options import Output, output_options
 
 if TYPE_CHECKING:
-    from gpucost.importers.refresh import Outcome
+    from gpucost.refresh.integrity import Outcome
     from gpucost.store.folder import Folder
 
-CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out")
+CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")
 _CLEAR = "\r\x1b[2K"
 
 
@@ -43,7 +44,19 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 
 
 @click.command(name="refresh")
-@own_options("prices refresh")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    help="Only this source, file or published store; may be repeated.",
+)
+@click.option("--accept", is_flag=True, help="Also publish rows that were held back.")
+@click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
+@click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
+@click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
+@click.option("--publish", metavar="PLACE", help="Then write the store to a folder or s3://… for others to read.")
+@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit for each source.")
 @store_option
 @output_options
 @click.pass_context
@@ -56,24 +69,29 @@ def refresh(
     columns: tuple[str, ...],
     mirror: str | None,
     timeout: float | None,
+    publish: str | None,
     store: str | None,
 ) -> None:
     """Fetch today's prices from their sources, judge them, and keep what passes as a snapshot.
 
     Every later answer takes a refreshed price where it is newer than a shipped one. Without --from every source is
-    asked that is light and needs no key, or whose key stands in the environment. What moved by more than 30 %, or
-    looks like a known fault, is held back until --accept. Exit code 5 if a source failed.
+    asked that is light and needs no key, or whose key stands in the environment. What moved by more than 40 %, is new
+    and far from its kind, or looks like a known fault, is held back until --accept. What a source names and nobody can
+    read is kept apart: `gpucost prices unknown`. Exit code 5 if a source that you named failed, or every one.
 
     \b
     gpucost prices refresh
     gpucost prices refresh --from azure --from skypilot
     gpucost prices refresh --from aws --region eu-central-1
+    gpucost prices refresh --from https://prices.example.org/gpu
+    gpucost prices refresh --publish /srv/prices
     gpucost prices refresh --from quotes.csv \\
       --map usd_per_hour="Hourly USD" --map provider==acme
     """
     from gpucost.catalog import open_catalog
-    from gpucost.importers.refresh import Wish
-    from gpucost.importers.refresh import refresh as refreshed
+    from gpucost.refresh.changes import words_of
+    from gpucost.refresh.run import Wish
+    from gpucost.refresh.run import refresh as refreshed
 
     folder = folder_of(store, written=True)
     told, wiped = _progress()
@@ -83,8 +101,13 @@ def refresh(
     kept = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    out.rows([_row(item) for item in outcomes], "prices refresh", None, [*_remarks(outcomes), kept])
-    if any(item.state == "failed" for item in outcomes):
+    remarks = [*_remarks(outcomes), kept]
+    if publish is not None:
+        count = published_to(folder, publish, words_of(outcomes, folder))
+        remarks.append(f"{count} snapshots in {publish}.")
+    out.rows([_row(item) for item in outcomes], "prices refresh", None, remarks)
+    failed = any(item.state == "failed" for item in outcomes)
+    if failed and (sources or snapshot is None):
         ctx.exit(5)
 
 
@@ -104,7 +127,7 @@ def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
         return None, lambda: None
     from shutil import get_terminal_size
 
-    from gpucost.importers.refresh import Progress
+    from gpucost.refresh.run import Progress
 
     width = get_terminal_size().columns - 1
 
@@ -123,6 +146,12 @@ def _row(item: "Outcome") -> dict[str, Any]:
     return {"source": item.source, "state": item.state, "rows": rows, **counts, "reason": why, **more}
 
 
+def said_of_parts(failures: Sequence[str]) -> str:
+    """Say which parts of a source could not be read, in one line."""
+    names = ", ".join(text.partition(": ")[0] for text in failures)
+    return f"{len(failures)} of its parts could not be read, the others were: {names}. The first: {failures[0]}"
+
+
 def _largest(counts: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: -pair[1])[:2]
 
@@ -133,10 +162,45 @@ def _remarks(outcomes: "list[Outcome]") -> list[str]:
         for reason, count in item.verdict.held.items():
             shown = ", ".join(item.verdict.examples.get(reason, ()))
             found.append(f"{item.source}: {count:,} held back, {reason}: {shown}. --accept publishes them.")
-        if item.verdict.left_out:
-            said = ", ".join(f"{count:,} {reason}" for reason, count in item.verdict.left_out.items())
+        if item.failures:
+            found.append(f"{item.source}: {said_of_parts(item.failures)}")
+        if item.state == "failed":
+            found.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
+        for reason, count in item.verdict.unknown.items():
+            shown = ", ".join(item.verdict.examples.get(reason, ()))
+            found.append(
+                f"{item.source}: {count:,} kept apart, {reason}: {shown}. `gpucost prices unknown` lists them."
+            )
+        if item.verdict.kept:
+            found.append(f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart.")
+        plain = {reason: count for reason, count in item.verdict.left_out.items() if reason not in item.verdict.unknown}
+        if plain:
+            said = ", ".join(f"{count:,} {reason}" for reason, count in plain.items())
             found.append(f"{item.source}: left out: {said}.")
     return found
+
+
+def published_to(folder: "Folder", target: str, words: str = "") -> int:
+    """Write a folder's snapshots to where others read them, with the words of what changed; return how many."""
+    from gpucost.errors import UsageError
+    from gpucost.store.bucket import published
+    from gpucost.store.remote import is_bucket
+
+    try:
+        return published(folder, target) if is_bucket(target) else folder.export(Path(target), words)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}.") from None
+
+
+@click.command(name="unknown")
+@store_option
+@output_options
+def unknown(out: Output, store: str | None) -> None:
+    """What the sources named in their last refresh and nobody could read: kept apart, and no reason to end an offer."""
+    from gpucost.refresh.changes import unknown_rows
+
+    folder = folder_of(store)
+    out.rows(unknown_rows(folder), "prices unknown", None, folder.faults)
 
 
 @click.command(name="verify")
@@ -155,7 +219,7 @@ def verify(ctx: click.Context, store: str | None) -> None:
 
 
 @click.command(name="prune")
-@own_options("prices prune")
+@click.option("--keep", type=click.IntRange(1), default=100, show_default=True, help="Snapshots to keep.")
 @store_option
 def prune(keep: int, store: str | None) -> None:
     """Remove old snapshots, except those that still speak for a source, and what no snapshot refers to."""
@@ -172,16 +236,11 @@ def export(folder: str, store: str | None) -> None:
     Others read it with the setting `store` or --store set to its address: read-only, every file checked by its hash.
     """
     from gpucost.errors import UsageError
-    from gpucost.store.bucket import published
-    from gpucost.store.remote import is_bucket
 
     found = folder_of(store)
     if not found:
         raise UsageError(f"{found.path} holds no snapshots. `gpucost prices refresh` makes one.")
-    try:
-        count = published(found, folder) if is_bucket(folder) else found.export(Path(folder))
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}.") from None
+    count = published_to(found, folder)
     for fault in found.faults:
         say(fault)
     tell(f"{count} snapshots in {folder}.")
@@ -211,4 +270,4 @@ def snapshots(out: Output, store: str | None) -> None:
     out.rows(rows, "prices snapshots", None, folder.faults)
 
 
-COMMANDS = (refresh, verify, prune, export, snapshots)
+COMMANDS = (refresh, unknown, verify, prune, export, snapshots)

@@ -1,11 +1,14 @@
 """Looking at prices: `stale`, `coverage`, `watch`, `report`, and the plot of a history."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, list_options, output_options
-from gpucost.cli.said import tell
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FLAG, USD, share, whole
+from gpucost.arguments.signature import detail
+from gpucost.cli.messages import tell
+from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -19,10 +22,10 @@ def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str]
 
 
 @click.command(name="stale")
-@list_options("prices stale")
+@signature_options
 @output_options
-def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
-    """Which prices are old for their kind, by provider and option, the most first: what to refresh next."""
+def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
+    """Prices that are old for their kind, by provider and option, most first: what to refresh next."""
     from gpucost.catalog.prices import stale as found
 
     rows = found(catalog, wanted_of(catalog, filters), filters["max_age"])
@@ -30,9 +33,15 @@ def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
 
 
 @click.command(name="coverage")
-@list_options("prices coverage")
+@signature_options
 @output_options
-def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) -> None:
+def coverage(
+    catalog: "Catalog",
+    out: Output,
+    *,
+    machines: Annotated[bool, FLAG, "By machine: its newest price."] = False,
+    filters: v.OfferFilters,
+) -> None:
     """How many dated prices are on record, by provider; with --machines the newest of each machine, missing ones first.
 
     \b
@@ -41,24 +50,30 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
     """
     from gpucost.catalog import prices as views
 
-    wanted, most = wanted_of(catalog, filters), filters["max_age"]
+    chosen, most = wanted_of(catalog, filters), filters["max_age"]
     if machines:
-        rows = views.machines(catalog, wanted, most)
+        rows = views.machines(catalog, chosen, most)
         without = sum(row["age_days"] is None for row in rows)
-        said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows, most)]
-        out.rows(rows, "prices coverage machines", catalog, said)
+        notes = [f"{without} of {len(rows)} machines have no current price.", *views.unseen(rows, most)]
+        out.rows(rows, "prices coverage machines", catalog, notes)
         return
-    rows = views.coverage(catalog, wanted, most)
-    large = views.LARGE_CLOUDS & (wanted["provider"] or views.LARGE_CLOUDS)
-    old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)}, most), most) if large else []
-    said = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
-    out.rows(rows, "prices coverage", catalog, said)
+    rows = views.coverage(catalog, chosen, most)
+    large = views.LARGE_CLOUDS & (chosen["provider"] or views.LARGE_CLOUDS)
+    old = views.unseen(views.machines(catalog, {**chosen, "provider": set(large)}, most), most) if large else []
+    notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
+    out.rows(rows, "prices coverage", catalog, notes)
 
 
 @click.command(name="watch")
-@list_options("prices watch")
-def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
-    """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
+@signature_options
+def watch(
+    catalog: "Catalog",
+    *,
+    budget: Annotated[float, USD, "Per GPU-hour."],
+    gpus: Annotated[int, whole(), "At least so many in one unit."] = 1,
+    filters: v.OfferFilters,
+) -> None:
+    """Whether an offer fits a budget: exit code 0 if so, 3 if the cheapest costs more, 4 if there is none.
 
     \b
     gpucost prices watch --gpu h100-sxm --budget 2.50 || echo "too dear"
@@ -67,20 +82,20 @@ def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
 
     row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
     refuse_over(row, budget)
-    place = f" in {row['region']}" if row["region"] else ""
+    where = f" in {row['region']}" if row["region"] else ""
     tell(
-        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{place},"
+        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{where},"
         f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
     )
 
 
 @click.command(name="report")
-@list_options("prices report")
+@signature_options
 @click.option("-o", "--output", "output_file", required=True, metavar="FILE", help="The page, such as prices.html.")
-def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
+def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> None:
     """Write a page of prices: today's offers, a map of regions by price, and their history with a slider.
 
-    The page is one file without requests to anywhere; it needs the extra `report` to be made.
+    The page is one file that contacts no server; writing it needs the extra `report`.
     """
     from gpucost.catalog.prices import page_data
     from gpucost.errors import UsageError
@@ -93,35 +108,53 @@ def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
 
 
 @click.command(name="risk")
-@list_options("prices risk")
+@signature_options
 @output_options
-def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -> None:
+def risk(
+    out: Output,
+    above: Annotated[float | None, share(), "Count days above this share of on demand.", detail(usual="50%")] = None,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    as_of: v.AsOf | None = None,
+) -> None:
     """How spot prices moved by machine and region: volatility per year, and days above a share of on demand.
 
     From the daily series of the history; a price holds until its next change point.
     """
+    from gpucost.catalog import open_catalog
     from gpucost.catalog.prices import spot_risk
 
+    catalog = open_catalog(as_of)
+    filters = {"gpu": gpu, "provider": provider, "region": region}
     out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
 
 
 @click.command(name="decline")
-@list_options("prices decline")
+@signature_options
 @output_options
-def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
+def decline(
+    catalog: "Catalog",
+    out: Output,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+) -> None:
     """How list prices fell per year, by chip: the median over sellers of their machines, and the range of sellers."""
     from gpucost.catalog.prices import list_declines, overall
 
+    filters = {"gpu": gpu, "provider": provider, "region": region, "option": option}
     rows = list_declines(catalog, wanted_of(catalog, filters))
     every = overall(rows)
-    said = []
+    notes = []
     if every["chips"]:
         low, typical, high = (every[f"decline_{end}fraction"] for end in ("low_", "", "high_"))
-        said.append(
-            f"over {every['chips']} chips of two sellers and more a list price falls by {typical:.1%} a year"
+        notes.append(
+            f"over {every['chips']} chips with two or more sellers, list prices fall by {typical:.1%} a year"
             f" ({low:.1%} to {high:.1%})."
         )
-    out.rows(rows, "prices decline", catalog, said)
+    out.rows(rows, "prices decline", catalog, notes)
 
 
 def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:

@@ -1,13 +1,16 @@
 """`gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days."""
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.core import ParameterSource
 
-from gpucost.cli import price_book, price_store, price_views
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import DATE, FLAG, whole
+from gpucost.arguments.signature import PLACE
+from gpucost.cli import price_book, price_forward, price_store, price_views
+from gpucost.cli.options import Output, output_options, signature_options
 from gpucost.cli.price_views import wanted_of
 
 if TYPE_CHECKING:
@@ -15,14 +18,21 @@ if TYPE_CHECKING:
 
 
 @click.group(name="prices", invoke_without_command=True)
-@list_options("prices")
+@signature_options
 @output_options
 @click.pass_context
-def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int | None, **filters: Any) -> None:
-    """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
+def command(
+    ctx: click.Context,
+    /,
+    catalog: "Catalog",
+    out: Output,
+    filters: v.OfferFilters,
+    limit: Annotated[int | None, whole(), "Show only the cheapest N."] = None,
+) -> None:
+    """Prices that can be ordered on a day, one per offer, cheapest GPU-hour first.
 
-    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. A day
-    before the newest shipped price is answered from the daily series of the history, too: it may know more regions.
+    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. For a
+    day before the newest shipped price, the daily price history is used too; it may know more regions.
 
     \b
     gpucost prices --gpu h100-sxm
@@ -45,17 +55,24 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
 
 def _refuse_before(ctx: click.Context, view: str) -> None:
     """Refuse options that stand before a view's name: they are those of the list that is not shown."""
-    for one in ctx.command.params:
-        if ctx.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE:
-            said = f"{max(one.opts, key=len)} stands before {view}, which does not heed it there."
-            raise click.UsageError(f"{said} Options of {view} stand behind its name: gpucost prices {view} --help.")
+    for option in ctx.command.params:
+        if ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+            complaint = f"{max(option.opts, key=len)} before {view} has no effect."
+            raise click.UsageError(
+                f"{complaint} Put options of {view} after its name; see gpucost prices {view} --help."
+            )
 
 
 @command.command(name="history")
-@list_options("prices history")
+@signature_options
 @output_options
-def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None:
-    """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
+def history(
+    catalog: "Catalog",
+    out: Output,
+    filters: v.OfferFilters,
+    plot: Annotated[bool, FLAG, "Draw lines and events; a page with -o FILE.html."] = False,
+) -> None:
+    """Every recorded price, offer by offer, by the day from which it holds."""
     from gpucost.catalog.prices import history as price_history
 
     rows = price_history(catalog, wanted_of(catalog, filters), filters["max_age"])
@@ -66,9 +83,17 @@ def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None
 
 
 @command.command(name="diff")
-@list_options("prices diff")
+@signature_options
 @output_options
-def diff(out: Output, first: str, second: str, known_as_of: str | None, **filters: Any) -> None:
+def diff(
+    out: Output,
+    *,
+    first: Annotated[str, DATE, PLACE],
+    second: Annotated[str, DATE, PLACE],
+    all: Annotated[bool, FLAG, "Also the prices that did not change."] = False,
+    filters: v.OfferFilters,
+    known_as_of: v.KnownAsOf | None = None,
+) -> None:
     """What changed between two days, as known today (or on --known-as-of): old and new price of each offer.
 
     An offer is new or gone where it could be ordered on one of the days alone.
@@ -77,8 +102,8 @@ def diff(out: Output, first: str, second: str, known_as_of: str | None, **filter
     from gpucost.catalog.prices import difference
 
     catalog = open_catalog(second, known_as_of)
-    rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), filters["all"])
-    said = [f"{unknown} prices of {first} are left out: nothing says whether they hold on {second}."] * (unknown > 0)
+    rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), all)
+    said = [f"{unknown} prices of {first} are left out: it is unknown whether they hold on {second}."] * (unknown > 0)
     out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, said, first=first, second=second)
 
 
@@ -88,5 +113,5 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) 
     return [row for row, age in zip(rows, seen, strict=True) if days is None or age <= days]
 
 
-for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS):
+for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS, *price_forward.COMMANDS):
     command.add_command(_more)

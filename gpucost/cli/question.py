@@ -1,26 +1,38 @@
-"""The commands that ask a question: built from the table of arguments, answered by the library, written by one rule."""
+"""The commands that ask a question: built from its signature, answered by the library, written by one rule."""
 
+from functools import partial
 from typing import Any
 
 import click
 
-from gpucost.arguments import QUESTIONS, flag_of, giving_way
-from gpucost.cli.options import SEVERAL, Output, is_setting, listed, output_parameters, parameter_of
-from gpucost.cli.progress import working
-from gpucost.cli.said import say
+from gpucost.arguments import flag_of, giving_way
+from gpucost.ask import QUESTIONS
+from gpucost.cli.messages import say, working
+from gpucost.cli.options import SEVERAL, Output, is_setting, output_parameters, parameter_of
 
+# how an answer is written -> what that means, and the questions whose answers can; none: all
+_WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "--explain": (
+        "Explain the figures: formulas, numbers, sources.",
+        ("estimate", "inference", "tco", "fit"),
+    ),
+    "--lines": ("CSV: one row per line of each bill.", ("estimate", "inference")),
+    "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
+    "--details": ("Show the full answer, not just one screen.", ()),
+    "--quiet": ("Print the answer in one line.", ()),
+}
 _EXAMPLE_COLUMNS = 78  # help stands two columns in
 
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
-    question, more = QUESTIONS[name], [*listed(name), *listed("question")]  # how it is written
+    question, more = QUESTIONS[name], ways_of_writing(name)
     parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
-    known = {parameter.name for parameter in parameters}
-    old = {old: argument for argument in question.arguments for old in argument.old if old not in known}
+    names = {parameter.name for parameter in parameters}
+    old = {old: argument for argument in question.arguments for old in argument.old if old not in names}
     parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]
     parameters += more
-    parameters += output_parameters(taken={*known, *old})
+    parameters += output_parameters(taken={*names, *old})
     examples = "\n".join(_broken(f"gpucost {line}") for line in question.examples)
     return click.Command(
         name,
@@ -28,6 +40,12 @@ def command_of(name: str) -> click.Command:
         callback=_callback(name, [str(one.name) for one in more]),
         help=f"{question.help}\n\n\b\n{examples}",
     )
+
+
+def ways_of_writing(name: str) -> list[click.Option]:
+    """Return the options that say how the answer to a question is written."""
+    ways = [(flag, text) for flag, (text, questions) in _WAYS.items() if not questions or name in questions]
+    return [click.Option([flag], is_flag=True, help=text) for flag, text in ways]
 
 
 def _broken(line: str) -> str:
@@ -40,7 +58,7 @@ def _broken(line: str) -> str:
 
 def _callback(name: str, more: list[str]) -> Any:
     def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
-        from gpucost.api.asking import answered
+        from gpucost.ask.dispatch import answered
 
         shown = {one: given.pop(one) for one in more}
         out = Output(format_, fields, output_file, (".toml",) if shown.get("print_plan") else ())
@@ -48,7 +66,7 @@ def _callback(name: str, more: list[str]) -> Any:
         if name == "estimate":
             given["with_facts"] = out.format == "json"
         with working("thinking"):
-            result, hints = giving_way(lambda asked: answered(name, asked), given, is_setting)
+            result, hints = giving_way(partial(answered, name), given, is_setting)
         for hint in hints:
             say(hint)
         out.result(result, **shown)

@@ -1,11 +1,13 @@
 """`gpucost sql`: ask the catalog in SQL, read-only."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.arguments.kinds import FILE, named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -14,15 +16,19 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 
 
 @click.command(name="sql")
-@list_options("sql")
+@signature_options
 @output_options
 def command(
     catalog: "Catalog",
     out: Output,
-    query: str | None,
-    file: str | None,
-    question: str | None,
-    time_limit: str | None,
+    query: Annotated[str | None, named("QUERY"), PLACE] = None,
+    file: Annotated[str | None, FILE, "Read the query from FILE."] = None,
+    question: Annotated[
+        str | None, named("NAME", "questions"), "Ask a ready-made question; `--question list` names them."
+    ] = None,
+    time_limit: Annotated[
+        str | None, named("SECONDS"), "When the query is stopped: 15 unless told, at most 3600."
+    ] = None,
 ) -> None:
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.
 
@@ -44,11 +50,11 @@ def command(
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
-    out.rows(answer.rows, [Column(name) for name in answer.columns], catalog)
+    out.rows(answer.rows, [Column(name, verbatim=True) for name in answer.columns], catalog)
 
 
 def _text(query: str | None, file: str | None, question: str | None) -> str:
-    if sum(given is not None for given in (query, file, question)) != 1:
+    if sum(source is not None for source in (query, file, question)) != 1:
         raise click.UsageError('give one query, such as gpucost sql "show tables", or --file FILE, or --question NAME.')
     if question is not None:
         return _question(question)

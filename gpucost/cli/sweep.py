@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
-from gpucost.arguments import QUESTIONS, giving_way
-from gpucost.cli.options import Output, is_setting, listed, option_of, output_parameters
-from gpucost.cli.progress import working
+from gpucost.arguments import flag_of, giving_way, renamed
+from gpucost.ask import QUESTIONS
+from gpucost.cli.messages import say, working
+from gpucost.cli.options import Output, is_setting, option_of, output_parameters
+from gpucost.cli.question import ways_of_writing
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
 _HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
@@ -24,37 +26,65 @@ gpucost sweep --cases cases.parquet \\
 """
 
 
+def _own() -> list[click.Parameter]:
+    """Return the options that say which cases there are, and where they are worked out."""
+    return [
+        click.Option(
+            ["--question"],
+            type=click.Choice(QUESTIONS_SWEPT),
+            default="estimate",
+            show_default=True,
+            help="Question to ask for each case.",
+        ),
+        click.Option(["--grid"], metavar="FILE", help="TOML file of arguments, each a value, a list or a range."),
+        click.Option(["--cases"], metavar="FILE", help="Parquet or CSV: a column per argument, a row per case."),
+        click.Option(
+            ["--workers"], type=click.IntRange(1, 1024), default=1, show_default=True, help="Number of local processes."
+        ),
+        click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
+        click.Option(["--into"], metavar="FOLDER", help="Keep the chunks here; a stopped sweep resumes from them."),
+    ]
+
+
 def _parameters() -> list[click.Parameter]:
     taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
-    own = listed("sweep", questions=QUESTIONS_SWEPT)
+    own, old = _own(), list[str]()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
                 own.append(option_of(argument._replace(required=False, default=None, usual="")))
-    own += listed("question")
+                old += [one for one in argument.old if one not in taken]
+    own += [
+        click.Option([flag_of(one), one], hidden=True) for one in dict.fromkeys(old) if one not in {*taken, "output"}
+    ]
+    own += ways_of_writing("sweep")
     return own + output_parameters(taken)
 
 
 def _ask(
-    format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **given: Any
+    format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **arguments: Any
 ) -> None:
-    from gpucost.api.sweep import sweep
+    from gpucost.library.sweep import sweep
 
     out = Output(format_, fields, output_file, (".parquet",))
     joined = out.ending in (".parquet", ".csv") and output_file is not None
     if joined and ((fields and not is_setting("fields")) or out.chosen not in (None, out.ending[1:])):
         raise click.UsageError(f"{output_file}: every case with all its columns. Leave --fields and --format out.")
-    into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
+    into = arguments.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
-    said = {name: value for name, value in given.items() if value is not None and value != ()}
-    with working("cases") as told:
-        result = giving_way(lambda asked: sweep(**{**asked, "into": into, "told": told}), said, is_setting)
+    values = {name: value for name, value in arguments.items() if value is not None and value != ()}
+    question = QUESTIONS[values["question"]]
+    names = {name for argument in question.arguments for name in (argument.name, *argument.old)}
+    for hint in renamed(question, {name: value for name, value in values.items() if name in names})[1]:
+        say(hint)
+    with working("cases") as advance:
+        result = giving_way(lambda chosen: sweep(**{**chosen, "into": into, "told": advance}), values, is_setting)
     if joined:
         _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
         out = Output(None, None, None)
         result = type(result)({**result.payload, "file": output_file}, files=result.files)
-        out.text(result.headline())
+        out.text(result.headline)
         return
     out.result(result, details=details, quiet=quiet)
 

@@ -2,12 +2,44 @@
 
 import click
 
-from gpucost.cli.options import Output, output_options, own_options
-from gpucost.cli.progress import working
+from gpucost.cli.messages import working
+from gpucost.cli.options import Output, output_options
 
 
 @click.command(name="validate")
-@own_options("validate")
+@click.option(
+    "--kind",
+    type=click.Choice(["training", "memory", "serving"]),
+    default="training",
+    show_default=True,
+    help="What is predicted.",
+)
+@click.option(
+    "--measurements",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Rows in the columns of the shipped measurements; else the shipped ones.",
+)
+@click.option(
+    "--calibration",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Predict with this table, as `gpucost calibrate --format csv` writes it.",
+)
+@click.option(
+    "--leave-out",
+    type=click.Choice(["source", "family", "software", "model"]),
+    help="Predict each group with a calibration fitted to the others (takes minutes).",
+)
+@click.option(
+    "--core/--all", "core", default=False, is_flag=True, help="Only rows marked as well suited to validation."
+)
+@click.option(
+    "--ledger",
+    is_flag=True,
+    help="Show what was predicted for each source before any fit had seen it, as it was entered.",
+)
+@click.option("--max-error", metavar="SHARE", help="Exit 5 if the macro-median error is above this.")
 @output_options
 def command(
     out: Output,
@@ -31,8 +63,8 @@ def command(
     gpucost validate --leave-out source --core
     gpucost validate --ledger
     """
-    from gpucost.api.result import Result
     from gpucost.arguments.kinds import share
+    from gpucost.ask.result import Result
     from gpucost.calibration.fits import VALIDATIONS
     from gpucost.calibration.measurements import answer, read_file
     from gpucost.catalog import open_catalog

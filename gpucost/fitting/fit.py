@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import combinations as itertools_combinations
 from itertools import product
 from math import gcd, prod
@@ -10,10 +9,12 @@ from os import fspath
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from gpucost.answers import memory as answers
-from gpucost.answers.common import Source, cited, frame
-from gpucost.answers.memory import Component, Everywhere, Fit, FitLayout, FitRow, SizeRow, Tried, Verdict
+from gpucost.answers import training as answers
+from gpucost.answers.common import CitedSource, cited, frame
+from gpucost.answers.training import Component, Everywhere, Fit, FitFigures, FitLayout, FitRow, SizeRow, Tried
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError, UsageError
 from gpucost.gate import beside
@@ -36,7 +37,7 @@ from gpucost.physics.training.memory_activations import layer_bytes
 from gpucost.physics.training.memory_recipe import LORA, OPTIMIZERS, RANGE_RATIOS, MemoryRecipe, memory_recipe
 from gpucost.physics.transformer import Shape, stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
-from gpucost.units import GB, format_count
+from gpucost.units import GB, counted, format_count
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import DEFAULT_RANK, too_long
 
@@ -47,8 +48,7 @@ ADAPTER_SOFTWARE = "library"  # adapters are mostly trained with transformers an
 DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryJob:
+class MemoryJob(Struct, frozen=True):
     """A training job whose memory is asked for; degrees that are not given are searched."""
 
     architecture: Architecture
@@ -120,8 +120,7 @@ CONTEXT_TOKENS = 16_384  # context parallelism is tried where it leaves each GPU
 BF16 = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One layout with its memory, and whether it fits."""
 
     layout: Layout
@@ -268,10 +267,10 @@ def plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
 
 # From the least to the greatest intrusion.
 COSTS = (
-    "same result, about as fast",
+    "same result, similar speed",
     "same result, slower",
     "more or larger GPUs",
-    "other numerics of the optimizer",
+    "different optimizer numerics",
     "another training",
 )
 LARGER = COSTS[2]
@@ -281,8 +280,7 @@ HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU no
 LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class JobChange:
+class JobChange(Struct, frozen=True):
     """A change of a job, what it costs, and the job that it makes."""
 
     name: str
@@ -300,7 +298,7 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
         yield JobChange("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
     if any(name in job.degrees for name in ("tensor", "pipeline", "expert")):
         free = {name: value for name, value in job.degrees.items() if name == "context"}
-        yield JobChange("let the layout be searched", 0, replace(job, degrees=free))
+        yield JobChange("search the layout", 0, replace(job, degrees=free))
     if job.micro_batch > 1:
         yield JobChange("micro-batch 1", 1, replace(job, micro_batch=1))
     if job.recompute not in (AUTO, "full"):
@@ -370,7 +368,7 @@ def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
 
 def merge(base: MemoryJob, first_job: MemoryJob, second_job: MemoryJob) -> MemoryJob | None:
     """Return the job with both changes, or None where they change the same thing."""
-    fields = [name for name in MemoryJob.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
+    fields = [name for name in MemoryJob.__struct_fields__ if name not in ("architecture", "accelerator", "system")]
     first = {name: getattr(first_job, name) for name in fields if getattr(first_job, name) != getattr(base, name)}
     second = {name: getattr(second_job, name) for name in fields if getattr(second_job, name) != getattr(base, name)}
     return None if set(first) & set(second) else replace(base, **first, **second)
@@ -558,7 +556,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
     }
 
 
-def lead(figures: Verdict, changes: list[Tried]) -> str:
+def lead(figures: FitFigures, changes: list[Tried]) -> str:
     """Return the answer in one sentence."""
     gpus, gpu, spare = figures["gpus"], figures["gpu"], figures["headroom_gb"]
     where = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
@@ -567,7 +565,7 @@ def lead(figures: Verdict, changes: list[Tried]) -> str:
         return f"Fits: {need}, {spare:.1f} GB to spare."
     helps = next((row for row in changes if row["helps"]), None)
     if helps is None:
-        return f"Does not fit: {need}, {-spare:.1f} GB too much. No change that was tried helps."
+        return f"Does not fit: {need}, {-spare:.1f} GB too much. None of the changes tried helps."
     more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
     change_texts = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
     here_text = f"; on {gpus:,}: {same}" if more and (same := next(change_texts, None)) else ""
@@ -587,7 +585,7 @@ def nowhere(job: MemoryJob, plan: Plan, changes: list[Tried]) -> str:
     )
 
 
-def verdict(job: MemoryJob, plan: Plan) -> Verdict:
+def verdict(job: MemoryJob, plan: Plan) -> FitFigures:
     """Return the main figures."""
     layout = plan.layout
     return {
@@ -658,17 +656,17 @@ def warnings(job: MemoryJob) -> list[str]:
     """Return what a reader must know about the answer."""
     messages = [*job.architecture.warnings, *too_long(job.architecture, job.sequence_tokens)]
     if job.architecture.status == "synthesised":
-        messages.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
+        messages.append(f"{job.architecture.name} is synthesised from its size; a real model of that size may differ.")
     if job.accelerator.vendor != "NVIDIA":
         messages.append(
-            f"The counts were held against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
+            f"The memory model was checked against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
         )
     if half_precision(job.accelerator) != "bf16":
         messages.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
     return messages
 
 
-def sources(catalog: Catalog, job: MemoryJob) -> dict[str, Source]:
+def sources(catalog: Catalog, job: MemoryJob) -> dict[str, CitedSource]:
     """Return the rows of sources.csv that the answer leans on."""
     ids = {job.architecture.source_id, job.accelerator.source_id, job.system.source_id} - {""}
     return cited({key: catalog.source(key) for key in ids}, sorted(ids))
@@ -793,9 +791,9 @@ def smaller(market: Market, gpu: str, gpus: int) -> str:
 def lead_everywhere(job: MemoryJob, rows: list[FitRow]) -> str:
     """Say what fits with the least money, and what fits on one."""
     first, single = rows[0], [row["gpu"] for row in rows if row["gpus"] == 1]
-    price = "" if first["usd_per_hour"] is None else f", from {first['usd_per_hour']:,.2f} USD an hour"
-    alone = f"{len(single)} accelerators hold it alone" if single else "no accelerator holds it alone"
+    price = "" if first["usd_per_hour"] is None else f" at {first['usd_per_hour']:,.2f} USD an hour"
+    alone = f"{len(single) or 'none'} of them with a single accelerator"
     return (
-        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits {len(rows)} accelerators:"
-        f" cheapest {first['gpus']} × {first['gpu']}{price}; {alone}."
+        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits on"
+        f" {counted(len(rows), 'accelerator type')}, {alone}. Cheapest: {first['gpus']} × {first['gpu']}{price}."
     )

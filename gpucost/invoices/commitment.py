@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpucost.answers.common import Frame, Source
+from gpucost.answers.common import CitedSource, Frame
 from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Rung
-from gpucost.arguments.columns import numbers
+from gpucost.arguments.kinds import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
 from gpucost.money.commitments import (
@@ -18,11 +18,11 @@ from gpucost.money.commitments import (
     advised,
     level,
     of_kind,
-    paid_fraction,
     quantile,
     regret,
     stacked,
 )
+from gpucost.money.private_discount import paid_fraction
 from gpucost.schemas.validation import filled
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, SMALLEST, as_number, share_in
 
@@ -223,7 +223,7 @@ class Wanted(NamedTuple):
     step_gpus: float
     rungs: int
     prices: list[str]  # where the prices come from
-    sources: dict[str, Source]
+    sources: dict[str, CitedSource]
 
 
 def committed(frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agreement], terms: Wanted) -> Commitment:

@@ -231,7 +231,7 @@ def parts_of(
     ]
     names = dict.fromkeys([*columns[0], *columns[1]])
     notes = {
-        "efficiency": "" if work_ratio is not None else "part of quantity: say the work done with --done",
+        "efficiency": "" if work_ratio is not None else "part of quantity, as the work done is not given",
         "commitment use": "hours covered, purchases and what nobody used",
     }
     parts: list[DifferencePart] = [

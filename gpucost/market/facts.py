@@ -1,18 +1,17 @@
 """The facts that an answer leans on, from the catalog, a saved answer or the user's pools, and the market they make."""
 
 import csv
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
 from datetime import date
 from functools import cache
-from hashlib import blake2b
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.catalog import Catalog
@@ -20,12 +19,11 @@ from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.loader import read_column
 from gpucost.catalog.records import record, records
 from gpucost.errors import DataError, PriceMissingError, UnknownNameError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import beside, read_toml, repeated, shown
 from gpucost.market.interruptions import AssumptionBook, make_book
 from gpucost.market.supply import Providers, Supply, build_supply, company, sold_nodes
 from gpucost.market.terms import Terms, build_terms, on_demand, place_of
-from gpucost.options import OPTIONS
+from gpucost.options import EXPIRED, OPTIONS
 from gpucost.schemas import TABLES, Column
 from gpucost.schemas.validation import held, number, text
 from gpucost.schemas.validation import record as typed_record
@@ -52,7 +50,7 @@ ITEMS = (
 )
 
 
-class Facts(Frozen, eq=False):
+class Facts(Struct, frozen=True, eq=False):
     """Everything from outside that a costing leans on, for one day."""
 
     as_of: date
@@ -75,7 +73,7 @@ class Facts(Frozen, eq=False):
     twins: tuple[Offer, ...] = ()  # offers on demand that only the ranges of spot prices lean on
 
 
-class Market(Frozen):
+class Market(Struct, frozen=True):
     """Facts turned into columns: what can be bought and on which terms."""
 
     facts: Facts
@@ -202,21 +200,37 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
     )
 
 
-OLD_PRICE = "The first price is old, its range widened: --strict-prices leaves such out."
+OLD_PRICE = "The top offer's price is old; its range is wider for that."
 
 
-def not_offered(ended: Mapping[str, int], placeless: int) -> list[str]:
-    """Say which prices of the catalog are no offers: those that a region leaves out; by reason, those that ended.
+# why a price is no longer an offer -> how a reader is told
+_ENDED = {EXPIRED: "expired", "replaced": "superseded", "stated": "ended by the provider"}
 
-    >>> not_offered({"replaced": 3, "too old": 20}, 0)
-    ['23 prices ended: 3 replaced, 20 too old.']
-    >>> not_offered({}, 1)
-    ['--region leaves out 1 offer that names no region: it may stand there.']
+
+def outside_region(placeless: int) -> list[str]:
+    """Warn of offers that a filter by region leaves out because they name none.
+
+    >>> outside_region(1), outside_region(0)
+    (['1 offer is left out because it names no region; it may be in this one.'], [])
     """
-    which = "offer that names no region: it" if placeless == 1 else "offers that name no region: they"
-    nameless = [f"--region leaves out {placeless:,} {which} may stand there."] if placeless else []
-    reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
-    return [*nameless, *([f"{sum(ended.values())} prices ended: {reasons}."] if ended else [])]
+    if not placeless:
+        return []
+    if placeless == 1:
+        return ["1 offer is left out because it names no region; it may be in this one."]
+    return [f"{placeless:,} offers are left out because they name no region; they may be in this one."]
+
+
+def prices_not_used(ended: Mapping[str, int]) -> list[str]:
+    """Say how many prices of the catalog are no longer offers, by reason, the most frequent first.
+
+    >>> prices_not_used({"replaced": 3, "too old": 20})
+    ['23 prices not used: 20 expired, 3 superseded.']
+    """
+    if not ended:
+        return []
+    largest_first = sorted(ended.items(), key=lambda item: -item[1])
+    reasons = ", ".join(f"{count:,} {_ENDED.get(reason, reason)}" for reason, count in largest_first)
+    return [f"{sum(ended.values()):,} prices not used: {reasons}."]
 
 
 def make_offer(known: Mapping[str, Any]) -> Offer:
@@ -274,7 +288,7 @@ OFFER = (
 )
 TWIN = ("provider", "instance_type", "region", "option", "usd_per_gpu_hour")
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
-ACCELERATOR = tuple(field.name for field in fields(Accelerator))
+ACCELERATOR = Accelerator.__struct_fields__
 # columns of the rows that stay rows
 ROWS = {"credits": CREDIT, **{name: tuple(names.split()) for name, names in beside(__file__, "embedding")[1:]}}
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
@@ -336,22 +350,6 @@ def _refuse_impossible(rows: Iterable[Mapping[str, Any]]) -> None:
                 raise UsageError(f"the saved facts hold {name} = {value!r}, which cannot be: the file was changed.")
 
 
-def _digits(value: Any) -> Any:
-    """Return a value with the digits that a saved answer keeps, so that it hashes alike before and after."""
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    if isinstance(value, Mapping):
-        return {str(key): _digits(item) for key, item in value.items()}
-    return [_digits(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def seal(facts: Mapping[str, Any], as_of: str, version: str) -> str:
-    """Return the hash over saved facts with their day and version: what was changed by hand no longer fits it."""
-    kept = {name: facts[name] for name in sorted(facts) if name != "seal"}
-    text = json.dumps(_digits([as_of, version, kept]), sort_keys=True, default=str)
-    return blake2b(text.encode(), digest_size=12).hexdigest()
-
-
 def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
     """Return the facts behind the offers that a request looked at, compact and readable: one line per record."""
     index = np.flatnonzero(mask)
@@ -370,8 +368,8 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "credits": facts.credits,
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
     }
-    embedded = {
-        "architecture": asdict(architecture),
+    return {
+        "architecture": to_builtins(architecture),
         "accelerators": pack((facts.accelerators[name] for name in gpus), ACCELERATOR),
         "nodes": pack((facts.nodes[name] for name in gpus), SYSTEM),
         "systems": pack(systems.values(), SYSTEM),
@@ -383,7 +381,6 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         **({"twins": pack(twins, TWIN)} if (twins := _twins(facts, offers)) else {}),
         "offer_systems": [place[_alike(facts.systems[number])] for number in index],
     }
-    return {**embedded, "seal": seal(embedded, facts.as_of.isoformat(), facts.catalog_version)}
 
 
 def _twins(facts: Facts, offers: Sequence[Offer]) -> list[Offer]:

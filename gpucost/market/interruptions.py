@@ -1,13 +1,13 @@
-"""How often an offer is interrupted, what that costs, where it may stand; what is assumed beside the steps."""
+"""How often an offer is interrupted, what that costs, where it may stand; what is assumed outside training steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError
-from gpucost.frozen import Frozen
 from gpucost.money import spot
 from gpucost.money.training_bill import RAMP_ENDS
 from gpucost.options import OPTIONS
@@ -58,7 +58,7 @@ UNMEASURED_HIGH_PER_HOUR = 0.1
 OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 20 %"
 
 
-class AssumptionBook(Frozen):
+class AssumptionBook(Struct, frozen=True):
     """Assumptions from the tables, by item: low, typical, high, unit, source."""
 
     rows: Mapping[str, Mapping[str, Any]]

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.answers.common import Excluded
-from gpucost.frozen import Frozen
 from gpucost.options import age_limit_days
 from gpucost.types import Accelerator, Offer, System
 
@@ -99,14 +99,14 @@ def left_out(found: Iterable[tuple[Offer, str]]) -> list[Excluded]:
     ]
 
 
-class Key(Frozen):
+class Key(Struct, frozen=True):
     """What the speed of a job depends on beside the model: the accelerator and how its node and network connect it."""
 
     accelerator: Accelerator
     system: System
 
 
-class Supply(Frozen):
+class Supply(Struct, frozen=True):
     """Offers as columns, one element per offer, and the distinct physical keys that they point to."""
 
     offers: tuple[Offer, ...]

@@ -265,7 +265,7 @@ def _by_provider(rows: Sequence[Row], service: str, price: str) -> dict[str, tup
 
 # --- How an answer tells of an offer: who sells it, how old its price is, what a reader must know of both.
 
-ASSUMED_FORM = "the form factor of the accelerator is assumed, the source does not state it"
+ASSUMED_FORM = "form factor assumed: the source does not state it"
 
 
 def seller(offer: Offer) -> Seller:
@@ -290,7 +290,7 @@ def seen(offer: Offer, terms: Terms, number: int, credits_usd: float) -> Seen:
 def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
     """Say that a price is old, where it is."""
     limit = f"limit {terms.age_limit_days[number]:g}"
-    return [f"price is {offer.age_days} days old ({limit}): range widened"] if terms.stale[number] else []
+    return [f"price is {offer.age_days} days old ({limit}): wider range"] if terms.stale[number] else []
 
 
 def doubted_price(offer: Offer) -> list[str]:
@@ -347,4 +347,4 @@ def _paid(
 
 def said(usd: float, whole: float) -> str:
     """Say what credits pay."""
-    return f"credits of your book pay {usd:,.2f} USD of it; {whole - usd:,.2f} USD remain to be paid"
+    return f"your price book's credits pay {usd:,.2f} USD of it; {whole - usd:,.2f} USD remain"

@@ -1,10 +1,10 @@
 """Owning against renting: the order of the formulas, and their evaluation for many cases at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.formula.arrays import evaluate_all
@@ -84,8 +84,7 @@ _WORTH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Present values of some cases, in USD at the start; costs are positive."""
 
     own_usd: Array

@@ -6,10 +6,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.errors import CheckFailedError, NothingFitsError
@@ -81,8 +82,7 @@ MOST_NODES = 200  # branches of the search; the gap is nearly always closed at t
 ROUNDING = 1e-9  # a smaller gap is the rounding of the solver
 
 
-@dataclass(frozen=True, slots=True)
-class MixSupply:
+class MixSupply(Struct, frozen=True):
     """One way to get GPUs. Committed: units signed at the start of a month; flexible: by use."""
 
     name: str
@@ -97,8 +97,7 @@ class MixSupply:
     fewest_months: int = 1  # nothing is signed that would work for fewer months before the plan ends
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
+class Team(Struct, frozen=True):
     """People who come with the first owned unit: a smallest team, and more in proportion above it."""
 
     supply: str
@@ -107,8 +106,7 @@ class Team:
     fte_usd: Array  # (months,) present value of one person for a month
 
 
-@dataclass(frozen=True, slots=True)
-class MixProblem:
+class MixProblem(Struct, frozen=True):
     """Demand, supplies and limits."""
 
     demand_gpus: Array
@@ -122,8 +120,7 @@ class MixProblem:
         return int(self.demand_gpus.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """The cheapest mix: units signed and GPUs used by supply and month, its cost, and what one more unit is worth."""
 
     cost_usd: float

@@ -5,12 +5,12 @@ blend has one a part, and a term that ends early is followed by renting by use l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from msgspec import Struct, field
 
-from gpucost.answers.common import Layered
+from gpucost.answers.common import LayeredPrice
 from gpucost.answers.ownership import OwnershipOption, interruptible
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
@@ -32,8 +32,7 @@ class Leg(NamedTuple):
     changes: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """A way to rent the hours, and what is said of it; its price is that of the first leg, where it has one."""
 
     name: str
@@ -226,7 +225,7 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
     return row
 
 
-def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, Any]]) -> Layered:
+def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, Any]]) -> LayeredPrice:
     """Return the layers behind a way's price, and what credits pay of its GPU-hours; they change no ranking.
 
     Once a term has ended, the same credits pay what is left of them for the hours that follow without one.

@@ -210,9 +210,9 @@ def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> 
         lower_is_better = row["saving_at_low_usd"] > row["saving_at_high_usd"]
         best[row["name"]], worst[row["name"]] = ends if lower_is_better else ends[::-1]
     sets: list[tuple[str, str, dict[str, Any]]] = [
-        ("base", "every input at its value", {}),
-        ("favourable", "every uncertain input at the end at which owning saves more", best),
-        ("adverse", "every uncertain input at the end at which owning saves less", worst),
+        ("base", "every input at its base value", {}),
+        ("favourable", "every uncertain input at the end that favours owning", best),
+        ("adverse", "every uncertain input at the end that favours renting", worst),
     ]
     for name, entries in case.scenarios.items():
         where = f"scenario {name}"
@@ -492,9 +492,9 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
     """Return the comparison under other futures of the rental price."""
     decline = case.registry.fact("rental_price_decline")["typical"]
     paths = (
-        ("rent flat", "the rental price stays", "flat", 0.0),
+        ("rent flat", "the rental price stays flat", "flat", 0.0),
         ("rent declines", f"the rental price falls by {decline:.0%} a year", "flat", decline),
-        ("rent V", "the fall and rise of H100 rent from 2023 to 2026 comes again", "observed_v", 0.0),
+        ("rent V", "the fall and rise of H100 rent from 2023 to 2026 repeats", "observed_v", 0.0),
     )
     return [
         scenario(case, name, text, {"rent_path_basis": basis, "rent_decline_fraction": fall})

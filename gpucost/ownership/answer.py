@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
-from gpucost.answers.common import Source, cited, finite, frame
-from gpucost.answers.statements import Statements
+from gpucost.answers.common import CitedSource, cited, finite, frame
+from gpucost.answers.ownership import Statements
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
@@ -40,11 +40,11 @@ def conventions(case: OwnershipCase) -> str:
         f"Costs are positive, in nominal USD, {case.assumptions['tax_basis'].value} income tax. "
         f"WACC {wacc:.2%} a year, {rate}; "
         "capital is paid at the start of a month, everything else in arrears; a month has 730 hours. "
-        "Owned hours × utilisation = allocated hours; × goodput = productive hours. MFU never enters. "
-        "Levelised: constant price per hour, before tax, whose discounted payments equal the present value of the "
-        "costs. Financing is valued at the cost of debt after tax, apart from the purchase. "
-        "Break-even months: the shortest comparison, with resale at its end, that owning wins; payback is later, when "
-        f"running savings alone have repaid the purchase. Profile: {case.profile}."
+        "Owned hours × utilisation = allocated hours; × goodput = productive hours. MFU plays no part. "
+        "Levelised: the constant price per hour, before tax, whose discounted payments equal the present value of "
+        "the costs. Financing is valued at the after-tax cost of debt, separately from the purchase. "
+        "Break-even months: the shortest comparison, with resale at its end, that owning wins. Payback comes later, "
+        f"when running savings alone have repaid the purchase. Profile: {case.profile}."
     )
 
 
@@ -66,7 +66,8 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     least = min(options, key=lambda row: row["npv_usd"])
     less = best["npv_usd"] - least["npv_usd"]
     if round(less) and shape.interruptible(least):
-        text += f" Beside them {_called(least)} would cost ${less:,.0f} less, but may be taken away."
+        named = _called(least)
+        text += f" {named[0].upper()}{named[1:]} would cost ${less:,.0f} less, but is interruptible."
     return text
 
 
@@ -91,9 +92,9 @@ def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
     later = analysis.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
     moved = later - saving_usd
     return [
-        f"the cluster is taken to work from the start; orders have waited {row['low']:g} to {row['high']:g} weeks: "
-        f"--lead-time {row['typical']:g}w, bridged by rent, makes owning ${abs(moved):,.0f} "
-        f"{'better' if moved > 0 else 'worse'} against renting"
+        f"No delivery time is assumed, but orders have waited {row['low']:g} to {row['high']:g} weeks: waiting "
+        f"{row['typical']:g} weeks, bridged by renting, makes owning ${abs(moved):,.0f} "
+        f"{'better' if moved > 0 else 'worse'} compared with renting."
     ]
 
 
@@ -102,7 +103,7 @@ def not_sold(case: OwnershipCase) -> list[str]:
     chip = case.accelerator
     if chip is None or chip.vendor not in RENTED_OUT_ONLY:
         return []
-    return [f"{chip.vendor} rents {chip.id} out and does not sell it: what owning it costs is hypothetical"]
+    return [f"{chip.vendor} rents {chip.id} out and does not sell it: the cost of owning it is hypothetical"]
 
 
 def _financing_said(paid: shape.Financing | None) -> list[str]:
@@ -110,8 +111,8 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
         return []
     adds = paid["adds_usd"]
     return [
-        f"paid in cash, owning would save ${paid['saving_in_cash_usd']:,.0f}; the {paid['kind']} "
-        f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f} beside it, valued at "
+        f"Paid in cash, owning would save ${paid['saving_in_cash_usd']:,.0f}; the {paid['kind']} "
+        f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f}, valued at "
         f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax"
     ]
 
@@ -119,7 +120,11 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
 def credits_said(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
     """Say what the credits of one's book pay; figures and ranks stay before credits."""
     paid = [f"{row['credits_usd']:,.0f} USD of {row['name'].replace('_', ' ')}" for row in rows if "credits_usd" in row]
-    return [f"credits of your book would pay, of {of}, {', '.join(paid)}; all figures are before them"] if paid else []
+    return (
+        [f"The credits in your price book would pay part of {of}: {', '.join(paid)}; all figures are before credits"]
+        if paid
+        else []
+    )
 
 
 def warnings(
@@ -133,18 +138,22 @@ def warnings(
     messages = [*case.warnings, *not_sold(case), *waiting(case, saving_usd)]
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
-        messages.append(f"vendor support and spares ({spares.replace('_', ' ')}) both count: repairs may be paid twice")
+        messages.append(
+            f"Vendor support and spares ({spares.replace('_', ' ')}) are both counted: repairs may be paid twice"
+        )
     messages += [
-        f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
+        f"Unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
     ]
     if judged["irr_fraction"] is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
-        messages.append("the saving changes its sign more than once and has no one IRR: judge by NPV")
+        messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
     messages += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
     if decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
-        moved = "held flat" if not decline.value else f"taken to fall by {decline.value:.0%} a year"
+        moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
-        messages.append(f"the rental price is {moved}{why}; see the scenarios for a decline and for the observed V")
+        messages.append(
+            f"The rental price is {moved}{why}; the scenarios show a decline, and the fall and rise since 2023."
+        )
     return messages
 
 
@@ -356,7 +365,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def sources(catalog: Catalog, case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, Source]:
+def sources(catalog: Catalog, case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, CitedSource]:
     """Return the sources that the inputs and options lean on."""
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
     ids |= {row["source_id"] for row in rows if row.get("source_id")}

@@ -1,11 +1,12 @@
 """From a question, a plan and the catalog's facts to the inputs and tables of a comparison."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.arguments import flag_of
@@ -53,8 +54,7 @@ MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd")
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
-@dataclass(slots=True)
-class OwnershipCase:
+class OwnershipCase(Struct):
     """Everything that one comparison reads."""
 
     assumptions: dict[str, Assumption]
@@ -291,7 +291,7 @@ def _observed_decline(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str
         status="derived",
         source_id=rents_moved["source_id"],
         note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
-        f"the range holds what market rents did too",
+        f"the range also covers past market rents",
     )
 
 

@@ -1,15 +1,16 @@
 """The cheapest mix of supplies for a demand by month, as a payload."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from gpucost.answers import mix as shape
+from gpucost.answers import ownership as shape
 from gpucost.answers.common import cited, frame
 from gpucost.catalog import Catalog
 from gpucost.errors import CheckFailedError, UsageError
@@ -41,8 +42,7 @@ SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them wi
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 
 
-@dataclass(frozen=True, slots=True)
-class Rent:
+class Rent(Struct, frozen=True):
     """One way to rent, as given or as found in the catalog."""
 
     name: str
@@ -456,7 +456,7 @@ def _cannot(problem: program.MixProblem, name: str) -> str:
     return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
 
 
-def _paid(case: OwnershipCase, solved: program.Solution, rents: list[Rent]) -> list[shape.Supply]:
+def _paid(case: OwnershipCase, solved: program.Solution, rents: list[Rent]) -> list[shape.SupplyRow]:
     """Return the ways to rent with the layers of their prices, and what the same credits pay of each in this mix."""
     priced_rents = [rent for rent in rents if rent.offer]
     gpus = [solved.capacity_gpus.get(rent.name, solved.used_gpus[rent.name]) for rent in priced_rents]
@@ -470,10 +470,10 @@ def _paid(case: OwnershipCase, solved: program.Solution, rents: list[Rent]) -> l
     return [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
 
 
-def _supply_row(rent: Rent, bill: Any, credits_usd: float) -> shape.Supply:
-    row = {name: getattr(rent, name) for name in rent.__slots__ if name != "offer"}
+def _supply_row(rent: Rent, bill: Any, credits_usd: float) -> shape.SupplyRow:
+    row = {name: getattr(rent, name) for name in rent.__struct_fields__ if name != "offer"}
     row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
-    return cast(shape.Supply, {**row, **layered(rent.offer, float(np.sum(bill)), credits_usd)})
+    return cast(shape.SupplyRow, {**row, **layered(rent.offer, float(np.sum(bill)), credits_usd)})
 
 
 def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape.PlanRow], saving: float | None) -> str:

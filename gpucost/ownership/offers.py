@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gpucost.answers.common import Layered, listed
-from gpucost.arguments.kinds import QUOTES, once, one_of, share, whole
-from gpucost.arguments.kinds import name as name_kind
+from gpucost.answers.common import LayeredPrice, listed
+from gpucost.arguments.kinds import QUOTES, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 FEWEST_PROVIDERS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class RentChoice:
+class RentChoice(Struct, frozen=True):
     """A rental price and its terms, with where it comes from."""
 
     name: str
@@ -66,8 +65,7 @@ class RentChoice:
         }
 
 
-@dataclass(frozen=True)
-class Renter:
+class Renter(Struct, frozen=True, dict=True):
     """Who looks for GPU-hours: the catalog that is asked, the accelerator, how many, and how many a node holds."""
 
     catalog: Catalog
@@ -118,14 +116,14 @@ def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measure
     )
 
 
-def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> Layered:
+def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> LayeredPrice:
     """Return the layers behind an offer's price: list, contracted, and what of a bill in USD is left after credits."""
     if offer is None:
         return {}
     price = offer.usd_per_gpu_hour
     listed_price = listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd)
-    layers = Layered(price_book=offer.book, price_kind=offer.price_kind)
-    layers.update(cast(Layered, listed_price))
+    layers = LayeredPrice(price_book=offer.book, price_kind=offer.price_kind)
+    layers.update(cast(LayeredPrice, listed_price))
     layers["effective_usd_per_gpu_hour"] = price * (1 - credits_usd / usd) if usd > 0 else price
     if offer.price_kind == "contracted":
         layers["contracted_usd_per_gpu_hour"] = price
@@ -187,7 +185,7 @@ def market_rent(catalog: Catalog, gpu: str) -> RentChoice:
     oldest = max(offer.age_days for offer in cheapest.values())
     note = (
         f"median of {len(cheapest)} providers' cheapest on-demand price, none older than {oldest} days; "
-        "range: 10th to 90th percentile; name an offer with --provider"
+        "range: 10th to 90th percentile"
     )
     return RentChoice(
         "rent",
@@ -338,7 +336,7 @@ def _quote() -> "type[BaseModel]":
 
     model: type[BaseModel] = record(
         "Quote",
-        name=(read_as(lambda value, label: name_kind().read(str(value).strip(), label)), ...),
+        name=(read_as(lambda value, label: named().read(str(value).strip(), label)), ...),
         usd_per_gpu_hour=(read_as(price), ...),
         term_months=read_as(whole(0, 1200).read),
         billing=read_as(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from math import ceil
@@ -11,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
-from gpucost.answers.ownership import Assumption as AssumptionRow
-from gpucost.arguments import QUESTIONS
+from gpucost.answers.ownership import AssumptionRow
 from gpucost.arguments.files import files_beside, is_file
-from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, plain, share, whole
-from gpucost.arguments.kinds import name as name_kind
+from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, WEEKS, Kind, named, plain, share, whole
+from gpucost.arguments.signature import argument_of
+from gpucost.arguments.vocabulary import Years
 from gpucost.errors import PriceMissingError, UnknownNameError, UsageError
 from gpucost.gate import read_toml
 from gpucost.money import price_paths
@@ -44,14 +45,21 @@ if TYPE_CHECKING:
 # --- What a plan says beside its inputs, read once by typed models: special names, supplies, lists by year,
 # scenarios.
 
+Kinds = tuple[tuple[str, Kind], ...]  # of arguments by their names
+
 LONGEST_LIST = 1200  # months of a century
+CHANGEABLE: Kinds = (  # arguments that a scenario of a plan may change, too
+    ("years", argument_of("years", Years).kind),
+    ("utilisation", share()),
+    ("lead_time_weeks", WEEKS),
+)
 
 
 @cache
 def _supply() -> "type[BaseModel]":
     model: type[BaseModel] = record(
         "Supply",
-        name=read_as(name_kind().read),
+        name=read_as(named().read),
         kind=(Literal[tuple(OPTIONS)], ...),
         usd_per_gpu_hour=(read_as(USD.read), ...),
         term_months=read_as(whole(0, 1200).read),
@@ -68,15 +76,9 @@ def _supply() -> "type[BaseModel]":
 
 
 @cache
-def _plan() -> "type[BaseModel]":
+def _plan(arguments: Kinds) -> "type[BaseModel]":
     """Return the model of what stands beside the inputs, each as the argument of the same name, else as its kind."""
-    arguments = [argument for question in ("tco", "mix") for argument in QUESTIONS[question].arguments]
-    found = {
-        called: read_as(argument.kind.read)
-        for argument in arguments
-        for called in (*argument.old, argument.name, argument.field)
-        if called
-    }
+    found = {name: read_as(kind.read) for name, kind in arguments}
     by_year = several(read_as(share().read), LONGEST_LIST, 1)
     tables = several(dict[str, Any], LONGEST_LIST)
     kinds = {
@@ -106,9 +108,9 @@ def _ranged() -> "type[BaseModel]":
     return model
 
 
-def special_value(key: str, value: Any, where: str) -> Any:
-    """Read what a plan says under a special name."""
-    return held(_plan(), {key: value}, where)[key]
+def special_value(key: str, value: Any, where: str, arguments: Kinds = CHANGEABLE) -> Any:
+    """Read what a plan says under a special name; `arguments` are the kinds of those that bear the name of one."""
+    return held(_plan(arguments), {key: value}, where)[key]
 
 
 def ranged(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -186,8 +188,7 @@ _SHARES = ("fraction", "ratio")
 _WHOLE_MONTHS = "rent_term_months"  # the contract of a term ends with a month
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(Struct, frozen=True):
     """One input as it entered a comparison."""
 
     name: str
@@ -205,11 +206,10 @@ class Assumption:
 
     def as_dict(self) -> AssumptionRow:
         """Return the assumption as JSON-able fields."""
-        return cast(AssumptionRow, {name: getattr(self, name) for name in self.__slots__})
+        return cast(AssumptionRow, asdict(self))
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What a person gave: a value, and where they gave one, a range and a source."""
 
     value: Any
@@ -219,8 +219,7 @@ class Given:
     status: Status = "given"
 
 
-@dataclass(slots=True)
-class PlanFile:
+class PlanFile(Struct):
     """A plan as it was written: given inputs, special names, scenarios and further rent options."""
 
     given: dict[str, Given] = field(default_factory=dict)
@@ -230,16 +229,18 @@ class PlanFile:
     where: str = "plan"  # what an error calls it
 
 
-def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
+def read_plan(path: str | Path, names: Iterable[str], arguments: Kinds) -> PlanFile:
     """Read a plan file, its own files beside it; a name that is no input is refused with the nearest ones."""
-    return plan_from_mapping(files_beside(read_toml(path), Path(path).parent), names, str(path))
+    return plan_from_mapping(files_beside(read_toml(path), Path(path).parent), names, arguments, str(path))
 
 
-def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: str = "plan") -> PlanFile:
+def plan_from_mapping(
+    content: Mapping[str, Any], names: Iterable[str], arguments: Kinds, where: str = "plan"
+) -> PlanFile:
     """Sort the entries of a plan into inputs, special names, scenarios and rent options."""
     input_names = set(names)
     plan = PlanFile(where=where)
-    _sort(content, input_names, plan, where)
+    _sort(content, input_names, plan, arguments, where)
     once(plan.given, plan.special, where)
     return plan
 
@@ -258,7 +259,7 @@ def _once(have: Mapping[str, Any], new: Iterable[str], where: str, synonym: str 
             raise UsageError(f"{where}: {name} is given twice{f', also by {synonym}' if synonym else ''}. Keep one.")
 
 
-def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, where: str) -> None:
+def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, arguments: Kinds, where: str) -> None:
     for key, value in content.items():
         name = str(key)
         if name == "scenarios":
@@ -269,12 +270,12 @@ def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, whe
             plan.rent_options.extend(special_value(name, value, where))
         elif name in SPECIAL:
             _once(plan.special, [name], where)
-            plan.special[name] = special_value(name, value, where)
+            plan.special[name] = special_value(name, value, where, arguments)
         elif name in input_names:
             _once(plan.given, [name], where)
             plan.given[name] = as_given(value, f"{where}:{name}")
         elif isinstance(value, Mapping):
-            _sort(value, input_names, plan, where)
+            _sort(value, input_names, plan, arguments, where)
         else:
             raise unknown_input(name, input_names, where)
 
@@ -607,11 +608,11 @@ def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Acc
         defaults[key] = replace(
             defaults[key], value=value, low=None, high=None, status="assumed", source_id="", note=f"profile {name}"
         )
-    listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+    listed = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
     how = (
-        "as asked"
+        "as requested"
         if profile
-        else f"by {counted(gpus, 'GPU')} of this form; another with --profile {' | '.join(PROFILES)}"
+        else f"usual for {counted(gpus, 'GPU')} of this form; the profiles are {', '.join(PROFILES)}"
     )
     return f"{name} ({listed}), {how}"
 

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.answers import statements as shape
+from gpucost.answers import ownership as shape
 from gpucost.answers.ownership import CashModel, Currency, DescribedLine, ModelInput, MoneyYear
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.formula.arrays import evaluate_all

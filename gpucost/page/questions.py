@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from gpucost.arguments import QUESTIONS, flag_of
+from gpucost.arguments import flag_of, read
 from gpucost.arguments.kinds import FLAG
-from gpucost.arguments.reading import read
+from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
-    from gpucost.api.estimate import EstimateResult
+    from gpucost.ask.estimate import EstimateResult
     from gpucost.catalog import Catalog
 
 Asked = Mapping[str, str]
@@ -29,7 +29,7 @@ FIELDS = (
     "optimize",
     "mfu",
     "overhead",
-    "max_cost",
+    "budget",
     "strict_prices",
 )
 OWN = ("own_gpu", "own_gpus", "utilisation", "years")  # of the comparison with owning
@@ -75,6 +75,8 @@ def arguments_of(asked: Asked) -> dict[str, Any]:
     """Return the arguments of the estimate that an address asks for; unknown names are refused."""
     if sum(len(name) + len(value) for name, value in asked.items()) > _MOST_SIGNS:
         raise UsageError(f"the address asks with more than {_MOST_SIGNS:,} signs. Shorten what was typed.")
+    former = {old: item.name for item in QUESTIONS["estimate"].arguments for old in item.old if item.name in FIELDS}
+    asked = {former.get(name, name): value for name, value in asked.items()}  # of an address that somebody kept
     if unknown := [name for name in asked if name not in (*FIELDS, *OWN, PRICE)]:
         raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
     return {name: asked[name].strip() for name in FIELDS if asked.get(name, "").strip()}
@@ -82,9 +84,9 @@ def arguments_of(asked: Asked) -> dict[str, Any]:
 
 def estimate(asked: Asked) -> "EstimateResult":
     """Answer the training question of an address."""
-    from gpucost.api.estimate import EstimateResult, answer
+    from gpucost.ask.dispatch import answer
 
-    found: EstimateResult = answer({**arguments_of(asked), "top": ROWS, "with_facts": False}, catalog())
+    found: EstimateResult = answer("estimate", {**arguments_of(asked), "top": ROWS, "with_facts": False}, catalog())
     return found
 
 
@@ -133,13 +135,13 @@ def _quoted(asked: Asked, options: list[dict[str, Any]]) -> dict[str, Any] | Non
 
 def own(asked: Asked) -> dict[str, Any]:
     """Return owning the cluster of the first option against renting it, over the share of hours in use."""
-    from gpucost.api.tco import answer
+    from gpucost.ask.dispatch import answer
 
     arguments_of(asked)
     given = {"gpu": asked.get("own_gpu"), "gpus": asked.get("own_gpus"), "rent": asked.get(PRICE)}
     given |= {name: asked.get(name) for name in ("utilisation", "years")}
     named = {name: value.strip() for name, value in given.items() if value and value.strip()}
-    payload = answer({**named, "draws": 0}, catalog()).payload
+    payload = answer("tco", {**named, "draws": 0}, catalog()).payload
     rows: dict[float, dict[str, float]] = {}
     for point in payload["by_utilisation"]:
         rows.setdefault(point["utilisation_fraction"], {})[point["side"]] = point["usd_per_gpu_month"]
@@ -172,7 +174,7 @@ def _shell(value: str) -> str:
 def scenario(asked: Asked) -> str:
     """Return the question as a scenario file."""
     given = arguments_of(asked)
-    read("estimate", given)
+    read(QUESTIONS["estimate"], given)
     lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
     return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in given.items())]) + "\n"
 

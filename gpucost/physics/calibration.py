@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.frozen import Frozen
 from gpucost.gate import beside
 from gpucost.physics.columns import Flags, Floats, Integers
 
@@ -53,7 +53,7 @@ def declared(module: str) -> tuple[tuple[Parameter, ...], dict[str, str]]:
     return parameters, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
 
 
-class Calibration(Frozen):
+class Calibration(Struct, frozen=True):
     """The parameters and the widths of the ranges."""
 
     values: Values
@@ -83,7 +83,7 @@ class Run(NamedTuple):
         return self.name.rpartition(" [")[2][:-1] if self.name.endswith("]") else ""
 
 
-class Scheme(Frozen):
+class Scheme(Struct, frozen=True, dict=True):
     """What a calibration is made of: its parameters, and what makes a prediction less certain."""
 
     parameters: tuple[Parameter, ...]

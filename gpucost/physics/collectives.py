@@ -13,7 +13,7 @@ from gpucost.physics.hardware import HardwareColumns
 from gpucost.units import GB, MICRO
 
 
-class Tier(Columns):
+class Tier(Columns, frozen=True):
     """What a group of ranks sees of the network: its size, bandwidths per rank and latency per hop."""
 
     ranks: Floats
@@ -22,7 +22,7 @@ class Tier(Columns):
     latency_s: Floats
 
 
-class Links(Columns):
+class Links(Columns, frozen=True):
     """Usable bandwidth per accelerator (one direction) and latency of the tiers."""
 
     scaleup_gb_per_s: Floats

@@ -1,16 +1,16 @@
 """Structs of arrays that the kernels share: one element per case, strings as small integer codes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
 from functools import wraps
 from math import prod
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple, fields
 from numpy.typing import ArrayLike, NDArray
 
 from gpucost.errors import UsageError
-from gpucost.frozen import Frozen
 from gpucost.types import Layout
 from gpucost.words import METHODS as METHODS
 from gpucost.words import PRECISIONS as PRECISIONS
@@ -37,25 +37,23 @@ def code_of(name: str, names: Sequence[str], what: str) -> int:
     return names.index(name)
 
 
-class Columns(Frozen):
+class Columns(Struct, frozen=True):
     """A frozen struct whose fields are arrays of one length."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the columns."""
-        return cls._names
+        return cls.__struct_fields__
 
     def __len__(self) -> int:
         return len(getattr(self, self.names()[0]))
 
     def take(self, indices: Any) -> Self:
         """Return the rows that `indices` (integers, a mask or a slice) names, in that order."""
-        taken: Self = object.__new__(type(self))  # it is a whole one already: its making has nothing to check
+        columns = astuple(self)
         if isinstance(indices, np.ndarray) and indices.dtype.kind == "i":  # twice as fast as indexing
-            taken.__dict__.update((name, _taken(column, indices)) for name, column in self.__dict__.items())
-        else:
-            taken.__dict__.update((name, column[indices]) for name, column in self.__dict__.items())
-        return taken
+            return type(self)(*[_taken(column, indices) for column in columns])
+        return type(self)(*[column[indices] for column in columns])
 
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
         """Yield the slices that cut the rows into pieces which stay in cache."""
@@ -68,16 +66,15 @@ class Columns(Frozen):
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.names()})
 
 
-class Gathered(Frozen):
+class Gathered(Struct, frozen=True):
     """A frozen record of structs and arrays with one row each for every case."""
 
     def __len__(self) -> int:
-        return len(getattr(self, self._names[-1]))
+        return len(getattr(self, self.__struct_fields__[-1]))
 
     def take(self, rows: Any) -> Self:
         """Return the cases that `rows` names."""
-        parts = (getattr(self, name) for name in self._names)
-        return type(self)(*(part[rows] if isinstance(part, np.ndarray) else part.take(rows) for part in parts))
+        return type(self)(*(part[rows] if isinstance(part, np.ndarray) else part.take(rows) for part in astuple(self)))
 
 
 def pick(condition: Flags, yes: Any, no: Any) -> Any:
@@ -156,20 +153,20 @@ def distinct(numbers: Integers, size: int) -> tuple[Integers, Integers]:
     return found, place[numbers]
 
 
-Struct = TypeVar("Struct")
+Asked = TypeVar("Asked")
 Counted = TypeVar("Counted")
 
 
-def remembered(count: Callable[[Struct], Counted]) -> Callable[[Struct], Counted]:
+def remembered(count: Callable[[Asked], Counted]) -> Callable[[Asked], Counted]:
     """Keep the answer for the struct that was asked about last: kernels count the same model again and again.
 
     >>> remembered(len)([1, 2])
     2
     """
-    last: list[tuple[Struct, Counted]] = []
+    last: list[tuple[Asked, Counted]] = []
 
     @wraps(count)
-    def ask(struct: Struct) -> Counted:
+    def ask(struct: Asked) -> Counted:
         known = last[:]
         if known and known[0][0] is struct:
             return known[0][1]
@@ -180,7 +177,7 @@ def remembered(count: Callable[[Struct], Counted]) -> Callable[[Struct], Counted
     return ask
 
 
-class LayoutColumns(Columns):
+class LayoutColumns(Columns, frozen=True):
     """How training jobs are spread over GPUs: the fields of `Layout` as arrays, with two switches of the software.
 
     `recompute` holds codes into RECOMPUTES and `precision` codes into PRECISIONS.

@@ -19,7 +19,7 @@ PCIE_DEFAULT_GB_PER_S = 12.0  # host link of an accelerator for which none is st
 SCALEOUT_DEFAULT_GB_PER_S = 1.25  # 10 Gbit/s Ethernet per accelerator where no network is named
 
 
-class HardwareColumns(Columns):
+class HardwareColumns(Columns, frozen=True):
     """What the kernels need to know of an accelerator in its system."""
 
     peaks_tflops: NDArray[np.float64]  # rows × PRECISIONS, NaN where the chip lacks the precision

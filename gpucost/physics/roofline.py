@@ -7,7 +7,7 @@ least as long as its bytes need on the link, and as its launches need on the hos
 
 import numpy as np
 
-from gpucost.answers.speed import Bound
+from gpucost.answers.training import Bound
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
@@ -18,7 +18,7 @@ from gpucost.units import GB, TERA
 BOUNDS: tuple[Bound, ...] = ("compute", "bandwidth", "network", "host")
 
 
-class Operation(Columns):
+class Operation(Columns, frozen=True):
     """Work of an operation: FLOP, bytes through memory, bytes over a link."""
 
     flop: Floats
@@ -26,7 +26,7 @@ class Operation(Columns):
     link_bytes: Floats
 
 
-class Verdict(Columns):
+class Verdict(Columns, frozen=True):
     """Where an operation stands under its roofs, at nominal peaks."""
 
     intensity_flop_per_byte: Floats

@@ -18,7 +18,7 @@ from gpucost.types import Architecture
 SINKS = ("gpt-oss", "gpt_oss")  # families whose attention has a learned sink in every head
 
 
-class Attending(Columns):
+class Attending(Columns, frozen=True):
     """How layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers."""
 
     full_layers: Floats
@@ -38,7 +38,7 @@ class Attending(Columns):
     state_values: Floats  # recurrent state of one sequence
 
 
-class Shape(Attending):
+class Shape(Attending, frozen=True):
     """Architectures as arrays: the dimensions that most layers share, and sums over the blocks of all layers."""
 
     layers: Floats
@@ -117,7 +117,7 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
     return Shape(**columns)
 
 
-class Parts(Columns):
+class Parts(Columns, frozen=True):
     """Parameters by part of the model; their sum is the total."""
 
     input_embedding: Floats

@@ -6,13 +6,15 @@ from gpucost.render.document import Document, Paragraph, Section, Table, columns
 
 def document(answer: Audit) -> Document:
     """Build the document of an audit."""
-    words = [Paragraph(f"{row['name']}: {row['explanation']}") for row in answer["checks"]]
-    read = [Paragraph(" ".join(answer["notes"]), "note")] if answer["notes"] else []
-    ask = Paragraph("Next: --details (each check in words), --gpus, --precision, --method, --fits training|serving.")
+    explanations = [Paragraph(f"{row['name']}: {row['explanation']}") for row in answer["checks"]]
+    readings = [Paragraph(" ".join(answer["notes"]), "note")] if answer["notes"] else []
+    next_step = Paragraph(
+        "Next: --details (each check explained), --gpus, --precision, --method, --fits training|serving."
+    )
     return document_of(
         answer,
         "Is the claim possible?",
-        Section("Checks", [Table(columns_of("audit"), answer["checks"]), *words]),
-        Section("Read as", [Paragraph(note, "note") for note in answer["notes"]]),
-        screen=(Table(columns_of("audit"), answer["checks"]), *read, ask),
+        Section("Checks", [Table(columns_of("audit"), answer["checks"]), *explanations]),
+        Section("How the claim was read", [Paragraph(note, "note") for note in answer["notes"]]),
+        screen=(Table(columns_of("audit"), answer["checks"]), *readings, next_step),
     )

@@ -17,9 +17,9 @@ COLUMNS = (
 )
 SHEET = ("what", "measured", "unit", "low", "high", *COLUMNS[3:])
 NOTE = (
-    "usual: median share of machines on record, for training steps of the sources that published some on this chip; "
-    "place: this machine among them, the best first; a range stands where rounds differ by more than 3 % or "
-    "repetitions swing by more than 4 %. Training steps count model FLOP."
+    "Usual: median share of the machines on record; for training steps, of published runs on this chip. "
+    "Place: rank of this machine among them, best first. A range is shown where rounds differ by more than 3 % or "
+    "repetitions vary by more than 4 %. Training steps count model FLOP."
 )
 
 
@@ -42,8 +42,10 @@ def document(
     sections = [
         Section("", (Table(filled, judged, note=NOTE if peaks else ""),)) if rows else None,
         Section("Against the datasheet", (shares(rows),)) if peaks else None,
-        Section("Roofline, as measured and as the datasheet has it", plot(roof)) if roof else None,
-        Section("Ranges, no figures", (Table(columns("case", "low_ms", "high_ms"), ranges),)) if ranges else None,
+        Section("Roofline, measured and from the datasheet", plot(roof)) if roof else None,
+        Section("Measurements that vary too much for a figure", (Table(columns("case", "low_ms", "high_ms"), ranges),))
+        if ranges
+        else None,
     ]
     parts = tuple(filter(None, sections))
     return Document(title, parts, as_of=as_of, catalog_version=catalog_version, warnings=tuple(findings))
@@ -51,22 +53,22 @@ def document(
 
 def shares(rows: Sequence[Mapping[str, Any]]) -> Chart:
     """Return the shares as bars."""
-    known = [row for row in rows if row["share_fraction"] is not None]
-    words = "; ".join(f"{row['what']} {row['share_fraction']:.0%}" for row in known)
-    what, share = Axis("what"), Axis("share_fraction", "share of the datasheet's peak", "fraction of one")
-    return Chart("bar", "Achieved share of the datasheet's peak", words, known, what, share)
+    compared = [row for row in rows if row["share_fraction"] is not None]
+    description = "; ".join(f"{row['what']} {row['share_fraction']:.0%}" for row in compared)
+    name, share = Axis("what"), Axis("share_fraction", "share of the datasheet's peak", "fraction of one")
+    return Chart("bar", "Achieved share of the datasheet's peak", description, compared, name, share)
 
 
 def plot(roof: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the two roofs and the products under them."""
     tops = {row["curve"]: row["reached_tflops"] for row in roof}  # of each curve the end, which is flat
-    measured = f"the measured one {tops['measured']:,.0f}" if "measured" in tops else "no large product was measured"
-    words = (
+    measured = f"the measured roof {tops['measured']:,.0f}" if "measured" in tops else "no large product was measured"
+    description = (
         f"The datasheet's roof is {tops['datasheet']:,.0f} TFLOP/s, {measured};"
-        " products of few rows lie on the slope, where memory bounds them."
+        " products of few rows lie on the slope, limited by memory."
     )
-    marks = "Points are the fastest product of each number of rows, which they bear as their name."
+    marks = "Each point is the fastest product with a number of rows, its label."
     x = Axis("intensity_flop_per_byte", "intensity", "FLOP per byte", log=True)
     y = Axis("reached_tflops", "speed", "TFLOP/s", log=True)
     chart = Chart("roofline", "bf16 products", marks, list(roof), x, y, series="curve", label="operation")
-    return Paragraph(words), chart
+    return Paragraph(description), chart

@@ -1,13 +1,14 @@
 """From an answer to its document: the writer of each kind, loaded when it is needed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from gpucost.answers import KINDS
-from gpucost.answers.common import Source
-from gpucost.answers.scenario import Scenario
+from gpucost.answers.combined import ScenarioAnswer
+from gpucost.answers.common import CitedSource
 from gpucost.errors import UsageError
 from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns, document_of
 
@@ -26,7 +27,7 @@ def document(answer: Mapping[str, Any]) -> Document:
     if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"this is no gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
     if kind == "scenario":
-        return _scenario(cast(Scenario, answer))
+        return _scenario(cast(ScenarioAnswer, answer))
     return writer_of(kind)(answer)
 
 
@@ -37,20 +38,26 @@ def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
     return writer
 
 
-def _scenario(answer: Scenario) -> Document:
+def _scenario(answer: ScenarioAnswer) -> Document:
     """Build the document of a scenario: the documents of its parts, one after the other."""
     sections: list[Section] = []
-    overview, sources, warnings = [], dict[str, Source](), list(answer["warnings"])
+    overview, sources = [], dict[str, CitedSource]()
+    warnings, remarks = list(answer["warnings"]), list[str]()
     for part in answer["parts"]:
-        made = document(part["payload"])
-        overview.append({"part": part["name"], "answer": made.lead or made.title})
-        sources |= dict(made.sources)
-        warnings += [f"{part['name']}: {warning}" for warning in made.warnings]
-        sections += [_titled(section, part["name"], number == 0) for number, section in enumerate(made.sections)]
+        part_document = document(part["payload"])
+        overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})
+        sources |= dict(part_document.sources)
+        warnings += [f"{part['name']}: {warning}" for warning in part_document.warnings]
+        remarks += [f"{part['name']}: {remark}" for remark in part_document.remarks]
+        sections += [
+            _titled(section, part["name"], number == 0) for number, section in enumerate(part_document.sections)
+        ]
     head: list[Block] = [Paragraph(answer["description"])] if answer["description"] else []
     first = Section("Answers", [*head, Table(columns("part", "answer"), overview)])
-    whole = document_of(answer, answer["name"] or "Scenario", first, *sections)
-    return replace(whole, sources=sources, warnings=tuple(dict.fromkeys(warnings)))
+    joined = document_of(answer, answer["name"] or "Scenario", first, *sections)
+    return replace(
+        joined, sources=sources, warnings=tuple(dict.fromkeys(warnings)), remarks=tuple(dict.fromkeys(remarks))
+    )
 
 
 def _titled(section: Section, part: str, first: bool) -> Section:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.answers.comparison import Change, Comparison, SideBySide
+from gpucost.answers.combined import Change, Comparison, SideBySide
 from gpucost.render.document import (
     Axis,
     Block,
@@ -19,18 +19,19 @@ from gpucost.render.document import (
     columns_of,
     document_of,
     heading_of,
+    in_words,
     table_of,
 )
 from gpucost.units import counted, unit_of
 
-# --- The document of a comparison between two results: what changed first, then what each cause does.
+# --- Two results.
 
 _FIGURES = {
     "gpu_s_per_mtok": "the GPU-seconds of a million tokens",
     "usd_per_mtok": "the price of a million tokens",
     "npv_saving_usd": "what owning saves",
     "cost_usd": "the cost",
-    "usd_per_month": "the cost of a month",
+    "usd_per_month": "the monthly cost",
     "needed_gb": "the memory needed, GB",
 }
 _EFFECTS = 5  # of one screen
@@ -38,9 +39,9 @@ _EFFECTS = 5  # of one screen
 
 def document(answer: Comparison) -> Document:
     """Build the document of a comparison."""
-    changed, asked = (
+    changed, argument_changes = (
         _changed(answer),
-        table_of("", [*map(_asked, answer["request_changes"])], "name", "before", "after"),
+        table_of("", [*map(_argument_change, answer["request_changes"])], "name", "before", "after"),
     )
     moving = [row for row in answer["changes"] if row["effect"]]
     return document_of(
@@ -48,7 +49,7 @@ def document(answer: Comparison) -> Document:
         f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
         Section("What changed", [*changed, *([Paragraph("Nothing.")] if not changed else [])]),
         Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
-        Section("What was asked otherwise", asked, detail=True),
+        Section("Arguments that differ", argument_changes, detail=True),
         screen=_screen(answer),
     )
 
@@ -56,22 +57,24 @@ def document(answer: Comparison) -> Document:
 def _screen(answer: Comparison) -> list[Block]:
     """Return what one screen shows: what changed and the largest effects, smaller ones together."""
     largest = sorted((row for row in answer["changes"] if row["effect"]), key=lambda row: -abs(row["effect"]))
-    kept = largest if len(largest) <= _EFFECTS else largest[: _EFFECTS - 1]
-    rest = largest[len(kept) :]
-    other: list[Any] = (
-        [{"factor": counted(len(rest), "smaller effect"), "effect": sum(row["effect"] for row in rest)}] if rest else []
+    drawn = largest if len(largest) <= _EFFECTS else largest[: _EFFECTS - 1]
+    smaller = largest[len(drawn) :]
+    smaller_sum: list[Any] = (
+        [{"factor": counted(len(smaller), "smaller effect"), "effect": sum(row["effect"] for row in smaller)}]
+        if smaller
+        else []
     )
-    shown = [row for row in answer["changes"] if row in kept]
-    words = "Next: --details (all of it, arguments), -o FILE.html, --format json."
-    return [*_changed(answer), *_bars(answer, [*shown, *other]), Paragraph(words)]
+    largest_in_order = [row for row in answer["changes"] if row in drawn]
+    next_step = "Next: --details (all effects, arguments), -o FILE.html, --format json."
+    return [*_changed(answer), *_bars(answer, [*largest_in_order, *smaller_sum]), Paragraph(next_step)]
 
 
 def _changed(answer: Comparison) -> list[Block]:
     rows = [{**row, "name": heading_of(row["name"])} for row in answer["what_changed"]]
     if not rows:
         return []
-    shown = columns("name=what changed", f"before={answer['first']}", f"after={answer['second']}")
-    return [Table(shown, _written(rows))]
+    headings = columns("name=what changed", f"before={answer['first']}", f"after={answer['second']}")
+    return [Table(headings, _written(rows))]
 
 
 def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -82,7 +85,7 @@ def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:
 def _effects(answer: Comparison) -> list[Block]:
     if not answer["changes"]:
         return []
-    shown = columns(
+    headings = columns(
         "factor=cause",
         "name=by:2",
         "before:1",
@@ -92,21 +95,24 @@ def _effects(answer: Comparison) -> list[Block]:
         "rent_effect_usd=renting:2",
         "note:3",
     )
-    total = {"factor": "in all", "effect": answer["difference"], "unit": answer["unit"]}
+    total = {"factor": "total", "effect": answer["difference"], "unit": answer["unit"]}
     causes: list[Any] = answer["changes"]
     sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
     total |= {key: sum(row.get(key, 0.0) for row in causes) for key in sides}
     moved = _written([{**row, "unit": unit_of(row["name"])} for row in causes])
     rows = [{**_named(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
-    return [Table(shown, rows, total=total)]
+    return [Table(headings, rows, total=total)]
 
 
-def _asked(row: Any) -> dict[str, Any]:
+def _argument_change(row: Any) -> dict[str, Any]:
     """Write the two values of an argument, which may be lists or tables."""
     ends = {
         end: ", ".join(map(str, row[end])) if isinstance(row[end], list) else row[end] for end in ("before", "after")
     }
-    return {"name": row["name"], **{end: str(v) if isinstance(v, dict) else v for end, v in ends.items()}}
+    return {
+        "name": in_words("name", row["name"]),
+        **{end: str(v) if isinstance(v, dict) else v for end, v in ends.items()},
+    }
 
 
 def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
@@ -117,7 +123,7 @@ def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
         {"factor": answer["first"], "effect": answer["before_value"]},
         {"factor": answer["second"], "effect": answer["before_value"] + answer["difference"]},
     ]
-    title = f"What each does to {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
+    title = f"Effect of each cause on {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
     return [bridge(title, (ends[0], ends[1]), [*map(_named, changes)], "factor", "effect", answer["unit"])]
 
 
@@ -126,7 +132,7 @@ def _named(row: Any) -> dict[str, Any]:
     return {**row, "factor": heading_of(row["factor"])} if row.get("name") == row["factor"] else row
 
 
-# --- The document of models on accelerators side by side.
+# --- Models on accelerators side by side.
 
 
 def side_by_side_document(answer: SideBySide) -> Document:
@@ -137,14 +143,14 @@ def side_by_side_document(answer: SideBySide) -> Document:
     for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
         data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
         if len(data) > 1:
-            words = f"The least is that of {min(data, key=lambda row: row[key])['pair']}."
-            pictures.append(Chart("bar", title, words, data, Axis("pair"), Axis(key)))
-    whole = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
-    words = "Next: --details (who sells it, bars), --tokens, --region, --option; --speed times one job on two."
+            next_step = f"The lowest is {min(data, key=lambda row: row[key])['pair']}."
+            pictures.append(Chart("bar", title, next_step, data, Axis("pair"), Axis(key)))
+    tables = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
+    next_step = "Next: --details (sellers, charts), --tokens, --region, --option, --speed (compare step times of two)."
     return document_of(
         answer,
         "Side by side",
-        Section("The cheapest run and the cheapest tokens of each", whole),
+        Section("Cheapest training run and cheapest tokens of each pair", tables),
         Section("Pictures", pictures),
-        screen=(Table(columns_of("side by side screen"), rows, note=notes), Paragraph(words)),
+        screen=(Table(columns_of("side by side screen"), rows, note=notes), Paragraph(next_step)),
     )

@@ -1,22 +1,25 @@
 """The medium-neutral document: sections, facts, tables and charts, and how values are written in every medium."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
-from gpucost.answers.common import Answer, Issued, Source
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
+
+from gpucost.answers.common import AnswerFrame, CitedSource, Issued
 from gpucost.errors import visible as visible
-from gpucost.frozen import Frozen
 from gpucost.gate import beside
+from gpucost.options import OPTIONS
 from gpucost.render.json import SIGNIFICANT_DIGITS
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 
-# --- How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ.
+# --- Values: one rule per unit, shared by every medium, so that figures never differ.
 
 MISSING = "–"
 _ACRONYMS, _HEADINGS, _SHORT_UNITS = (
@@ -35,10 +38,10 @@ def measure_of(key: str) -> str:
     >>> measure_of("tpot_ms_high"), measure_of("usd_per_mtok_input"), measure_of("gpus")
     ('milliseconds', 'USD per million tokens', '')
     """
-    found = unit_of(key)
+    unit = unit_of(key)
     for end in _ENDS:
-        found = found or (unit_of(key.removesuffix(end)) if key.endswith(end) else "")
-    return found
+        unit = unit or (unit_of(key.removesuffix(end)) if key.endswith(end) else "")
+    return unit
 
 
 def heading_of(key: str) -> str:
@@ -51,12 +54,12 @@ def heading_of(key: str) -> str:
         return _HEADINGS[key]
     if key in SUFFIX_UNITS and key.startswith("usd"):
         return "cost"
-    words = key
+    stem = key
     for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
         if key.endswith("_" + suffix) and suffix not in ("hours", "days", "months", "years", "tokens", "on", "from"):
-            words = key[: -len(suffix) - 1]
+            stem = key[: -len(suffix) - 1]
             break
-    return " ".join(_ACRONYMS.get(word, word) for word in words.split("_") if word)
+    return " ".join(_ACRONYMS.get(word, word) for word in stem.split("_") if word)
 
 
 def short_unit(unit: str) -> str:
@@ -155,24 +158,25 @@ def with_unit(text: str, unit: str) -> str:
     return f"{text} {short}"
 
 
-# --- The medium-neutral document: sections of paragraphs, facts, tables and charts, with notes, sources and warnings.
+# --- The document.
 #
 # A builder turns an answer into a Document once; every writer (text, Markdown, HTML) only walks it. Values stay
-# numbers here. Rounding happens in the writers, by the unit alone (render/numbers.py).
+# numbers here. Rounding happens in the writers, by the unit alone.
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
 ChartKind = Literal["bridge", "bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
 
 
-class Column(Frozen):
+class Column(Struct, frozen=True):
     """One column of a table. Heading and unit follow from the key unless they are given."""
 
     key: str
     heading: str = ""
     unit: str = ""
-    priority: int = 0  # a narrow terminal drops the highest first; 0 is never dropped
+    priority: int = 0  # a narrow terminal hides the highest first; 0 is never hidden
     unit_key: str = ""  # key of the cell that names this cell's unit, where units differ by row
+    verbatim: bool = False  # codes stay codes: a column that was chosen by its key, or an answer to SQL
 
     @property
     def title(self) -> str:
@@ -189,7 +193,7 @@ class Column(Frozen):
         return str(row.get(self.unit_key) or "") if self.unit_key else self.measure
 
 
-class Paragraph(Frozen):
+class Paragraph(Struct, frozen=True):
     """Running text. `lead` is the answer in one sentence; `code` keeps its line breaks."""
 
     text: str
@@ -197,7 +201,7 @@ class Paragraph(Frozen):
     source_ids: tuple[str, ...] = ()
 
 
-class Fact(Frozen):
+class Fact(Struct, frozen=True):
     """One labelled figure of a list of key figures, with its range and its sources."""
 
     label: str
@@ -209,14 +213,14 @@ class Fact(Frozen):
     note: str = ""
 
 
-class KeyFigures(Frozen):
+class KeyFigures(Struct, frozen=True):
     """Key figures, shown as a list of label and value."""
 
     items: tuple[Fact, ...]
     title: str = ""
 
 
-class Table(Frozen):
+class Table(Struct, frozen=True):
     """Rows of mappings and the columns that are shown. A row may carry `source_ids`; None cells are missing."""
 
     columns: tuple[Column, ...]
@@ -238,7 +242,7 @@ class Table(Frozen):
         )
 
 
-class Axis(Frozen):
+class Axis(Struct, frozen=True):
     """One axis: the key in the data, its title and unit, and its scale."""
 
     key: str
@@ -257,7 +261,7 @@ class Axis(Frozen):
         return self.unit or measure_of(self.key)
 
 
-class Slider(Frozen):
+class Slider(Struct, frozen=True):
     """A control of an interactive chart. Media without controls show the chart at `value`."""
 
     name: str
@@ -268,7 +272,7 @@ class Slider(Frozen):
     value: float
 
 
-class Chart(Frozen):
+class Chart(Struct, frozen=True):
     """A chart as data: what is drawn, not how. `description` says in words what the picture shows.
 
     bar: x names the bars, y their length, `low`/`high` keys draw a range.  stacked: `series` splits each bar.
@@ -305,7 +309,7 @@ class Chart(Frozen):
 Block = Paragraph | KeyFigures | Table | Chart
 
 
-class Section(Frozen):
+class Section(Struct, frozen=True):
     """A titled part. `detail` sections are left out on the terminal unless all is asked for."""
 
     title: str
@@ -313,7 +317,7 @@ class Section(Frozen):
     detail: bool = False
 
 
-class Document(Frozen):
+class Document(Struct, frozen=True):
     """A whole answer for a reader, whatever the medium."""
 
     title: str
@@ -327,7 +331,8 @@ class Document(Frozen):
     catalog_version: str = ""
     request: Row = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()  # what a full view says beside the warnings, one screen does not
+    sources: Mapping[str, CitedSource] = field(default_factory=dict)
 
     @property
     def stamp(self) -> list[str]:
@@ -349,11 +354,11 @@ def columns(*specs: str | Column) -> tuple[Column, ...]:
 
 
 def _column(spec: str) -> Column:
-    rest, colon, priority = spec.rpartition(":")
+    remainder, colon, priority = spec.rpartition(":")
     if not (colon and priority.isdigit()):
-        rest, priority = spec, "0"
-    rest, _, unit_key = rest.partition("@")
-    key, _, heading = rest.partition("=")
+        remainder, priority = spec, "0"
+    remainder, _, unit_key = remainder.partition("@")
+    key, _, heading = remainder.partition("=")
     return Column(key, heading, priority=int(priority), unit_key=unit_key)
 
 
@@ -371,21 +376,23 @@ def table_of(
     title: str, rows: Sequence[Row], *specs: str | Column, note: str = "", interactive: bool = False
 ) -> list[Table]:
     """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
-    shown = specs or tuple(dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list))))
-    return [Table(columns(*shown), rows, title, note, interactive=interactive)] if rows else []
+    headings = specs or tuple(
+        dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list)))
+    )
+    return [Table(columns(*headings), rows, title, note, interactive=interactive)] if rows else []
 
 
-def known_of(facts: Iterable[Fact], title: str = "") -> list[KeyFigures]:
+def present_figures(facts: Iterable[Fact], title: str = "") -> list[KeyFigures]:
     """Return the key figures that are known; nothing where none is."""
-    known = tuple(fact for fact in facts if fact.value is not None)
-    return [KeyFigures(known, title)] if known else []
+    present = tuple(fact for fact in facts if fact.value is not None)
+    return [KeyFigures(present, title)] if present else []
 
 
 def facts_of(title: str, figures: Row, unit: str = "") -> KeyFigures:
     """Return the plain values of a mapping as key figures, each under the heading of its key."""
     plain = {key: value for key, value in figures.items() if value is None or isinstance(value, (int, float, str))}
     items = (
-        Fact(heading_of(key), "none" if value is None else value, unit or measure_of(key))
+        Fact(heading_of(key), "none" if value is None else in_words("name", value), unit or measure_of(key))
         for key, value in plain.items()
     )
     return KeyFigures(tuple(items), title)
@@ -403,7 +410,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
     reach = [*levels, ends[1][effect]]
     room = (max(reach) - min(reach)) or abs(max(reach)) or 1.0
     base = max(min(reach) - room / 4, 0.0) if min(reach) > 0 else 0.0
-    hung: list[Row] = [
+    effect_bars: list[Row] = [
         {
             name: row[name],
             effect: row[effect],
@@ -413,7 +420,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
         }
         for row, pair in zip(effects, pairwise(levels), strict=True)
     ]
-    stand: list[Row] = [
+    end_bars: list[Row] = [
         {
             name: end[name],
             effect: end[effect],
@@ -423,13 +430,13 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
         }
         for end in ends
     ]
-    note = f"The bars of both ends begin at {amount(base, unit)}, not at 0." if base else ""
-    words = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
+    note = f"The bars at both ends start at {amount(base, unit)}, not at 0." if base else ""
+    description = f"Each bar starts where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
     return Chart(
         "bridge",
         title,
-        words,
-        [stand[0], *hung, stand[1]],
+        description,
+        [end_bars[0], *effect_bars, end_bars[1]],
         Axis(name),
         Axis(effect, "amount", unit),
         low="low",
@@ -440,7 +447,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
 
 
 def document_of(
-    answer: Answer,
+    answer: AnswerFrame,
     title: str,
     *sections: Section,
     lead: str | None = None,
@@ -460,6 +467,7 @@ def document_of(
         catalog_version=answer["catalog_version"],
         request=answer["request"],
         warnings=tuple(answer["warnings"]),
+        remarks=tuple(cast(Row, answer).get("remarks", ())),
         sources=answer["sources"],
         sections=tuple(section for section in filled if section.blocks),
     )
@@ -479,18 +487,18 @@ def printable(value: Item) -> Item:
     """Return a document, or a part of one, in which no text can steer a terminal or reorder a line."""
     if type(value) in _NO_TEXT:
         return value
-    made: Any = value
+    cleaned: Any = value
     if isinstance(value, str):
-        made = visible(value)
-    elif type(made) is dict and _are_printable(tuple(made)) and _all_printable(made.values()):
+        cleaned = visible(value)
+    elif type(cleaned) is dict and _are_printable(tuple(cleaned)) and _all_printable(cleaned.values()):
         return value  # most rows of a large table
     elif isinstance(value, Mapping):
-        made = {printable(key): printable(item) for key, item in value.items()}
+        cleaned = {printable(key): printable(item) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
-        made = type(value)(printable(item) for item in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        made = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
-    return cast(Item, made)
+        cleaned = type(value)(printable(item) for item in value)
+    elif isinstance(value, Struct):
+        cleaned = type(value)(*map(printable, astuple(value)))
+    return cast(Item, cleaned)
 
 
 def _all_printable(values: Iterable[Any]) -> bool:
@@ -501,7 +509,11 @@ def _all_printable(values: Iterable[Any]) -> bool:
 _are_printable = lru_cache(maxsize=64)(_all_printable)  # of the keys that every row has
 
 
-# --- How figures, headings and cells are worded: the same in every medium.
+# --- Wording of figures, headings and cells, the same in every medium.
+
+_CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")
+# columns whose cells are codes of ours, such as on_demand, and no ids that one may have to type
+_CODED = frozenset(("option", "kind", "payment", "billing", "price_kind", "side", "constraint", "metric"))
 
 
 def fact_text(fact: Fact) -> str:
@@ -520,9 +532,29 @@ def cell_text(row: Row, column: Column) -> str:
 def cell_writer(column: Column) -> Callable[[Row], str]:
     """Return what writes the cells of a column."""
     key, unit = column.key, column.measure
+    if key in _CODED and not column.verbatim:
+        return lambda row: figure(in_words(key, row.get(key)), unit)
     if column.unit_key:
         return lambda row: amount(row.get(key), column.unit_in(row))
     return lambda row: figure(row.get(key), unit)
+
+
+def in_words(key: str, value: Any) -> Any:
+    """Return a value as a person reads it: the codes of some columns become words, anything else stays.
+
+    A name is a code only where it does not also stand in a formula, so tables of names ask for this themselves.
+
+    >>> in_words("option", "commitment"), in_words("name", "own_in_cash"), in_words("provider", "aws_bedrock")
+    ('committed use', 'own in cash', 'aws_bedrock')
+    """
+    return _code_in_words(key, value) if isinstance(value, str) and (key in _CODED or key == "name") else value
+
+
+@lru_cache(maxsize=4096)
+def _code_in_words(key: str, code: str) -> str:
+    if key == "option" and code in OPTIONS:
+        return OPTIONS[code].label
+    return heading_of(code) if _CODE.fullmatch(code) else code
 
 
 def head_text(column: Column) -> str:

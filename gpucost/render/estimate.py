@@ -19,17 +19,17 @@ from gpucost.render.document import (
     document_of,
     format_named,
     format_value,
-    known_of,
+    present_figures,
     table_of,
 )
 from gpucost.render.offers import (
     bill_table,
     excluded_table,
-    left_out,
+    not_included,
     offer_charts,
     offers_table,
     option_text,
-    said,
+    range_text,
     training_causes,
 )
 from gpucost.units import format_count
@@ -40,7 +40,7 @@ _HEADINGS = {
     "cost": "Offers, cheapest run first",
     "time": "Offers, fastest run first",
     "carbon": "Offers, least carbon first",
-    "pareto": "Offers that no other one beats in both cost and time, cheapest first",
+    "pareto": "Offers with the best trade-offs between cost and time, cheapest first",
 }
 
 
@@ -49,19 +49,23 @@ def document(answer: Estimate) -> Document:
     options = answer["options"]
     best = options[0]
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
+    panel = answer.get("roofline")
+    bounds: list[Block] = (
+        [] if panel is None else [Paragraph(panel["lead"]), *roofline.plot(panel), roofline.table(panel)]
+    )
     return document_of(
         answer,
         _title(answer),
         Section("", _figures(best), detail=True),
         Section(heading, offers_table(columns_of("estimate"), options, answer["excluded"])),
         Section("Cost against time", _scaling(answer)),
-        Section("What would change it", _changes(answer)),
-        Section("The bill of the first offer", _bill(best)),
-        Section("How the first offer runs", _layout(best), detail=True),
+        Section("What would change the cost", _changes(answer)),
+        Section("Bill of the top offer", _bill(best)),
+        Section("How the top offer runs", _layout(best), detail=True),
         Section("Pictures", _charts(options), detail=True),
-        Section("How the price came about", _history(answer), detail=True),
-        Section("What bounds the speed", _roofline(answer), detail=True),
-        Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
+        Section("Price history", _history(answer), detail=True),
+        Section("What limits the speed", bounds, detail=True),
+        Section("Offers left out, and why", excluded_table(answer["excluded"]), detail=True),
         headline=answer.get("headline", ""),
         screen=_screen(answer),
     )
@@ -87,10 +91,12 @@ def _screen(answer: Estimate) -> list[Block]:
     if not rows:
         return []
     excluded = answer["excluded"]
-    out = f"; {len(excluded):,} left out and why" if excluded else ""
+    why_out = f"; {len(excluded):,} left out, with reasons" if excluded else ""
     return [
-        Table(columns_of("estimate kinds"), rows, note=said(training_causes(answer, answer["options"][0]))),
-        Paragraph(f"Next: --details (all offers, sizes, ways to buy, the bill{out}), --explain, -o FILE, {_ASK}"),
+        Table(columns_of("estimate kinds"), rows, note=range_text(training_causes(answer, answer["options"][0]))),
+        Paragraph(
+            f"Next: --details (all offers, cluster sizes, ways to buy, the bill{why_out}), --explain, -o FILE, {_ASK}"
+        ),
     ]
 
 
@@ -109,27 +115,27 @@ def _figures(best: RankedOption) -> list[Block]:
         Fact("Cluster", f"{best['gpus']} × {best['gpu']}"),
         Fact("GPU-hours", best["gpu_hours"]),
         Fact("Per million tokens", best["usd_per_mtok"], "USD per million tokens"),
-        Fact("MFU over the steps", best["mfu_fraction"], "fraction of one"),
+        Fact("MFU in training steps", best["mfu_fraction"], "fraction of one"),
         Fact("MFU over the paid hours", best.get("mfu_paid_fraction"), "fraction of one"),
         Fact("Energy", best["energy_kwh"], "kWh"),
         Fact("Carbon", best["kgco2e"], "kgCO2e"),
     )
-    return [*known_of(facts)]
+    return [*present_figures(facts)]
 
 
 def _scaling(answer: Estimate) -> list[Block]:
     rows = answer["scaling"]
     if len(rows) < 2:
         return []
-    words = (
-        "Each point is one cluster size: a larger cluster ends sooner and costs more where communication eats into its "
-        "speed."
+    description = (
+        "Each point is one cluster size. A larger cluster finishes sooner, and costs more where communication slows it "
+        "down."
     )
     title = "Cost against time by cluster size"
     days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
     return [
-        Table(columns_of("estimate sizes"), rows, "The first offer at other cluster sizes"),
-        Chart("scatter", title, words, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),
+        Table(columns_of("estimate sizes"), rows, "The top offer at other cluster sizes"),
+        Chart("scatter", title, description, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),
     ]
 
 
@@ -144,12 +150,12 @@ def _changes(answer: Estimate) -> list[Block]:
         for row in answer["alternatives"]
     ]
     blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
-    blocks += table_of("What dominates the cost", answer["drivers"], "name", "share_fraction", "note:1")
-    return [*blocks, *left_out(answer["not_included"])]
+    blocks += table_of("Largest parts of the cost", answer["drivers"], "name", "share_fraction", "note:1")
+    return [*blocks, *not_included(answer["not_included"])]
 
 
 def _against(saving_fraction: float | None) -> str | None:
-    """Word a saving against on demand; what costs several times as much is said as a multiple.
+    """Word a saving against on demand; write several times the cost as a multiple.
 
     >>> _against(0.135), _against(-0.2), _against(-78.1), _against(0.0)
     ('14% less', '20% more', '79 × as much', 'the same')
@@ -170,8 +176,8 @@ def _bill(best: RankedOption) -> list[Block]:
     offer = f"{best['provider']} {best['gpu']}"
     parts = [{"offer": offer, "part": line["name"], "cost_usd": line["cost_usd"]} for line in best["lines"]]
     named = ", ".join(f"{line['name']} {format_named('cost_usd', line['cost_usd'])}" for line in best["lines"])
-    words = f"The bill of the first offer: {named}."
-    picture = Chart("stacked", "Cost breakdown", words, parts, Axis("offer"), Axis("cost_usd"), series="part")
+    description = f"Bill of the top offer: {named}."
+    picture = Chart("stacked", "Cost breakdown", description, parts, Axis("offer"), Axis("cost_usd"), series="part")
     return [bill_table(best["lines"], best["cost_usd"]), picture] if parts else []
 
 
@@ -184,16 +190,16 @@ def _layout(best: RankedOption) -> list[Block]:
         return [facts]
     part, time_s = max(best["components"].items(), key=lambda item: item[1])
     longest = amount(time_s, "seconds")
-    words = f"The longest part of a step is {part.removesuffix('_s').replace('_', ' ')}, {longest}."
+    description = f"The longest part of a step is {part.removesuffix('_s').replace('_', ' ')}, {longest}."
     time = Axis("time_s", "time", "seconds")
-    return [facts, Chart("bar", "Where the time of a step goes", words, rows, Axis("part"), time)]
+    return [facts, Chart("bar", "Where the time of a step goes", description, rows, Axis("part"), time)]
 
 
 def _charts(options: Sequence[RankedOption]) -> list[Block]:
     names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {row['option']}" for row in options]
     keys = ("cost_usd", "cost_low_usd", "cost_high_usd", "provider", "gpu", "gpus", "days")
     bars = "Cost by offer, with ranges", "{} Lines show the range that holds 80 % of outcomes."
-    points = "Cost against time, all offers", "Each point is an offer, coloured by its GPU. {}"
+    points = "Cost against time, all offers", "Each point is an offer, coloured by GPU. {}"
     return offer_charts(options, names, keys, Axis("days", log=True), bars, points)
 
 
@@ -201,15 +207,10 @@ def _history(answer: Estimate) -> list[Block]:
     rows = answer.get("price_history") or []
     if len(rows) < 2:
         return []
-    words = (
-        f"On-demand prices of {answer['options'][0]['gpu']} by the month in which they were seen: the median, and a "
-        "line from the lowest to the highest. Which providers were seen differs from month to month."
+    description = (
+        f"On-demand prices of {answer['options'][0]['gpu']} by month: the median, and a line from the lowest to the "
+        "highest. The providers observed differ from month to month."
     )
     price = Axis("usd_per_gpu_hour", "median price", "USD per GPU-hour")
     low, high = "low_usd_per_gpu_hour", "high_usd_per_gpu_hour"
-    return [Chart("line", "Price history", words, rows, Axis("month"), price, label="prices", low=low, high=high)]
-
-
-def _roofline(answer: Estimate) -> list[Block]:
-    found = answer.get("roofline")
-    return [] if found is None else [Paragraph(found["lead"]), *roofline.plot(found), roofline.table(found)]
+    return [Chart("line", "Price history", description, rows, Axis("month"), price, label="prices", low=low, high=high)]

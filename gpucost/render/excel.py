@@ -9,7 +9,7 @@ from gpucost.render.workbook import calculations, charts, cover, inputs, options
 from gpucost.render.workbook.book import Workbook, new_workbook
 from gpucost.render.workbook.live import LiveModel, compute, model_of
 
-_MACHINERY = "The machinery behind other sheets, not laid out for print: Sensitivity and Options read it."
+_MACHINERY = "Intermediate results that Sensitivity and Options read; not laid out for print."
 
 
 def write_workbook(payload: Mapping[str, Any], path: str) -> None:
@@ -40,13 +40,13 @@ class _Workbook:
         self.sources: dict[str, Mapping[str, Any]] = {}
         self.models: list[LiveModel] = []
         self.draws: dict[str, Any] = {}  # what was drawn of a model's inputs
-        self.booked: dict[str, statements.Place] = {}
+        self.booked: dict[str, statements.StatementLayout] = {}
         self.sizes: list[tuple[str, int, int]] = []
         self.money: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
-        self.ways: list[options.Ways] = []
+        self.ways: list[options.RentOptions] = []
         self.compared: list[tuple[str, str, int, int]] = []  # sheet and rows of each table of options
         self.statics = []
-        self.drawn: list[static.Drawn] = []  # charts of answers without a model
+        self.drawn: list[static.NativeChart] = []  # charts of answers without a model
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
@@ -106,12 +106,13 @@ class _Workbook:
         budgets = self._budgets()
         sheet = self.book.sheet(options.SENSITIVITY, (34, 50, 18, 14, 14, 17, 17, 17, 17, 17))
         blocks = [
-            options.Probes(model, self.spans[model.key], self.values[model.key], self.flows) for model in self.models
+            options.SensitivityCases(model, self.spans[model.key], self.values[model.key], self.flows)
+            for model in self.models
         ]
         for model in self.models:
             if model.ways:
                 name = options.NAME if len(self.parts) == 1 else f"{options.NAME} {model.key}"
-                self.ways.append(options.Ways(model, self.values[model.key], self.flows, name))
+                self.ways.append(options.RentOptions(model, self.values[model.key], self.flows, name))
         self._cases([*blocks, *self.ways])
         return budgets, options.write_sensitivity(sheet, blocks)
 
@@ -122,18 +123,18 @@ class _Workbook:
         sheet = self.book.sheet(statements.BUDGET, (34, 26, 16, 16, 16, 16, 16))
         sheet.title("Budget")
         for model in self.models:
-            if place := self.booked.get(model.key):
-                statements.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
+            if statement := self.booked.get(model.key):
+                statements.write_owning(self.book, sheet, model, statement, self.draws.get(model.key))
         return statements.write_budget(self.book, sheet, runs, self.values, str(self.payload.get("as_of") or ""))
 
-    def _cases(self, blocks: list[calculations.Cases]) -> None:
+    def _cases(self, blocks: list[calculations.CaseBlock]) -> None:
         row = flow_row = 3  # below the sheets' titles and the sentence under them
         for block in blocks:
             row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)
         self.cases = blocks
 
     def _tables(self) -> tuple[int, int, list[str]] | None:
-        place = None
+        offers_range = None
         for ways in self.ways:
             rows = options.write(self.book, self.book.sheet(ways.name, options.WIDTHS), ways)
             self.compared.append((ways.model.title, ways.name, *rows))
@@ -141,13 +142,13 @@ class _Workbook:
         offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
         if offered:
             static.write_options(self.book, self.book.sheet(static.OPTIONS, (30, 26, 20, 20, 20, 20, 20, 20)), offered)
-            place = static.write_offers(self.book, self.book.sheet(static.OFFERS), offered)
+            offers_range = static.write_offers(self.book, self.book.sheet(static.OFFERS), offered)
         for model in self.models:
-            if said := self.money.get(model.key):
+            if currency := self.money.get(model.key):
                 name = statements.CURRENCY if len(self.parts) == 1 else f"{statements.CURRENCY} {model.key}"
                 months = model.compared_months
                 statements.write_currency(
-                    self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, said, months
+                    self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, currency, months
                 )
         if any(len(part.get("scaling") or ()) > 1 for _, part in self.parts):
             self.sizes = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
@@ -157,7 +158,7 @@ class _Workbook:
         for number, (title, part) in enumerate(self.statics, 1):
             sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
             self.drawn += static.write_document(self.book, sheet, document(part))
-        return place
+        return offers_range
 
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
@@ -175,8 +176,8 @@ class _Workbook:
                 gallery.tornado(model, base, *places[1][model.key])
             if model.key in places[0]:
                 gallery.budget(model, *places[0][model.key])
-            if place := self.booked.get(model.key):
-                gallery.years(model, place)
+            if statement := self.booked.get(model.key):
+                gallery.years(model, statement)
 
     def _back(self) -> None:
         if self.models or any(part.get("assumptions") for _, part in self.parts):

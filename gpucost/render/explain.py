@@ -34,14 +34,14 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
         Section("Where the range comes from", (Table(CAUSES, shares),)),
         Section("The bill", (bill,)),
-        Section("What was assumed", (assumed,) if assumed.rows else ()),
-        Section("What an option's notes say", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
+        Section("Assumptions", (assumed,) if assumed.rows else ()),
+        Section("Notes", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
     ]
     where = (
         f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']},"
         f" {option['option'].replace('_', ' ')}"
     )
-    return document_of(payload, f"How {where} comes about", *sections)
+    return document_of(payload, f"How the cost of {where} is calculated", *sections)
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -63,8 +63,8 @@ def _written(row: Mapping[str, Any]) -> str:
     )
 
 
-def _step(what: str, formula: str, numbers: str, value: str, source: str = "") -> dict[str, str]:
-    return {"what": what, "formula": formula, "numbers": numbers, "value": value, "source": source}
+def _step(title: str, formula: str, numbers: str, value: str, source: str = "") -> dict[str, str]:
+    return {"what": title, "formula": formula, "numbers": numbers, "value": value, "source": source}
 
 
 def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -97,20 +97,20 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
         or "one accelerator"
     )
     parts = sorted((option.get("components") or {}).items(), key=lambda item: -item[1])
-    whole = sum(value for _, value in parts) or 1.0
-    shares = ", ".join(f"{name.removesuffix('_s').replace('_', ' ')} {value / whole:.1%}" for name, value in parts[:6])
+    step_s = sum(value for _, value in parts) or 1.0
+    shares = ", ".join(f"{name.removesuffix('_s').replace('_', ' ')} {value / step_s:.1%}" for name, value in parts[:6])
     rows = [
         _step(
             "Time of one step, on the fastest layout",
-            "sum of its parts, those that are hidden left out",
+            "sum of its parts, without those that overlap others",
             f"{degrees}; sharding {layout['sharding']}, micro-batch {layout['micro_batch']}, recompute"
             f" {layout['recompute']}: {shares}",
-            f"{whole:.4g} s for {layout['global_batch']:,} sequences",
+            f"{step_s:.4g} s for {layout['global_batch']:,} sequences",
         ),
         _step(
-            "Tokens per second and accelerator",
+            "Tokens per second per accelerator",
             "sequences × sequence length ÷ step time ÷ accelerators",
-            f"{layout['global_batch']:,} sequences ÷ {whole:.4g} s ÷ {option['gpus']}",
+            f"{layout['global_batch']:,} sequences ÷ {step_s:.4g} s ÷ {option['gpus']}",
             f"{speed:,.1f} ({option['tokens_per_s_per_gpu_low']:,.1f} to {option['tokens_per_s_per_gpu_high']:,.1f};"
             f" confidence {option['speed_confidence']})",
         ),
@@ -159,25 +159,25 @@ def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, st
     from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
 
     factors = option["factors"]
-    given = {name: np.array([np.nan if factors[name] is None else factors[name]]) for name in INPUT_NAMES}
-    values: dict[str, Any] = {**CONSTANTS, **given}
+    inputs = {name: np.array([np.nan if factors[name] is None else factors[name]]) for name in INPUT_NAMES}
+    values: dict[str, Any] = {**CONSTANTS, **inputs}
     evaluate_all(LINES, values)
-    known = {line.name: line for line in LINES}
+    lines = {line.name: line for line in LINES}
     steps = []
     for name in names:
-        line, value = known[name], float(np.ravel(values[name])[0])
+        line, value = lines[name], float(np.ravel(values[name])[0])
         text = line.text
-        for sign, shown in _SIGNS.items():
-            text = text.replace(sign, shown)
-        read = ", ".join(f"{inner} {float(np.ravel(values[inner])[0]):,.6g}" for inner in names_in(line.text))
-        what = f"{name}: {line.description}"
-        guessed = name == "stops_per_hour" and not option["interruption_rate_measured"]
-        found = _found(value, line.measure)
-        steps.append(_step(what, text, read, found + (" (not measured for this offer)" if guessed else "")))
+        for sign, printed in _SIGNS.items():
+            text = text.replace(sign, printed)
+        operands = ", ".join(f"{inner} {float(np.ravel(values[inner])[0]):,.6g}" for inner in names_in(line.text))
+        title = f"{name}: {line.description}"
+        rate_is_assumed = name == "stops_per_hour" and not option["interruption_rate_measured"]
+        result = _result_text(value, line.measure)
+        steps.append(_step(title, text, operands, result + (" (assumed for this offer)" if rate_is_assumed else "")))
     return steps
 
 
-def _found(value: float, unit: str) -> str:
+def _result_text(value: float, unit: str) -> str:
     if unit == "USD":
         return f"{value:,.2f} USD"
     if unit == "fraction of one":

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.memory import Component, Everywhere, Fit
 from gpucost.answers.serving import Serves, ServingFit
+from gpucost.answers.training import Component, Everywhere, Fit
 from gpucost.render.document import (
     Axis,
     Block,
@@ -19,7 +19,7 @@ from gpucost.render.document import (
     table_of,
 )
 
-# --- The document of a fit: the verdict, the components, the changes that were tried, the table by model size.
+# --- Training on one accelerator.
 
 _GB = "GB (1e9 bytes)"
 _HELPFUL, _VAIN = 10, 8  # changes that are shown
@@ -32,7 +32,7 @@ def document(answer: Fit) -> Document:
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
         Section("Verdict", [_verdict(answer)]),
-        Section("By component, on the fullest GPU", _parts(answer)),
+        Section("Memory by component, on the fullest GPU", _parts(answer)),
         Section("What would make it fit" if not answer["fits"] else "What would need fewer GPUs", _changes(answer)),
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
@@ -45,19 +45,21 @@ def _screen(answer: Fit) -> list[Block]:
     layout, close = answer["layout"], _closeness(answer)
     degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
     spread = ", ".join(text for text in degrees if not text.endswith(" 1")) or "one GPU"
-    said = (
+    setup = (
         f"{answer['method']} with {answer['optimizer']}, {answer['sequence_tokens']:,} tokens ×"
         f" {layout['micro_batch']}, {spread}, sharding {layout['sharding']}, recompute {layout['recompute']};"
         f" {answer['needed_low_gb']:,.1f} to {answer['needed_high_gb']:,.1f} GB{f', {close}' if close else ''}."
     )
-    found = [row for row in answer["changes"] if row["helps"]]
-    seen = [row["cost"] for row in found]
-    helps = [row for _, row in sorted(enumerate(found), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))]
+    helpful = [row for row in answer["changes"] if row["helps"]]
+    seen = [row["cost"] for row in helpful]
+    gentlest_first = [
+        row for _, row in sorted(enumerate(helpful), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))
+    ]
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
     ask = "--details, --explain, --method, --sequence, --optimizer, --gpus"
     picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])
-    table = [Table(columns_of("fit changes")[:3], helps, title)] if helps else []
-    return [Paragraph(said), picture, *table, Paragraph(f"Next: {ask}.")]
+    table = [Table(columns_of("fit changes")[:3], gentlest_first, title)] if gentlest_first else []
+    return [Paragraph(setup), picture, *table, Paragraph(f"Next: {ask}.")]
 
 
 def _verdict(answer: Fit) -> KeyFigures:
@@ -90,9 +92,9 @@ def _verdict(answer: Fit) -> KeyFigures:
 def _closeness(answer: Fit) -> str:
     """Say when the verdict could turn within the range."""
     if answer["fits"] and answer["needed_high_gb"] > answer["usable_gb"]:
-        return "close: software that keeps more would not fit"
+        return "close: software that needs more memory would not fit"
     if not answer["fits"] and answer["needed_low_gb"] <= answer["usable_gb"]:
-        return "close: software that keeps less would fit"
+        return "close: software that needs less memory would fit"
     return ""
 
 
@@ -104,21 +106,21 @@ def _parts(answer: Fit) -> list[Block]:
 
 
 def _picture(rows: Sequence[Component]) -> Chart:
-    words = "; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in rows)
+    description = "; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in rows)
     part, memory = Axis("component", "component"), Axis("needed_gb", "memory", _GB)
-    return Chart("bar", "Where the memory goes, GB", words, rows, part, memory)
+    return Chart("bar", "Where the memory goes, GB", description, rows, part, memory)
 
 
 def _changes(answer: Fit) -> list[Block]:
     """Return the changes that were tried, the gentlest that works first."""
     if not answer["changes"]:
         return []
-    helps = [row for row in answer["changes"] if row["helps"]]
-    others = [row["change"] for row in answer["changes"] if not row["helps"]]
-    nothing = Paragraph("Nothing that was tried helps.", style="note")
-    blocks: list[Block] = [Table(columns_of("fit changes"), helps[:_HELPFUL]) if helps else nothing]
-    if others:
-        blocks.append(Paragraph(f"Tried without gain: {', '.join(others[:_VAIN])}.", style="note"))
+    helpful = [row for row in answer["changes"] if row["helps"]]
+    fruitless = [row["change"] for row in answer["changes"] if not row["helps"]]
+    nothing = Paragraph("None of the changes tried helps.", style="note")
+    blocks: list[Block] = [Table(columns_of("fit changes"), helpful[:_HELPFUL]) if helpful else nothing]
+    if fruitless:
+        blocks.append(Paragraph(f"Tried without effect: {', '.join(fruitless[:_VAIN])}.", style="note"))
     return blocks
 
 
@@ -139,26 +141,26 @@ def _terms(answer: Fit) -> KeyFigures:
     )
 
 
-# --- The document of a fit for serving: which accelerators serve a model within the targets, with memory and speed.
+# --- Serving.
 
-SHOWN = 15
-WORDS = {"weights_gb": "weights", "cache_gb": "key-value cache", "workspace_gb": "workspace", "free_gb": "free"}
+_ROWS_OF_SERVING = 15
+_MEMORY_PARTS = {"weights_gb": "weights", "cache_gb": "key-value cache", "workspace_gb": "workspace", "free_gb": "free"}
 
 
 def serving_document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
-    chosen = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
-    rows, ask = answer["options"], "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens"
-    said = Paragraph(" ".join(answer["said"]))
-    table = Table(columns_of("serving fit"), rows, note="The cheapest first; speed at saturation within the targets.")
+    picks = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
+    rows, next_step = answer["options"], "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens"
+    remarks = Paragraph(" ".join(answer["said"]))
+    table = Table(columns_of("serving fit"), rows, note="Cheapest first. Speed is at saturation, within the targets.")
     return document_of(
         answer,
-        f"Serving {model}: what it fits",
-        Section("What serves it", [_options(answer)]),
-        Section("Memory", [_memory(row, words) for row, words in chosen if row is not None]),
-        Section("What does not", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
-        screen=(table, said, Paragraph(f"Next: {ask}.")) if rows else (),
+        f"Accelerators that serve {model}",
+        Section("What can serve it", [_options(answer)]),
+        Section("Memory", [_memory(row, title) for row, title in picks if row is not None]),
+        Section("What cannot, and why", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
+        screen=(table, remarks, Paragraph(f"Next: {next_step}.")) if rows else (),
     )
 
 
@@ -166,36 +168,39 @@ def _options(answer: ServingFit) -> Block:
     """Return the accelerators that serve it, the cheapest first."""
     rows = answer["options"]
     if not rows:
-        return Paragraph("Nothing serves it within the targets.", style="note")
-    more = f" {len(rows) - SHOWN} more in --format json." if len(rows) > SHOWN else ""
-    note = f"The cheapest first; speed at saturation within the targets.{more} {' '.join(answer['said'])}"
-    return Table(columns_of("serving fit"), rows[:SHOWN], note=note.strip())
+        return Paragraph("No accelerator serves it within the targets.", style="note")
+    more = f" {len(rows) - _ROWS_OF_SERVING} more in the JSON output." if len(rows) > _ROWS_OF_SERVING else ""
+    note = f"Cheapest first. Speed is at saturation, within the targets.{more} {' '.join(answer['said'])}"
+    return Table(columns_of("serving fit"), rows[:_ROWS_OF_SERVING], note=note.strip())
 
 
-def _memory(row: Serves, words: str) -> KeyFigures:
+def _memory(row: Serves, title: str) -> KeyFigures:
     """Return the memory of an option, part by part."""
-    parts = (Fact(WORDS[name], value, "GB (1e9 bytes)") for name, value in row["memory"].items() if name in WORDS)
-    return KeyFigures(tuple(parts), title=f"{words}: {row['gpus']} × {row['gpu']}, on each")
+    parts = (
+        Fact(_MEMORY_PARTS[name], value, "GB (1e9 bytes)")
+        for name, value in row["memory"].items()
+        if name in _MEMORY_PARTS
+    )
+    return KeyFigures(tuple(parts), title=f"{title}: {row['gpus']} × {row['gpu']}, per GPU")
 
 
-# --- The document of a fit over all accelerators: the fewest of each, the longest sequence and the largest batch.
+# --- All accelerators.
 
-_SHOWN = 11
-_NOTE = (
-    "Fewest that fit; longest context at this batch, largest micro-batch at this context; the lowest price on demand,"
-    " not old, of a seller that hosts so many as one job. As singles, up to N: nobody hosts so many."
+_ROWS_OF_EVERYWHERE = 11
+_NOTE_OF_EVERYWHERE = (
+    "GPUs: the fewest that fit. Longest context at this batch; largest micro-batch at this context. Price: the lowest"
+    " fresh on-demand price of a seller that hosts that many for one job; 'as singles' and 'up to N': no seller does."
 )
 
 
 def everywhere_document(answer: Everywhere) -> Document:
     """Return the document of a fit over all accelerators."""
     rows, nowhere = answer["rows"], answer["nowhere"]
-    more = f"{len(rows) - _SHOWN} more, " if len(rows) > _SHOWN else ""
-    ask = Paragraph(f"Next: --details ({more}all of them), --gpu NAME (components, changes), --method, --sequence.")
+    next_step = Paragraph(f"Next: --details (all {len(rows)}), --gpu NAME (components, changes), --method, --sequence.")
     return document_of(
         answer,
-        f"What {answer['model']} fits",
-        Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE)]),
-        Section("Fits on no count", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
-        screen=(Table(columns_of("fit everywhere"), rows[:_SHOWN], note=_NOTE), ask),
+        f"Accelerators that fit {answer['model']}",
+        Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE_OF_EVERYWHERE)]),
+        Section("Does not fit on any number of", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
+        screen=(Table(columns_of("fit everywhere"), rows[:_ROWS_OF_EVERYWHERE], note=_NOTE_OF_EVERYWHERE), next_step),
     )

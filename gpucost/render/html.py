@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# --- The HTML writer: one self-contained, accessible page without external references, and a fragment for notebooks.
+# --- Pages and fragments.
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
 _SHORT, _LONG, _LONGER = 16, 28, 90  # characters up to which a name is whole; from which a cell gets room, and more
@@ -53,7 +53,7 @@ def page(document: Document) -> str:
     template = _templates().get_template("page.html")
     charted = any(isinstance(block, Chart) for section in document.sections for block in section.blocks)
     return template.render(
-        **_shown(document, charts=True),
+        **_template_values(document, charts=True),
         colors=_json(COLORS),
         request=visible(json.dumps(dict(document.request), ensure_ascii=False, separators=(",", ":"), default=str)),
         library=_library() if charted else "window.vegaEmbed = () => {};",
@@ -63,7 +63,7 @@ def page(document: Document) -> str:
 def fragment(document: Document) -> str:
     """Return the document for a notebook cell: facts, tables, and, with the extra `report`, its first chart."""
     template = _templates().get_template("fragment.html")
-    return template.render(**_shown(document, charts=False), picture=_picture(document))
+    return template.render(**_template_values(document, charts=False), picture=_picture(document))
 
 
 def _picture(document: Document) -> tuple[str, str] | None:
@@ -88,9 +88,9 @@ def _templates() -> "Environment":
         from jinja2 import Environment, FunctionLoader
     except ImportError:
         raise UsageError(_MISSING) from None
-    made = Environment(loader=FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.globals |= {"asset": _asset}
-    return made
+    environment = Environment(loader=FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.globals |= {"asset": _asset}
+    return environment
 
 
 def _asset(name: str) -> str:
@@ -106,7 +106,7 @@ def _library() -> str:
     from importlib.metadata import version
     from zlib import crc32
 
-    from gpucost.catalog.kept import text
+    from gpucost.catalog.cached import text
 
     program = "window.vegaEmbed = vegaEmbed;"  # to bundle it takes longer than all the rest of a page
     name = f"charts/{version('vl-convert-python')}-{crc32(program.encode()):x}.js"
@@ -118,7 +118,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).replace("<", "\\u003c")
 
 
-def _shown(document: Document, *, charts: bool) -> dict[str, Any]:
+def _template_values(document: Document, *, charts: bool) -> dict[str, Any]:
     """Return what the templates need: the document, its sources in order, and how to look at a block."""
     document = printable(document)
     numbers = {name: number for number, name in enumerate(sorted(document.sources), 1)}
@@ -138,7 +138,7 @@ def _table(table: Table, *, live: bool) -> dict[str, Any]:
     """Return a table as texts: heads, cells, and the totals."""
     rows, columns = table.rows[:ROWS_SHOWN], table.filled
     right = {column.key: is_numeric(column, rows) for column in columns}
-    cut = f"The first {len(rows):,} of {len(table.rows):,} rows; the workbook and CSV hold all."
+    cut = f"The first {len(rows):,} of {len(table.rows):,} rows; the workbook and the CSV output have all."
     return {
         "live": live,
         "heads": [(head_text(column), right[column.key]) for column in columns],
@@ -172,18 +172,18 @@ def _chart_table(chart: Chart) -> Table:
     keys = [chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high, chart.value]
     units = {chart.x.key: chart.x.measure} | dict.fromkeys((chart.y.key, chart.low, chart.high), chart.y.measure)
     present = [key for key in dict.fromkeys(keys) if key and any(key in row for row in chart.data)]
-    shown = tuple(Column(key, unit=units.get(key, "")) for key in present)
+    columns = tuple(Column(key, unit=units.get(key, "")) for key in present)
     note = f"The first {_CHART_ROWS} points." if len(chart.data) > _CHART_ROWS else ""
-    return Table(shown, list(chart.data)[:_CHART_ROWS], note=note)
+    return Table(columns, list(chart.data)[:_CHART_ROWS], note=note)
 
 
-# --- The page of prices: today's offers, a map of regions by price, and history with a slider; one file, no requests.
+# --- The page of prices.
 
 
 def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: str) -> None:
     """Write the page; texts from outside are shown with their control characters visible."""
     offers = [[_plain(cell) for cell in row] for row in data["offers"]]
-    shown = {
+    page_data = {
         **data,
         "offers": offers[:ROWS_SHOWN],
         "points": [[_plain(cell) for cell in point] for point in data["points"]],
@@ -192,7 +192,7 @@ def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: st
     text = (
         _templates()
         .get_template("prices.html")
-        .render(as_of=as_of, version=version, data=_json(shown), count=len(offers), cut=len(offers) > ROWS_SHOWN)
+        .render(as_of=as_of, version=version, data=_json(page_data), count=len(offers), cut=len(offers) > ROWS_SHOWN)
     )
     write_text(path, text)
 

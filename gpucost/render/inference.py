@@ -17,33 +17,37 @@ from gpucost.render.document import (
     columns_of,
     document_of,
     format_value,
-    known_of,
+    present_figures,
     table_of,
 )
 from gpucost.render.offers import (
     bill_table,
     excluded_table,
-    left_out,
+    not_included,
     offer_charts,
     offers_table,
     option_text,
-    said,
+    range_text,
     serving_causes,
 )
 
-_SCREEN_STAYS, _SCREEN_RISKY, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
+_SCREEN_LASTING, _SCREEN_INTERRUPTIBLE, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
 _HEADINGS = {
-    "cost": "Offers that stay, cheapest tokens first",
-    "latency": "Offers that stay, fastest tokens first",
-    "carbon": "Offers that stay, least carbon first",
+    "cost": "Offers without interruptions, cheapest tokens first",
+    "latency": "Offers without interruptions, fastest tokens first",
+    "carbon": "Offers without interruptions, least carbon first",
 }
-_RISKY = "Offers that may be interrupted, in the same order: requests in flight are lost, keep redundancy"
+_RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
+# family of purchase options -> the kind that one screen names
+_KINDS = {"committed": "reserved", "scheduled": "capacity block"}
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 
 
 def document(answer: Inference) -> Document:
     """Build the document of a serving answer."""
     options = answer["options"]
+    lines, month_usd = options[0]["lines"], options[0]["usd_per_month"]
+    bill = [bill_table(lines, month_usd, "Per month")] if lines else []
     return document_of(
         answer,
         f"Serving {answer['request']['model']}",
@@ -51,10 +55,10 @@ def document(answer: Inference) -> Document:
         Section("", _figures(answer), detail=True),
         *_offers(answer),
         Section("Self-host or API", _api(answer)),
-        Section("The bill of the first offer", _bill(options[0])),
+        Section("Bill of the top offer", bill),
         Section("Speed against cost", _tradeoff(answer)),
         Section("Pictures", _charts(options), detail=True),
-        Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
+        Section("Offers left out, and why", excluded_table(answer["excluded"]), detail=True),
         screen=_screen(answer),
     )
 
@@ -63,19 +67,18 @@ def _offers(answer: Inference) -> list[Section]:
     """Return the offers in two tables: those that stay, and those that may be interrupted."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    out, shown = answer["excluded"], columns_of("inference")
+    excluded, headings = answer["excluded"], columns_of("inference")
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
-    made = [Section(heading, offers_table(shown, stay, out))] if stay else []
-    return [*made, Section(_RISKY, offers_table(shown, risky, [] if stay else out))] if risky else made
+    sections = [Section(heading, offers_table(headings, stay, excluded))] if stay else []
+    return [*sections, Section(_RISKY, offers_table(headings, risky, [] if stay else excluded))] if risky else sections
 
 
 def _screen(answer: Inference) -> list[Block]:
     """Return what one screen shows: the best offers of both kinds, the cheapest hosted prices, what to ask next."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    rows = [_kind("stays", row) for row in _unlike(stay)[:_SCREEN_STAYS]]
-    rows += [_kind("may go", row) for row in _unlike(risky)[:_SCREEN_RISKY]]
-    hosted = sorted(answer["api"], key=lambda row: row["usd_per_mtok"])[:_SCREEN_HOSTED]
+    rows = [_kind(row) for row in (*_unlike(stay)[:_SCREEN_LASTING], *_unlike(risky)[:_SCREEN_INTERRUPTIBLE])]
+    hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
         {
             "kind": "hosted",
@@ -89,12 +92,12 @@ def _screen(answer: Inference) -> list[Block]:
         }
         for row in hosted
     ]
-    out = f"; {len(answer['excluded']):,} left out and why" if answer["excluded"] else ""
+    why_out = f"; {len(answer['excluded']):,} left out, with reasons" if answer["excluded"] else ""
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
-    note = said(serving_causes(answer["options"][0]), "Range of the first's month")
+    note = range_text(serving_causes(answer["options"][0]), "Monthly range of the top offer")
     return [
         Table(columns_of("inference kinds"), rows, note=note),
-        Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}"),
+        Paragraph(f"Next: --details (all offers, the bill, self-host or API{why_out}), {ask}"),
     ]
 
 
@@ -106,8 +109,9 @@ def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:
     return list(first.values())
 
 
-def _kind(kind: str, row: ServingOption) -> dict[str, object]:
-    unit = "USD per million tokens"
+def _kind(row: ServingOption) -> dict[str, object]:
+    unit, option = "USD per million tokens", OPTIONS[row["option"]]
+    kind = "interruptible" if option.interruptible else _KINDS.get(option.family, option.family)
     return {
         **row,
         "kind": kind,
@@ -132,7 +136,7 @@ def _figures(answer: Inference) -> list[Block]:
         Fact("Time per output token", best["tpot_ms"], "milliseconds", *slow),
         Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
     )
-    return [*known_of(facts), Paragraph(answer["split_rule"], "note")]
+    return [*present_figures(facts), Paragraph(answer["split_rule"], "note")]
 
 
 def _api(answer: Inference) -> list[Block]:
@@ -145,7 +149,7 @@ def _api(answer: Inference) -> list[Block]:
             Fact("Break-even volume per month", point["tokens_per_month"], "tokens"),
             Fact("Break-even utilisation", point["utilisation_fraction"], "fraction of one"),
         )
-        blocks += known_of(facts)
+        blocks += present_figures(facts)
         blocks.append(Paragraph(point["note"]))
     return [*blocks, *_volumes(answer)]
 
@@ -157,27 +161,25 @@ def _volumes(answer: Inference) -> list[Block]:
         for row in curve
         for key, side in _SIDES.items()
     ]
-    words = (
-        "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs in proportion "
-        "to the volume."
+    description = (
+        "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs more with each "
+        "token."
     )
     volume = Axis("tokens_per_month", log=True, unit="tokens")
     cost = Axis("usd_per_month", "cost per month", "USD", log=True)
-    return [Chart("line", "Self-host or API by volume", words, lines, volume, cost, series="side")] if lines else []
+    return (
+        [Chart("line", "Self-host or API by volume", description, lines, volume, cost, series="side")] if lines else []
+    )
 
 
 def _tradeoff(answer: Inference) -> list[Block]:
     rows = answer["tradeoff"]
     if len(rows) < 2:
-        return left_out(answer["not_included"])
-    words = "The first offer at other batch sizes: a larger batch makes tokens cheaper and each of them slower."
+        return not_included(answer["not_included"])
+    description = "The top offer at other batch sizes: a larger batch makes tokens cheaper, but slower."
     cost = Axis("usd_per_mtok", log=True)
-    chart = Chart("line", "Cost against time per token", words, rows, Axis("tpot_ms"), cost, label="batch")
-    return [chart, *left_out(answer["not_included"])]
-
-
-def _bill(best: ServingOption) -> list[Block]:
-    return [bill_table(best["lines"], best["usd_per_month"], "Per month")] if best["lines"] else []
+    chart = Chart("line", "Cost against time per token", description, rows, Axis("tpot_ms"), cost, label="batch")
+    return [chart, *not_included(answer["not_included"])]
 
 
 def _charts(options: Sequence[ServingOption]) -> list[Block]:

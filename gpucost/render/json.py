@@ -4,15 +4,17 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 SIGNIFICANT_DIGITS = 12
-_WORDS = {None: "null", True: "true", False: "false"}
+_LITERALS = {None: "null", True: "true", False: "false"}
 _LONG = 1000  # rows of a list that is written row by row
 # signs that steer a terminal or reorder text, beside those that JSON escapes anyway
 _STEERING = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
@@ -40,7 +42,7 @@ def plain(value: Any) -> Any:
 def _plain_other(value: Any) -> Any:
     if isinstance(value, Set):
         return sorted(plain(item) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return plain(asdict(value))
     if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
         return plain(value.tolist())
@@ -77,9 +79,9 @@ def _pieces(value: Any, indent: int) -> Iterator[str]:
     for number, (key, item) in enumerate(value.items()):
         yield f"{',' if number else '{'}{outer}{_encoded(str(key), indent)}: "
         if _is_long(item):
-            for place, row in enumerate(item):
+            for index, row in enumerate(item):
                 written = _flat(row, inner + " " * indent, inner) or _encoded(row, indent).replace("\n", inner)
-                yield f"{',' if place else '['}{inner}{written}"
+                yield f"{',' if index else '['}{inner}{written}"
             yield f"{outer}]"
         else:
             yield _encoded(item, indent).replace("\n", outer)
@@ -100,7 +102,7 @@ def _flat(row: Any, before: str, end: str) -> str | None:
         elif kind is int:
             text = str(value)
         elif value is None or kind is bool:
-            text = _WORDS[value]
+            text = _LITERALS[value]
         elif kind is date or kind is Decimal:
             text = json.dumps(plain(value))
         else:

@@ -32,6 +32,7 @@ def write(document: Document) -> str:
     if document.stamp:
         lines += [" · ".join(document.stamp), ""]
     lines += [line for warning in document.warnings for line in (f"> **Warning.** {escape(warning)}", "")]
+    lines += [line for remark in document.remarks for line in (f"> {escape(remark)}", "")]
     for section in document.sections:
         if section.title:
             lines += [f"## {escape(section.title)}", ""]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.mix import Mix
+from gpucost.answers.ownership import Mix
 from gpucost.render.document import (
     Axis,
     Block,
@@ -19,14 +19,14 @@ from gpucost.render.document import (
     table_of,
 )
 
-_OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
+_NOT_SUPPLIES = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
 
 def document(answer: Mix) -> Document:
     """Build the document of a mix."""
-    whole: Row = answer
+    payload: Row = answer
     plan, pure, binding, supplies = (
-        [{**row, key: row[key].replace("_", " ")} for row in whole[part]]
+        [{**row, key: row[key].replace("_", " ")} for row in payload[part]]
         for part, key in (
             ("plan", "option"),
             ("pure", "option"),
@@ -34,20 +34,22 @@ def document(answer: Mix) -> Document:
             ("supplies", "name"),
         )
     )
-    ask = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
+    next_step = (
+        "--details (binding constraints, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
+    )
     return document_of(
         answer,
         "The cheapest mix of capacity",
         Section("", [Paragraph(line) for line in answer["said"]]),
         Section("What to buy and rent", table_of("", plan, *columns_of("mix bought"))),
         Section("Against one option alone", table_of("", pure)),
-        Section("What binds", table_of("", binding)),
+        Section("Binding constraints", table_of("", binding)),
         Section("Month by month", _months(answer)),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=(
             *table_of("What to buy and rent", plan, *columns_of("mix plan")),
             *table_of("Against one option alone", pure, "option", "cost_usd", "note:1"),
-            Paragraph(f"Next: {ask}."),
+            Paragraph(f"Next: {next_step}."),
         ),
     )
 
@@ -58,15 +60,15 @@ def _months(answer: Mix) -> list[Block]:
     keys = list(rows[0])
     idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in rows)]
     keys = [*(key for key in keys if key not in idle), *idle]  # what nobody uses stands last
-    supplies = [key for key in keys if key.endswith("_gpus") and key not in _OTHER]
+    supplies = [key for key in keys if key.endswith("_gpus") and key not in _NOT_SUPPLIES]
     lines = [
         {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}
         for row in rows
         for key in ("demand_gpus", *(key for key in supplies if any(row[key] for row in rows)))
     ]
-    words = "GPUs in use each month by the way they are paid for, with the demand that they meet."
+    description = "GPUs in use each month by purchase option, with the demand."
     gpus = Axis("gpus", "GPUs")
-    chart = Chart("line", "Capacity by month", words, lines, Axis("month"), gpus, series="capacity")
+    chart = Chart("line", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity")
     gpus_by_month = Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)
     paid = [row for row in cash if any(row[key] for key in row if key != "month")]
     return [chart, gpus_by_month, *table_of("Paid beside rent, in cash", paid)]

@@ -22,14 +22,14 @@ from gpucost.render.document import (
 )
 from gpucost.units import counted
 
-# --- Where the range of a cost comes from: what each cause alone makes of it, and what would narrow that.
+# --- Causes of a range: what each alone does to the cost, and what would narrow it.
 
-CAUSES = columns("share", "low_usd", "high_usd", "narrower")
-OVERHEAD = "overhead beside the steps, not in the range"
-IDLE = "idle and spare hours, not in the range"
-LOST = "one replica against interruptions, not in the range"
+CAUSES = columns("share=cause", "low_usd=low", "high_usd=high", "narrower=how to narrow it")
+OVERHEAD = "overhead (not in the range)"
+IDLE = "idle and spare hours (not in the range)"
+LOST = "a spare replica (not in the range)"
 _WORTH_SAYING = 0.05  # of the hours that are bought
-_BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a replica to spare"}
+_BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a spare replica"}
 
 
 def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -39,72 +39,85 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
     factors, cost = option["factors"], option["cost_usd"]
     hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
     speed, stretch = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
-    beside = 1 + factors["evaluation_fraction"]
+    overhead_ratio = 1 + factors["evaluation_fraction"]
     assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
-    known = [
+    causes = [
         (
             "speed",
             *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
             "--mfu",
-            "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate",
+            "name your software (--software), give your own speed (--mfu, --step-time), or run gpucost calibrate",
         ),
         _price_cause(option),
         (
             "interruptions",
             *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
             "--option",
-            "an option that is not interrupted; a measured rate",
+            "choose an option without interruptions, or an offer with a measured rate",
         ),
     ]
     if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
-        known.append(("start-up", *start, "--gpus", "fewer accelerators that wait for it"))
+        causes.append(("start-up", *start, "--gpus", "use fewer accelerators, which wait during start-up"))
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
-        ends = [(1 + assumed[end]) / beside for end in ("low", "high")]
-        known.append((OVERHEAD, *_bought(option, *ends), "--overhead", "your own share (--overhead)"))
-    return _widest_first(cost, hours, known)
+        ends = [(1 + assumed[end]) / overhead_ratio for end in ("low", "high")]
+        causes.append((OVERHEAD, *_bought(option, *ends), "--overhead", "give your own share (--overhead)"))
+    return _widest_first(cost, hours, causes)
 
 
 def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what each cause alone would make of the cost of a month of serving; the widest first."""
     factors, cost = option["factors"], option["usd_per_month"]
     price = _price_cause(option)
-    how = "name the engine (--engine); your own speed (--own-tpot, --own-output-tokens-per-s); gpucost calibrate"
-    known = [("speed", factors["low_ratio"] / price[1], factors["high_ratio"] / price[2], "--own-tpot", how), price]
+    how = (
+        "name the engine (--engine), give your own speed (--own-tpot, --own-output-tokens-per-s),"
+        " or run gpucost calibrate"
+    )
+    causes = [("speed", factors["low_ratio"] / price[1], factors["high_ratio"] / price[2], "--own-tpot", how), price]
     if option["utilisation_fraction"] < 1:
-        known.append((IDLE, option["utilisation_fraction"], 1.0, "--utilisation", "--utilisation; --autoscale"))
+        causes.append(
+            (IDLE, option["utilisation_fraction"], 1.0, "--utilisation", "give --utilisation, or use --autoscale")
+        )
     if OPTIONS[option["option"]].interruptible and not factors["spare_gpu_hours"] and factors["replicas"]:
-        known.append((LOST, 1.0, 1 + 1 / factors["replicas"], "--redundancy", "an option that stays; --redundancy"))
-    return _widest_first(cost, cost, known)
+        causes.append(
+            (
+                LOST,
+                1.0,
+                1 + 1 / factors["replicas"],
+                "--redundancy",
+                "choose an option without interruptions, or give --redundancy",
+            )
+        )
+    return _widest_first(cost, cost, causes)
 
 
-def said(rows: Sequence[Mapping[str, Any]], what: str = "Range") -> str:
+def range_text(rows: Sequence[Mapping[str, Any]], title: str = "Range") -> str:
     """Say in a sentence what each cause alone makes of a cost, and which argument narrows it."""
-    told: dict[str, list[str]] = {}
-    beyond = []
+    by_flag: dict[str, list[str]] = {}
+    outside = []
     for row in rows:
         ends = "–".join(dict.fromkeys(format_value(row[end], "USD") for end in ("low_usd", "high_usd")))
         if row["share"] in _BEYOND:
-            beyond.append(f"{_BEYOND[row['share']]} {ends} ({row['flag']})")
+            outside.append(f"{_BEYOND[row['share']]} {ends} ({row['flag']})")
         elif "–" in ends:
-            told.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
-    words = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in told.items())
-    return f"{what}: {words or 'none'}{'; beyond it ' if beyond else ''}{', '.join(beyond)}."
+            by_flag.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
+    parts_text = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in by_flag.items())
+    return f"{title}: {parts_text or 'none'}{'; not in the range: ' if outside else ''}{', '.join(outside)}."
 
 
-_Known = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the flag that narrows it, and how
+Cause = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the flag that narrows it, and how
 
 
-def _widest_first(cost: float, moved: float, known: Sequence[_Known]) -> list[dict[str, Any]]:
+def _widest_first(cost: float, varying_usd: float, causes: Sequence[Cause]) -> list[dict[str, Any]]:
     """Return the causes as rows: `moved` is the part of the cost that they act on."""
     rows = [
         {
             "share": name,
-            "low_usd": cost + moved * (low - 1),
-            "high_usd": cost + moved * (high - 1),
+            "low_usd": cost + varying_usd * (low - 1),
+            "high_usd": cost + varying_usd * (high - 1),
             "flag": flag,
             "narrower": how,
         }
-        for name, low, high, flag, how in known
+        for name, low, high, flag, how in causes
     ]
     return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
 
@@ -119,36 +132,40 @@ def _bought(option: Mapping[str, Any], low: float, high: float, *, of_start: boo
     from gpucost.formula.arrays import Columns, evaluate_columns
     from gpucost.money.training_bill import CONSTANTS, LINES, PURCHASE
 
-    given = Columns({name: np.full(3, np.nan if value is None else value) for name, value in option["factors"].items()})
-    paid = evaluate_columns(LINES, given, CONSTANTS, ("paid_hours",)).paid_hours
-    start, ends = given["ramp_hours"], np.array([1.0, low, high])
-    given["paid_hours"] = start * ends + (paid - start) if of_start else start + (paid - start) * ends
-    made = evaluate_columns(PURCHASE, given, CONSTANTS, ("rounded_hours", "owed", "bound"))
-    if made.bound[0]:
+    factors = Columns(
+        {name: np.full(3, np.nan if value is None else value) for name, value in option["factors"].items()}
+    )
+    paid = evaluate_columns(LINES, factors, CONSTANTS, ("paid_hours",)).paid_hours
+    start, ends = factors["ramp_hours"], np.array([1.0, low, high])
+    factors["paid_hours"] = start * ends + (paid - start) if of_start else start + (paid - start) * ends
+    bill = evaluate_columns(PURCHASE, factors, CONSTANTS, ("rounded_hours", "owed", "bound"))
+    if bill.bound[0]:
         return (
-            (1.0, 1.0) if made.owed[0] else (float(given.paid_hours[1] / paid[0]), float(given.paid_hours[2] / paid[0]))
+            (1.0, 1.0)
+            if bill.owed[0]
+            else (float(factors.paid_hours[1] / paid[0]), float(factors.paid_hours[2] / paid[0]))
         )
-    shorter, longer = made.rounded_hours[1:] / made.rounded_hours[0]
+    shorter, longer = bill.rounded_hours[1:] / bill.rounded_hours[0]
     return float(shorter), float(longer)
 
 
-def _price_cause(option: Mapping[str, Any]) -> _Known:
+def _price_cause(option: Mapping[str, Any]) -> Cause:
     """Return what the price may do: a spot price moves from day to day, a list price ages."""
     low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
     if OPTIONS[option["option"]].family == "preemptible":
-        how = "on demand or a commitment; a fresh price; `gpucost prices risk`"
+        how = "choose on demand or a commitment, or a fresher price; see `gpucost prices risk`"
         return "spot price", low, high, "--option", how
-    return "price age", low, high, "--strict-prices", "a fresh quote; --strict-prices"
+    return "price age", low, high, "--strict-prices", "get a fresh quote, or use --strict-prices"
 
 
-# --- What the answers about training and serving share: the offers with their notes, the bill, and what was left out.
+# --- Offers with their notes, the bill, and what the figures leave out.
 
 _BARS = 15
 _NOTES = 5  # different notes below a table; the others stand in JSON
 
 
 def offers_table(
-    shown: tuple[Column, ...],
+    headings: tuple[Column, ...],
     options: Sequence[TrainingOption | ServingOption],
     excluded: Sequence[Excluded],
 ) -> list[Table]:
@@ -157,12 +174,12 @@ def offers_table(
     for row in options:
         for note in row["notes"]:
             ranks.setdefault(note, []).append(str(row["rank"]))
-    lines = [f"{_listed(found)}: {note}" for note, found in list(ranks.items())[:_NOTES]]
+    lines = [f"{_rank_list(note_ranks)}: {note}" for note, note_ranks in list(ranks.items())[:_NOTES]]
     if len(ranks) > _NOTES:
-        lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} with the offers (--format json).")
+        lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} in the JSON output.")
     if excluded:
-        lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
-    return [Table(shown, options, note="\n".join(lines), interactive=True)]
+        lines.append(f"{counted(len(excluded), 'offer')} left out; reports and the JSON output give each reason.")
+    return [Table(headings, options, note="\n".join(lines), interactive=True)]
 
 
 def offer_charts(
@@ -202,16 +219,16 @@ def option_text(option: str, term_months: int) -> str:
     return OPTIONS[option].label.replace("calendar reservation", "calendar") + term
 
 
-def _listed(ranks: Sequence[str]) -> str:
-    shown = ", ".join(ranks[:4])
-    return f"{shown} …" if len(ranks) > 4 else shown
+def _rank_list(ranks: Sequence[str]) -> str:
+    first_ranks = ", ".join(ranks[:4])
+    return f"{first_ranks} …" if len(ranks) > 4 else first_ranks
 
 
 def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
     """Return what is not possible with the reason, or nothing; paper counts it only."""
-    shown = columns("provider", "instance_type=instance:1", "gpu:2", "option:3", "reason")
-    paper = f"{counted(len(rows), 'offer')} left out: on screen each stands with its reason."
-    return [Table(shown, rows, interactive=True, paper=paper)] if rows else []
+    headings = columns("provider", "instance_type=instance:1", "gpu:2", "option:3", "reason")
+    paper = f"{counted(len(rows), 'offer')} left out; the page on screen gives each reason."
+    return [Table(headings, rows, interactive=True, paper=paper)] if rows else []
 
 
 def bill_table(lines: Sequence[BillLine], total_usd: float, title: str = "") -> Table:
@@ -220,6 +237,6 @@ def bill_table(lines: Sequence[BillLine], total_usd: float, title: str = "") -> 
     return Table(columns_of("bill"), lines, title, total=total)
 
 
-def left_out(items: Sequence[str]) -> list[Block]:
+def not_included(items: Sequence[str]) -> list[Block]:
     """Say what the figures do not include."""
     return [Paragraph(f"Not included: {'; '.join(item.rstrip('.') for item in items)}.")] if items else []

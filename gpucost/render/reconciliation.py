@@ -21,7 +21,7 @@ from gpucost.render.document import (
     table_of,
 )
 
-# --- The document of an invoice against a plan: a bridge of parts, products, what is unmatched, and who bears what.
+# --- Invoices against a plan.
 
 _ENDS = (("plan", "planned_effective_usd"), ("invoice", "charged_effective_usd"))
 _NEXT = "Next: --details (products, unmatched charges, totals), -o FILE.xlsx or FILE.html, --format json."
@@ -31,14 +31,19 @@ def document(answer: Reconciliation) -> Document:
     """Build the document of a reconciliation."""
     moving = [row for row in answer["parts"] if row["billed_usd"] or row["effective_usd"]]
     first = _parts(answer, moving)[:1] or _showback(answer)
+    totals: Row = {
+        "from": answer["period_from"],
+        "until": answer["period_until"].removesuffix(" 00:00"),
+        **{name: value for name, value in answer["totals"].items() if value is not None},
+    }
     return document_of(
         answer,
         "An invoice against its plan" if answer["parts"] else "An invoice by tag",
         Section("Why it differs", _parts(answer)),
         Section("Products", table_of("", answer["products"], *columns_of("reconciliation"))),
         Section("Unmatched", _unmatched(answer)),
-        Section(_shown_back(answer), _showback(answer)),
-        Section("Totals", [facts_of("", _totals(answer)), *table_of("", answer["currencies"])], detail=True),
+        Section(_showback_title(answer), _showback(answer)),
+        Section("Totals", [facts_of("", totals), *table_of("", answer["currencies"])], detail=True),
         screen=(*first, Paragraph(_NEXT)),
     )
 
@@ -54,8 +59,8 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
         "effective_usd": totals["effective_difference_usd"],
         "note": "",
     }
-    shown = columns("part", "billed_usd=billed", "effective_usd=effective", *(() if rows else ("note",)))
-    table = Table(shown, rows or answer["parts"], total=total)
+    headings = columns("part", "billed_usd=billed", "effective_usd=effective", *(() if rows else ("note",)))
+    table = Table(headings, rows or answer["parts"], total=total)
     bars = [row for row in answer["parts"] if row["effective_usd"]]
     ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]
     picture = bridge("From the plan to the invoice", (ends[0], ends[1]), bars, "part", "effective_usd", "USD")
@@ -64,13 +69,13 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
 
 def _unmatched(answer: Reconciliation) -> list[Block]:
     rows = answer["unmatched"]
-    note = f"{answer['rows_read']:,} charges read; none is dropped." if rows else ""
+    note = f"{answer['rows_read']:,} charges read, none dropped." if rows else ""
     return list(
         table_of("", rows, "charged_for=for", "why", "rows", "billed_usd=billed", "effective_usd=effective", note=note)
     )
 
 
-def _shown_back(answer: Reconciliation) -> str:
+def _showback_title(answer: Reconciliation) -> str:
     key = {"cost": "direct cost", "quantity": "quantity", "even": "equal shares"}.get(answer["idle_by"], "")
     return f"By {answer['request'].get('showback', 'tag')}, unused commitments shared by {key}"
 
@@ -88,16 +93,11 @@ def _showback(answer: Reconciliation) -> list[Block]:
     return list(table_of("", answer["showback"], *specs))
 
 
-def _totals(answer: Reconciliation) -> Row:
-    known = {name: value for name, value in answer["totals"].items() if value is not None}
-    return {"from": answer["period_from"], "until": answer["period_until"].removesuffix(" 00:00"), **known}
-
-
-# --- The document of a commitment: levels and their regret, the bill of the history, the ladder and its expiry wall.
+# --- Commitments.
 
 _A_MONTH = Column("usd_per_month", "a month", "USD", 1)
 _NEXT_OF_COMMITMENT = (
-    "Next: --details (bill under the agreements, ladder and expiry by month), -o FILE.html, --format json."
+    "Next: --details (bill under current agreements, ladder and expiry by month), -o FILE.html, --format json."
 )
 _LEVELS = (
     *columns("level=commit", "gpus"),
@@ -115,9 +115,11 @@ def commitment_document(answer: Commitment) -> Document:
     return document_of(
         answer,
         "How much to commit",
-        Section("What each amount costs", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
-        Section("The history under the agreements that hold", [Table(columns("line", "cost_usd"), lines, total=total)]),
-        Section("The ladder", _ladder(answer)),
+        Section("Cost of each amount", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
+        Section(
+            "Cost of the history under current agreements", [Table(columns("line", "cost_usd"), lines, total=total)]
+        ),
+        Section("Ladder of commitments", _ladder(answer)),
         Section(
             "Use and prices",
             [
@@ -140,8 +142,8 @@ def commitment_document(answer: Commitment) -> Document:
 def _note(answer: Commitment) -> str:
     use = answer["usage"]
     return (
-        f"Regret low and high: at {use['p10_gpus']:,.0f} and {use['p90_gpus']:,.0f} GPUs, which 10 % and 90 % of the"
-        f" {use['hours']:,.0f} hours do not exceed. Best: what {answer['critical_fraction']:.0%} do not exceed."
+        f"Regret low and high: at {use['p10_gpus']:,.0f} and {use['p90_gpus']:,.0f} GPUs, the 10th and 90th percentile"
+        f" of the {use['hours']:,.0f} hours. Best: their {answer['critical_fraction']:.0%} quantile."
     )
 
 
@@ -153,16 +155,18 @@ def _ladder(answer: Commitment) -> list[Block]:
         for row in answer["by_month"]
         for gpus, name in ((row["committed_gpus"], "held and advised"), (row["held_gpus"], "held"))
     ]
-    words = "GPUs under commitment at the start of each month: what is held, and with what is advised."
+    description = "GPUs under commitment at the start of each month: held now, and with the advised purchases."
     gpus = Axis("gpus", "GPUs")
     wall = [row for row in answer["by_month"] if row["ending_gpus"]]
-    ends = "GPUs whose commitment ends in each month: a wall is a month in which much ends at once."
+    ends = "GPUs whose commitment ends in each month: a wall is a month in which many end at once."
     return [
         Table((*columns("name", "gpus", "from_day=from", "until_day=until"), _A_MONTH), answer["rungs"]),
-        Chart("line", "Commitments by month", words, lines, Axis("month"), gpus, series="commitments", steps=True),
+        Chart(
+            "line", "Commitments by month", description, lines, Axis("month"), gpus, series="commitments", steps=True
+        ),
         Chart("bar", "Expiry wall", ends, wall, Axis("month"), Axis("ending_gpus", "GPUs")),
         Table(
-            (*columns("month", "ending_gpus=GPUs that end"), Column("ending_usd_per_month", "paid a month", "USD")),
+            (*columns("month", "ending_gpus=GPUs ending"), Column("ending_usd_per_month", "cost per month", "USD")),
             wall,
         ),
     ]

@@ -1,6 +1,6 @@
 """The document of a roofline: the verdict, the plot, each operation under its roofs."""
 
-from gpucost.answers.speed import BOUND_WORDS, Roofline
+from gpucost.answers.training import BOUND_WORDS, Roofline
 from gpucost.render.document import (
     Axis,
     Block,
@@ -25,7 +25,7 @@ def document(answer: Roofline) -> Document:
         f"Roofline: {answer['subject']}",
         Section("Roofs", [roofs(answer)]),
         Section("Plot", plot(answer)),
-        Section("Under the roofs", [table(answer)]),
+        Section("Operations under the roofs", [table(answer)]),
         Section("What would help", advice(answer)),
         screen=screen(answer),
     )
@@ -33,12 +33,12 @@ def document(answer: Roofline) -> Document:
 
 def screen(answer: Roofline) -> list[Block]:
     """Return what one screen shows: the operations that take longest, and what would help."""
-    shown = answer["points"][:_MOST_POINTS]
-    several = len({row["share_fraction"] for row in shown}) > 1
+    points = answer["points"][:_MOST_POINTS]
+    several = len({row["share_fraction"] for row in points}) > 1
     names = columns_of("roofline step" if several else "roofline operation")
-    rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in shown]
-    ask = "Next: --details (the roofs, the plot, what each roof alone allows), --precision, --gpus, -o roofline.html."
-    return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(ask)]
+    rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in points]
+    next_step = "Next: --details (roofs, plot, time under each roof alone), --precision, --gpus, -o roofline.html."
+    return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)]
 
 
 def roofs(answer: Roofline) -> KeyFigures:
@@ -74,14 +74,14 @@ def plot(answer: Roofline) -> list[Chart]:
         {"intensity_flop_per_byte": intensity, "attainable_tflops": reached, "operation": name, "curve": "reached"}
         for name, intensity, reached in points
     ]
-    words = "; ".join(
+    description = "; ".join(
         f"{name} at {intensity:,.0f} FLOP per byte reaches {reached:,.0f} TFLOP/s"
         for name, intensity, reached in points
     )
     chart = Chart(
         kind="roofline",
         title="Speed against intensity",
-        description=f"{words}. The ridge is at {answer['ridge_flop_per_byte']:,.0f} FLOP per byte.",
+        description=f"{description}. The ridge is at {answer['ridge_flop_per_byte']:,.0f} FLOP per byte.",
         data=[*roof, *marks],
         x=Axis("intensity_flop_per_byte", "intensity", "FLOP per byte", log=True),
         y=Axis("attainable_tflops", "speed", "TFLOP/s", log=True),
@@ -94,4 +94,4 @@ def plot(answer: Roofline) -> list[Chart]:
 def table(answer: Roofline) -> Table:
     """Return each operation: the time each roof alone would need, and the time predicted."""
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in answer["points"]]
-    return Table(columns_of("roofline"), rows, note="'alone': the time at the nominal peak of that roof only.")
+    return Table(columns_of("roofline"), rows, note="'alone': the time if only that roof applied, at its nominal peak.")

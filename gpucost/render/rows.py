@@ -22,7 +22,7 @@ from gpucost.render.document import (
     table_of,
 )
 
-# --- Flat rows, as the list commands give them: a terminal table, JSON in its envelope, CSV or Markdown.
+# --- Flat rows.
 
 Rows = Sequence[Row]
 
@@ -48,8 +48,8 @@ def render_rows(
         from gpucost.render.json import dumps
 
         warnings = list(envelope.get("warnings", ()))
-        rest = {key: value for key, value in envelope.items() if key != "warnings"}
-        return dumps({**rest, "rows": _picked(rows, table, fields), "warnings": warnings})
+        head = {key: value for key, value in envelope.items() if key != "warnings"}
+        return dumps({**head, "rows": _picked(rows, table, fields), "warnings": warnings})
     if format_ == "csv":
         return _csv(rows, table, fields)
     if format_ == "md":
@@ -60,62 +60,68 @@ def render_rows(
 
 
 def write_rows(
-    path: str, rows: Rows, shown: Sequence[str | Column], fields: str | None, envelope: Mapping[str, Any], title: str
+    path: str, rows: Rows, headings: Sequence[str | Column], fields: str | None, envelope: Mapping[str, Any], title: str
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
     if path.lower().endswith(".xlsx") and fields is None:
-        shown = [Column(key, heading=key) for key in dict.fromkeys(key for row in rows for key in row)] or shown
-    block = _table(rows, shown, fields, "")
+        headings = [
+            Column(key, heading=key, verbatim=True) for key in dict.fromkeys(key for row in rows for key in row)
+        ] or headings
+    block = _table(rows, headings, fields, "")
     as_of, version = (str(envelope.get(name) or "") for name in ("as_of", "catalog_version"))
-    said = tuple(envelope.get("warnings") or ())
-    write_document(Document(title, (Section("", (block,)),), as_of=as_of, catalog_version=version, warnings=said), path)
+    warnings = tuple(envelope.get("warnings") or ())
+    write_document(
+        Document(title, (Section("", (block,)),), as_of=as_of, catalog_version=version, warnings=warnings), path
+    )
 
 
-def write_document(made: Document, path: str) -> None:
+def write_document(document: Document, path: str) -> None:
     """Write a document as a page (.html), or as a workbook of one sheet and the charts beside it."""
-    made = printable(made)
+    document = printable(document)
     if not path.lower().endswith(".xlsx"):
         from gpucost.render.html import write_page
 
-        write_page(made, path)
+        write_page(document, path)
         return
     from gpucost.render.workbook import charts, static
     from gpucost.render.workbook.book import new_workbook
 
     with new_workbook(path) as book:
         sheet = book.sheet("Rows", (40, *(24,) * 11))
-        drawn = static.write_document(book, sheet, made)
+        drawn = static.write_document(book, sheet, document)
         sheet.skip()
-        for said in (*made.warnings, ", ".join(made.stamp)):
-            sheet.paragraph(said, 7)
+        for remark in (*document.warnings, *document.remarks, ", ".join(document.stamp)):
+            sheet.paragraph(remark, 7)
         if drawn:
             gallery = charts.Gallery(book, book.sheet(charts.NAME))
-            for one in drawn:
-                gallery.picture(one)
+            for chart in drawn:
+                gallery.picture(chart)
         book.close()
 
 
-def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
+def pick_fields(fields: str, available: Sequence[str]) -> list[str]:
     """Split --fields and refuse a column that does not exist, with the nearest ones."""
     names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
     if not names:
         raise UsageError("--fields names no column. Separate names by commas, or leave it out.")
     for name in names:
-        if name not in known:
+        if name not in available:
             import difflib
 
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-            raise UnknownNameError("column", name, near, f"Columns: {', '.join(known)}.")
+            near = difflib.get_close_matches(name, available, n=3, cutoff=0.4)
+            raise UnknownNameError("column", name, near, f"Columns: {', '.join(available)}.")
     return names
 
 
-def _table(rows: Rows, shown: Sequence[str | Column], fields: str | None, title: str) -> Table:
-    default = columns(*shown)
+def _table(rows: Rows, headings: Sequence[str | Column], fields: str | None, title: str) -> Table:
+    default = columns(*headings)
     if fields is None:
         return Table(default, rows, title=title)
     keys = (key for row in rows for key in row) if rows else filter(str.isidentifier, map(str.strip, fields.split(",")))
-    known = list(dict.fromkeys([*keys, *(column.key for column in default)]))  # of no rows nobody knows the keys
-    return Table(tuple(Column(name, heading=name) for name in pick_fields(fields, known)), rows, title=title)
+    available = list(dict.fromkeys([*keys, *(column.key for column in default)]))  # of no rows nobody knows the keys
+    return Table(
+        tuple(Column(name, heading=name, verbatim=True) for name in pick_fields(fields, available)), rows, title=title
+    )
 
 
 def _picked(rows: Rows, table: Table, fields: str | None) -> Sequence[Row]:
@@ -129,7 +135,7 @@ def _csv(rows: Rows, table: Table, fields: str | None) -> str:
 
     if fields is None and rows:
         return write_csv(
-            row if _PLAIN.issuperset(map(type, row.values())) else flatten(row, whole=True) for row in rows
+            row if _PLAIN.issuperset(map(type, row.values())) else flatten(row, complete=True) for row in rows
         )
     return write_csv(rows, [column.key for column in table.columns])
 
@@ -143,7 +149,7 @@ def _text(table: Table) -> str:
     return text if terminal.unicode else to_ascii(text)
 
 
-# --- Histories of prices as a document: a line per offer, and the events in them.
+# --- Histories of prices.
 
 _MARKS = 12  # vertical lines that a chart carries legibly
 _DAY_MS = 86_400_000
@@ -162,7 +168,13 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
         Axis("usd_per_gpu_hour"),
         series="offer",
         steps=True,
-        marks=tuple((_said(event), float((event["day"] - date(1970, 1, 1)).days * _DAY_MS)) for event in largest),
+        marks=tuple(
+            (
+                f"{event['day']} {event['offer']}: {event['change_fraction']:+.0%}",
+                float((event["day"] - date(1970, 1, 1)).days * _DAY_MS),
+            )
+            for event in largest
+        ),
     )
     rows = [{**event, "day": event["day"].isoformat()} for event in events]
     specs = ("day", "offer", "usd_per_gpu_hour", "change_fraction=change", "source_id:1")
@@ -175,7 +187,3 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
         as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
     )
-
-
-def _said(event: Row) -> str:
-    return f"{event['day']} {event['offer']}: {event['change_fraction']:+.0%}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.sweep import Row, Sweep
+from gpucost.answers.combined import Row, Sweep
 from gpucost.arguments import flag_of
 from gpucost.render.document import (
     Axis,
@@ -14,6 +14,7 @@ from gpucost.render.document import (
     Table,
     columns,
     document_of,
+    heading_of,
     table_of,
 )
 from gpucost.render.offers import option_text
@@ -27,16 +28,16 @@ def document(answer: Sweep) -> Document:
     """Build the document of a sweep."""
     rows = answer["rows"]
     left = answer["cases"] - len(rows[:_ROWS_SHOWN])
-    note = f"{left:,} more cases: -o FILE.parquet or FILE.csv holds all of them." if left > 0 else ""
-    ask = "--details (every case at hand, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
+    note = f"{left:,} more cases are in the Parquet or CSV output." if left > 0 else ""
+    next_step = "--details (more cases, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
     return document_of(
         answer,
         f"Sweep of {answer['question']}",
         Section("First cases", _table("", rows[:_ROWS_SHOWN], answer, note)),
-        Section("Cases that no other one beats in both", _table("", answer["front"], answer)),
+        Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
-        screen=(*_screen(answer), Paragraph(f"Next: {ask}.")),
+        screen=(*_screen(answer), Paragraph(f"Next: {next_step}.")),
     )
 
 
@@ -47,31 +48,33 @@ def _screen(answer: Sweep) -> list[Block]:
     goals = _AXES.get(answer["question"])
     if goals is None or not rows:
         return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)
-    shown = [
+    rows_with_cluster = [
         {**row, "cluster": f"{row['gpus']:,.0f} × {row['gpu']}", "option": option_text(row["option"], 0)}
         for row in rows
     ]
     named = ("gpu", "gpus", "asked_gpu", "asked_gpus")
     moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
     moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
-    title = "Cases that no other one beats in both" if front else "First cases"
-    asked = [f"{key}={flag_of(key.removeprefix('asked_'))}" for key in moving]
-    found = [f"{key}=cost" if key == "usd_per_mtok" else key for key in goals]
-    return [Table(columns(*asked, "cluster", *found, "provider:1", "option:2"), shown, title)]
+    title = "Best trade-offs between cost and time" if front else "First cases"
+    argument_columns = [f"{key}={flag_of(key.removeprefix('asked_'))}" for key in moving]
+    goal_columns = [f"{key}=cost" if key == "usd_per_mtok" else key for key in goals]
+    return [
+        Table(columns(*argument_columns, "cluster", *goal_columns, "provider:1", "option:2"), rows_with_cluster, title)
+    ]
 
 
 def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:
     """Return a table of the columns that hold something: arguments that move first, the rest as there is room."""
     if not rows:
         return []
-    still = {name for name, count in answer["axes"].items() if count == 1}
-    held = [key for key in rows[0] if any(row[key] is not None for row in rows) and key not in still]
-    moving = [key for key in held if key.removeprefix("asked_") in answer["axes"]]
-    goals = [key for key in _AXES.get(answer["question"], ("own_npv_usd", "rent_npv_usd")) if key in held]
-    rest = [key for key in held if key not in (*moving, *goals)]
-    order = [*moving, *goals, *sorted(rest, key=lambda key: key in _LAST)]
-    shown = columns(*(f"{key}:{max(0, number - len(moving) - len(goals) - 1)}" for number, key in enumerate(order)))
-    return [Table(shown, rows, title, note, interactive=True)]
+    fixed = {name for name, count in answer["axes"].items() if count == 1}
+    filled = [key for key in rows[0] if any(row[key] is not None for row in rows) and key not in fixed]
+    moving = [key for key in filled if key.removeprefix("asked_") in answer["axes"]]
+    goals = [key for key in _AXES.get(answer["question"], ("own_npv_usd", "rent_npv_usd")) if key in filled]
+    secondary = [key for key in filled if key not in (*moving, *goals)]
+    order = [*moving, *goals, *sorted(secondary, key=lambda key: key in _LAST)]
+    headings = columns(*(f"{key}:{max(0, number - len(moving) - len(goals) - 1)}" for number, key in enumerate(order)))
+    return [Table(headings, rows, title, note, interactive=True)]
 
 
 def _front(answer: Sweep) -> list[Block]:
@@ -81,9 +84,9 @@ def _front(answer: Sweep) -> list[Block]:
     x, y = _AXES[answer["question"]]
     data = [row for row in answer["rows"] if row.get(x) and row.get(y)]
     series = next((name for name in ("asked_gpu", "gpu", "model") if data and name in data[0]), "")
-    words = f"Each point is one case: {x} across, {y} up."
+    description = f"Each point is one case: {heading_of(x)} across, {heading_of(y)} up."
     return (
-        [Chart("scatter", "Cost against time", words, data, Axis(x, log=True), Axis(y, log=True), series=series)]
+        [Chart("scatter", "Cost against time", description, data, Axis(x, log=True), Axis(y, log=True), series=series)]
         if data
         else []
     )
@@ -95,6 +98,19 @@ def _heat(answer: Sweep) -> list[Block]:
     if heat is None or not cells:
         return []
     x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))
-    words = f"Each cell is the least {heat['value']} of the cases with its {x} and {y}."
+    description = (
+        f"Each cell shows the lowest {heading_of(heat['value'])} of the cases with its {heading_of(x)}"
+        f" and {heading_of(y)}."
+    )
     data = [{**cell, heat["value"]: cell["value"]} for cell in cells]
-    return [Chart("heat", f"The least over {x} and {y}", words, data, Axis("x", x), Axis("y", y), value=heat["value"])]
+    return [
+        Chart(
+            "heat",
+            f"Lowest {heading_of(heat['value'])} by {heading_of(x)} and {heading_of(y)}",
+            description,
+            data,
+            Axis("x", x),
+            Axis("y", y),
+            value=heat["value"],
+        )
+    ]

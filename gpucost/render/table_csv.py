@@ -21,27 +21,27 @@ def safe_text(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) else value
 
 
-def flatten(row: Row, prefix: str = "", *, whole: bool = False) -> dict[str, Any]:
+def flatten(row: Row, prefix: str = "", *, complete: bool = False) -> dict[str, Any]:
     """Make one flat row: nested mappings become dotted keys, lists of plain values are joined, lists of records go.
 
     With `whole` nothing goes: lists of records, and mappings whose dotted keys are those of others, stand as JSON.
 
     >>> flatten({"a": {"b": 1, 2: 3}, "ids": ["x", "y"], "lines": [{"c": 1}]})
     {'a.b': 1, 'a.2': 3, 'ids': 'x;y'}
-    >>> flatten({"a": {"b": 1}, "a.b": 2, "lines": [{"c": 1}]}, whole=True)
+    >>> flatten({"a": {"b": 1}, "a.b": 2, "lines": [{"c": 1}]}, complete=True)
     {'a': '{"b": 1}', 'a.b': 2, 'lines': '[{"c": 1}]'}
     """
     flat: dict[str, Any] = {}
     for key, value in row.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            inner = flatten(value, f"{name}.", whole=whole)
-            own = inner.keys().isdisjoint([*flat, *(f"{prefix}{other}" for other in row)])
-            flat |= inner if own and (inner or not whole) else {name: dumps(value, indent=None)}
+            inner = flatten(value, f"{name}.", complete=complete)
+            is_unambiguous = inner.keys().isdisjoint([*flat, *(f"{prefix}{sibling}" for sibling in row)])
+            flat |= inner if is_unambiguous and (inner or not complete) else {name: dumps(value, indent=None)}
         elif isinstance(value, (list, tuple)):
             if not is_nested(value):
                 flat[name] = ";".join(map(str, value))
-            elif whole:
+            elif complete:
                 flat[name] = dumps(value, indent=None)
         else:
             flat[name] = value
@@ -69,12 +69,12 @@ def bill_lines(payload: Row) -> list[dict[str, Any]]:
 
 def write_csv(rows: Iterable[Row], keys: Sequence[str] = ()) -> str:
     """Write flat rows; the header is `keys`, else those of the rows in order of appearance; missing is empty."""
-    kept = list(rows)
-    names = keys or list(dict.fromkeys(name for row in kept for name in row))
+    records = list(rows)
+    names = keys or list(dict.fromkeys(name for row in records for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(cell, names))
-    for row in kept:
+    for row in records:
         writer.writerow(["" if row.get(name) is None else cell(row[name]) for name in names])
     return out.getvalue()
 

@@ -27,12 +27,13 @@ from gpucost.render.document import (
     format_named,
     format_value,
     heading_of,
-    known_of,
+    in_words,
+    present_figures,
     table_of,
 )
 from gpucost.units import counted, percent, spanned, unit_of
 
-# --- The pictures of owning against renting: what moves the answer, where the money goes, cash so far.
+# --- Charts.
 
 # lines that are one thing to a reader: what servers cost is net of what they are sold for, a loan net of its payments
 _JOINED = (
@@ -51,16 +52,21 @@ def tornado(answer: Tco) -> list[Block]:
     if not rows:
         return []
     named = [{**row, "name": heading_of(row["name"])} for row in rows[:_BRIEF]]
-    words = (
-        f"Present value of what owning saves with one input at its low and high end; {named[0]['name']} moves it most."
+    description = (
+        f"Present value of what owning saves, with one input at its low and high end; {named[0]['name']} matters most."
     )
     saving = Axis("saving_at_low_usd", "saving of owning, present value", "USD")
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
     sides = {row["name"] for row in promised(answer["options"])[:2]} == {"own", "rent"}
-    title = "What moves the answer" if sides else "What moves what owning saves against renting"
+    title = "What changes the answer" if sides else "What changes the saving of owning against renting"
     flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
-    said = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
-    return [Chart("tornado", title, words, named, Axis("name"), saving, low=low, high=high, base=base), *said]
+    flip_note = (
+        [Paragraph(f"Any one of these, within its range, flips the decision: {'; '.join(flips)}.")] if flips else []
+    )
+    return [
+        Chart("tornado", title, description, named, Axis("name"), saving, low=low, high=high, base=base),
+        *flip_note,
+    ]
 
 
 def grid_of_two(grid: TwoWay) -> Chart:
@@ -71,70 +77,73 @@ def grid_of_two(grid: TwoWay) -> Chart:
         for up, row in reversed(list(zip(grid["y_values"], grid["saving_usd"], strict=True)))
         for across, saving in zip(grid["x_values"], row, strict=True)
     ]
-    words = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
-    return Chart("heat", "What owning saves", words, data, Axis(x), Axis(y), value="saving_usd")
+    description = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
+    return Chart("heat", "What owning saves", description, data, Axis(x), Axis(y), value="saving_usd")
 
 
 def breakdown(rows: Sequence[CostLine]) -> list[Block]:
     """Draw and list the lines of both sides."""
     parts = _largest(rows)
-    words = "Present value of what each side pays, by line; the bars add up to the present values above."
+    description = "Present value of what each side pays, by line; the bars add up to the present values above."
     title = "Cost breakdown of owning and renting"
-    picture = Chart("stacked", title, words, parts, Axis("side"), Axis("npv_usd"), series="line")
-    return [*([picture] if parts else []), *table_of("", rows, *columns_of("tco lines"), interactive=bool(parts))]
+    picture = Chart("stacked", title, description, parts, Axis("side"), Axis("npv_usd"), series="line")
+    return [
+        *([picture] if parts else []),
+        *table_of("", _named(rows), *columns_of("tco lines"), interactive=bool(parts)),
+    ]
 
 
 def _joined(rows: Sequence[CostLine]) -> list[CostLine]:
     """Net what belongs together."""
-    kept = [row for row in rows if not any(row["name"].startswith(names) for _, names in _JOINED)]
-    for words, names in _JOINED:
+    lines = [row for row in rows if not any(row["name"].startswith(names) for _, names in _JOINED)]
+    for label, names in _JOINED:
         parts = [row for row in rows if row["name"].startswith(names)]
         if parts:
             net = sum(row["npv_usd"] for row in parts)
-            kept.append({**parts[0], "name": words, "description": words, "npv_usd": net})
-    return kept
+            lines.append({**parts[0], "name": label, "description": label, "npv_usd": net})
+    return lines
 
 
 def _largest(rows: Sequence[CostLine]) -> list[Row]:
     """Keep the lines that a picture can tell apart; the others become one, so that all of it adds up."""
     costs = [row for row in _joined(rows) if abs(row["npv_usd"]) > _NOTHING_USD]
-    kept = {row["name"] for row in sorted(costs, key=lambda row: -abs(row["npv_usd"]))[:_DRAWN]}
+    drawn = {row["name"] for row in sorted(costs, key=lambda row: -abs(row["npv_usd"]))[:_DRAWN]}
     parts: list[Row] = [
         {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
         for row in costs
-        if row["name"] in kept
+        if row["name"] in drawn
     ]
     for side in dict.fromkeys(row["side"] for row in costs):
-        rest = sum(row["npv_usd"] for row in costs if row["side"] == side and row["name"] not in kept)
-        parts += [{"side": side, "line": "other", "npv_usd": rest}] if rest else []
+        remainder_usd = sum(row["npv_usd"] for row in costs if row["side"] == side and row["name"] not in drawn)
+        parts += [{"side": side, "line": "other", "npv_usd": remainder_usd}] if remainder_usd else []
     return parts
 
 
 def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
     """Draw what each side has paid since the start, and list every month."""
-    lines, own, rent = [], 0.0, 0.0
+    lines, own_usd, rent_usd = [], 0.0, 0.0
     for row in rows:
-        own, rent = own + row["own_total_usd"], rent + row["rent_total_usd"]
+        own_usd, rent_usd = own_usd + row["own_total_usd"], rent_usd + row["rent_total_usd"]
         lines += [
-            {"month": row["month"], "side": "own", "paid_usd": own},
-            {"month": row["month"], "side": "rent", "paid_usd": rent},
+            {"month": row["month"], "side": "own", "paid_usd": own_usd},
+            {"month": row["month"], "side": "rent", "paid_usd": rent_usd},
         ]
-    words = (
-        "What has been paid since the start: owning begins with the purchase and ends with the resale, renting grows "
-        "month by month."
+    description = (
+        "Cash paid since the start: owning starts with the purchase and ends with the resale; renting grows month by "
+        "month."
     )
-    chart = Chart("line", "Cash paid so far", words, lines, Axis("month"), Axis("paid_usd"), series="side")
+    chart = Chart("line", "Cash paid so far", description, lines, Axis("month"), Axis("paid_usd"), series="side")
     keys = dict.fromkeys((*_TOTALS, *(key for row in rows for key in row)))
     return [chart, *table_of("", rows, *keys)]
 
 
-# --- The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it.
+# --- The answer.
 
 _HOUR = "USD per GPU-hour"
-_CALLED = {"own": "owning", "rent": "renting"}
+_SIDES = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
-_RIVALS = (
+_RIVAL_COLUMNS = (
     "option",
     "name=closest rival",
     "saving_usd=saves",
@@ -144,70 +153,84 @@ _RIVALS = (
     "saving_p5_usd=p5:1",
     "saving_p95_usd=p95:1",
 )
-_RIVALRY = "Each option against the cheapest of the others; the price is the rental one of the two, spot is no rival."
-_STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
+_RIVALRY = (
+    "Each option against the cheapest of the others. The break-even price is the rental price of the two; spot is not a"
+    " rival."
+)
+_STATUS = "Status: given (by you), sourced, assumed (no source), or derived from other inputs."
 
 
 def document(answer: Tco) -> Document:
     """Build the document of a rent-or-buy answer."""
     request = answer["request"]
     gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
-    words = {row["name"]: row["description"] for row in answer["assumptions"]}
-    rows = [{**row, "description": words.get(row["name"], "")} for row in answer["sensitivity"]]
-    moved = table_of("", rows, *columns_of("tco moved"), interactive=True)
-    assumed = table_of("", answer["assumptions"], *columns_of("tco assumed"), note=_STATUS, interactive=True)
+    descriptions = {row["name"]: row["description"] for row in answer["assumptions"]}
+    rows = _named([{**row, "description": descriptions.get(row["name"], "")} for row in answer["sensitivity"]])
+    sensitivity = table_of("", rows, *columns_of("tco moved"), interactive=True)
+    assumptions = table_of(
+        "", _named(answer["assumptions"]), *columns_of("tco assumed"), note=_STATUS, interactive=True
+    )
     return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
         Section("The answer", _answer(answer)),
-        Section("Options on one scope", _options(answer)),
+        Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
-        Section("What moves the answer most", tornado(answer)),
+        Section("What changes the answer most", tornado(answer)),
         Section(
-            "Every input moved to its ends",
-            moved,
+            "Each input at its low and high end",
+            sensitivity,
             detail=True,
         ),
-        Section("Use against price", [grid_of_two(answer["two_way"])], detail=True),
+        Section("Utilisation against rental price", [grid_of_two(answer["two_way"])], detail=True),
         Section("Where the money goes", breakdown(answer["lines"]), detail=True),
         Section("Cash by year", _by_year(answer), detail=True),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
-        Section("Scenarios", table_of("", answer["scenarios"], *columns_of("tco scenarios")), detail=True),
+        Section("Scenarios", table_of("", _named(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
         Section("More figures", _more(answer), detail=True),
-        Section("Assumptions", assumed, detail=True),
+        Section("Assumptions", assumptions, detail=True),
         screen=_screen(answer),
     )
 
 
 def _screen(answer: Tco) -> list[Block]:
     """Return what one screen shows: both sides and who decides, what moves the answer most, what to ask next."""
-    drawn: Row = answer["monte_carlo"] or {}
-    best, other = promised(answer["options"])[:2]
+    simulation: Row = answer["monte_carlo"] or {}
+    best, runner_up = promised(answer["options"])[:2]
     rows: list[Row] = [
         {
-            "side": _called(row),
+            "side": _option_name(row),
             "npv_usd": row["npv_usd"],
-            "low_usd": drawn.get(f"{row['name']}_p5_usd"),
-            "high_usd": drawn.get(f"{row['name']}_p95_usd"),
+            "low_usd": simulation.get(f"{row['name']}_p5_usd"),
+            "high_usd": simulation.get(f"{row['name']}_p95_usd"),
             "usd_per_gpu_hour": row["levelised_usd_per_gpu_hour"],
         }
         for row in answer["options"]
-        if row["name"] in ("own", "rent", best["name"], other["name"])
+        if row["name"] in ("own", "rent", best["name"], runner_up["name"])
     ]
-    won: Row = best.get("rival", {})
-    saved = {"side": f"{_called(best)} saves", "npv_usd": other["npv_usd"] - best["npv_usd"]}
-    saved |= {"low_usd": won.get("saving_p5_usd"), "high_usd": won.get("saving_p95_usd")}
-    chance = won.get("probability_wins_fraction") if drawn else None
-    wins = f"{_called(best)} beats {_called(other)} in {chance:.0%} of {drawn['draws']:,} draws. " if chance else ""
-    ask = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
+    rival: Row = best.get("rival", {})
+    saving = {"side": f"{_option_name(best)} saves", "npv_usd": runner_up["npv_usd"] - best["npv_usd"]}
+    saving |= {"low_usd": rival.get("saving_p5_usd"), "high_usd": rival.get("saving_p95_usd")}
+    chance = rival.get("probability_wins_fraction") if simulation else None
+    wins = (
+        f"{_option_name(best)} beats {_option_name(runner_up)} in {chance:.0%} of {simulation['draws']:,} draws. "
+        if chance
+        else ""
+    )
+    next_step = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
-    said = f"{wins[:1].upper() if best['name'] in _CALLED else wins[:1]}{wins[1:]}Next: {ask}."
-    return [Table(columns_of("tco sides"), [*rows, saved], note=_in_short(answer)), *charts, Paragraph(said)]
+    closing = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}Next: {next_step}."
+    return [Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer)), *charts, Paragraph(closing)]
 
 
-def _called(row: Row) -> str:
-    return _CALLED.get(row["name"]) or str(row["name"]).replace("_", " ")
+def _named(rows: Sequence[Row]) -> list[Row]:
+    """Return rows whose names, and values that are codes, are words."""
+    return [{**row, **{key: in_words("name", row[key]) for key in ("name", "value") if key in row}} for row in rows]
+
+
+def _option_name(row: Row) -> str:
+    return _SIDES.get(row["name"]) or str(row["name"]).replace("_", " ")
 
 
 def _gpus(answer: Tco) -> int:
@@ -217,9 +240,9 @@ def _gpus(answer: Tco) -> int:
 
 def _answer(answer: Tco) -> list[Block]:
     npv = answer["npv_usd"]
-    drawn: Row | None = answer["monte_carlo"]
-    sides = () if drawn is None else ("own", "rent", "saving")
-    ends = {side: (drawn[f"{side}_p5_usd"], drawn[f"{side}_p95_usd"]) for side in sides if drawn}
+    simulation: Row | None = answer["monte_carlo"]
+    sides = () if simulation is None else ("own", "rent", "saving")
+    ends = {side: (simulation[f"{side}_p5_usd"], simulation[f"{side}_p95_usd"]) for side in sides if simulation}
     facts = (
         *_paid(answer),
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
@@ -237,41 +260,45 @@ def _answer(answer: Tco) -> list[Block]:
         Fact("Payback", answer["payback_months"], "months"),
         *_foreign(answer),
     )
-    ranged = (
-        [] if drawn is None else [Paragraph("Ranges hold 90 % of the draws of the Monte Carlo simulation.", "note")]
+    range_note = (
+        []
+        if simulation is None
+        else [Paragraph("Ranges hold 90 % of the draws of the Monte Carlo simulation.", "note")]
     )
-    uneven = [row["item"] for row in answer["scope"] if row["unequal"]]
+    unequal_items = [row["item"] for row in answer["scope"] if row["unequal"]]
     return [
-        *known_of(facts),
-        *ranged,
+        *present_figures(facts),
+        *range_note,
         Paragraph(answer["conventions"], "note"),
-        *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
+        *([Paragraph(f"Only one side pays for: {', '.join(unequal_items)}.")] if unequal_items else []),
     ]
 
 
 def _decided(answer: Tco) -> list[Fact]:
     """Return what the cheapest option saves against the next, where they are not the two sides."""
-    best, other = promised(answer["options"])[:2]
-    if {best["name"], other["name"]} <= _CALLED.keys():
+    best, runner_up = promised(answer["options"])[:2]
+    if {best["name"], runner_up["name"]} <= _SIDES.keys():
         return []
-    won: Row = best.get("rival", {})
-    words = f"{_called(best)} saves against {_called(other)}"
-    label = words[0].upper() + words[1:] if best["name"] in _CALLED else words
-    saved = other["npv_usd"] - best["npv_usd"]
-    return [Fact(label, saved, "USD", won.get("saving_p5_usd"), won.get("saving_p95_usd"))]
+    rival: Row = best.get("rival", {})
+    label_text = f"{_option_name(best)} saves against {_option_name(runner_up)}"
+    label = label_text[0].upper() + label_text[1:] if best["name"] in _SIDES else label_text
+    saving_usd = runner_up["npv_usd"] - best["npv_usd"]
+    return [Fact(label, saving_usd, "USD", rival.get("saving_p5_usd"), rival.get("saving_p95_usd"))]
 
 
 def _paid(answer: Tco) -> list[Fact]:
     """Return the purchase in cash, what financing adds to what it saves, and the return on the equity."""
-    paid = answer.get("financing")
-    if not paid:
+    financing = answer.get("financing")
+    if not financing:
         return []
-    note = f"at {format_named('debt_rate_fraction', paid['debt_rate_fraction'])} a year, the cost of debt after tax"
+    note = (
+        f"at {format_named('debt_rate_fraction', financing['debt_rate_fraction'])} a year, the cost of debt after tax"
+    )
     return [
-        Fact("Owning, paid in cash", paid["own_in_cash_usd"], "USD"),
-        Fact("Owning saves, paid in cash", paid["saving_in_cash_usd"], "USD"),
-        Fact(f"The {paid['kind']} saves beside it", paid["adds_usd"], "USD", note=note),
-        Fact("IRR of the equity, after financing", paid["equity_irr_fraction"], "fraction of one"),
+        Fact("Owning, paid in cash", financing["own_in_cash_usd"], "USD"),
+        Fact("Owning saves, paid in cash", financing["saving_in_cash_usd"], "USD"),
+        Fact(f"The {financing['kind']} adds", financing["adds_usd"], "USD", note=note),
+        Fact("IRR of the equity, after financing", financing["equity_irr_fraction"], "fraction of one"),
     ]
 
 
@@ -294,9 +321,9 @@ def _foreign(answer: Tco) -> list[Fact]:
 
 def _in_currency(money: Row) -> dict[str, str]:
     """Return what owning costs, what renting costs and what owning saves, in the currency asked for."""
-    own, rent, code = money["npv_own"], money["npv_rent"], money["currency"]
-    worth = {"owning": own, "renting": rent, "owning saves": rent - own}
-    return {side: f"{amount:,.0f} {code}" for side, amount in worth.items()}
+    own_npv, rent_npv, code = money["npv_own"], money["npv_rent"], money["currency"]
+    amounts = {"owning": own_npv, "renting": rent_npv, "owning saves": rent_npv - own_npv}
+    return {side: f"{amount:,.0f} {code}" for side, amount in amounts.items()}
 
 
 def _discounted(money: Row) -> str:
@@ -310,9 +337,9 @@ def _in_short(answer: Tco) -> str:
     if money is None:
         return ""
     rate = f"at {money['usd_per_unit']:g} USD ({money['usd_per_unit_on']})"
-    said = [f"{side} {text}" for side, text in _in_currency(money).items() if side in _CALLED.values()]
-    words = ", ".join(filter(None, (*said, rate, _discounted(money))))
-    return f"{words[0].upper()}{words[1:]}."
+    sides = [f"{side} {text}" for side, text in _in_currency(money).items() if side in _SIDES.values()]
+    sentence = ", ".join(filter(None, (*sides, rate, _discounted(money))))
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _by_year(answer: Tco) -> list[Block]:
@@ -323,45 +350,49 @@ def _by_year(answer: Tco) -> list[Block]:
     return [*_across("", answer["by_year"], "USD"), *foreign]
 
 
-def _across(title: str, rows: Sequence[Row], unit: str, words: Mapping[str, str] | None = None) -> list[Table]:
+def _across(title: str, rows: Sequence[Row], unit: str, labels: Mapping[str, str] | None = None) -> list[Table]:
     """Turn a table of years around: a line a row, a year a column; given words, only the lines that they name."""
     years = [
         Column(f"year_{number}", str(row["period"] if "period" in row else f"year {row['year']}"), unit, number // 3)
         for number, row in enumerate(rows)
     ]
     lines = [
-        {"line": (words or {}).get(key) or heading_of(key), **dict(zip((y.key for y in years), values, strict=True))}
-        for key in words or [key for key in rows[0] if key != "year"]
-        if any(values := [row[key] for row in rows]) or not words
+        {"line": (labels or {}).get(key) or heading_of(key), **dict(zip((y.key for y in years), values, strict=True))}
+        for key in labels or [key for key in rows[0] if key != "year"]
+        if any(values := [row[key] for row in rows]) or not labels
     ]
     return [Table((*columns("line"), *years), lines, title)]
 
 
 def _statements(answer: Tco) -> list[Block]:
     """Return cash, profit and loss and the balance sheet by fiscal year."""
-    said = answer.get("statements")
-    if not said:
+    statements = answer.get("statements")
+    if not statements:
         return []
-    words: dict[str, dict[str, str]] = {}
+    descriptions: dict[str, dict[str, str]] = {}
     for row in ROWS:
-        words.setdefault(row.block, {})[row.name] = row.description
-    standard = "IFRS" if said["lease_standard"] == "ifrs" else "US GAAP"
-    note = f"Fiscal years end in month {said['fiscal_year_end_month']}; operating leases as {standard} shows them."
-    tables = [_across(block, said["years"], "USD", named) for block, named in words.items()]
-    return [*(table for made in tables for table in made), Paragraph(note, "note")]
+        descriptions.setdefault(row.block, {})[row.name] = row.description
+    standard = "IFRS" if statements["lease_standard"] == "ifrs" else "US GAAP"
+    note = f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as in {standard}."
+    tables = [_across(block, statements["years"], "USD", named) for block, named in descriptions.items()]
+    return [*(table for block_tables in tables for table in block_tables), Paragraph(note, "note")]
 
 
 def _options(answer: Tco) -> list[Table]:
-    rows = answer["options"]
+    rows = _named(answer["options"])
     keys = list(dict.fromkeys(key for row in rows for key in row))
     first = [key for key in _OPTIONS if key in keys]
-    rest = [key for key in keys if key not in (*first, *_HIDDEN)]
-    against = [{"option": row["name"], **row["rival"]} for row in rows if "rival" in row]
-    keys = [spec for spec in _RIVALS if against and spec.partition("=")[0] in against[0]]
-    listed = (f"{key}:{1 + place // 3}" for place, key in enumerate(rest))
+    details = [key for key in keys if key not in (*first, *_HIDDEN)]
+    rival_rows = [
+        {"option": row["name"], **row["rival"], "name": in_words("name", row["rival"]["name"])}
+        for row in rows
+        if "rival" in row
+    ]
+    keys = [spec for spec in _RIVAL_COLUMNS if rival_rows and spec.partition("=")[0] in rival_rows[0]]
+    detail_columns = (f"{key}:{1 + index // 3}" for index, key in enumerate(details))
     return [
-        *table_of("", rows, *first, *listed, interactive=True),
-        *table_of("Each against its closest rival", against, *keys, note=_RIVALRY),
+        *table_of("", rows, *first, *detail_columns, interactive=True),
+        *table_of("Each option against its closest rival", rival_rows, *keys, note=_RIVALRY),
     ]
 
 
@@ -388,11 +419,13 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         return None
     crossing = answer["breakeven"]["utilisation_fraction"]
     at = f"Renting is drawn at {format_named('usd_per_gpu_hour', rent)}. "
-    words = at + ("The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}.")
+    description = at + (
+        "The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}."
+    )
     return Chart(
         "line",
         "Owning against renting by utilisation",
-        words,
+        description,
         [dict(row) for row in answer["by_utilisation"]],
         Axis("utilisation_fraction", "allocated share of the owned hours"),
         Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"),
@@ -401,7 +434,7 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         formulas=dict.fromkeys(
             ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent:g}) * datum.more_per_rent_usd"
         ),
-        note="Present values of every line, tax and terms included, per owned GPU-month. Move the slider.",
+        note="Present value of all lines per owned GPU-month, with tax and terms. Move the slider to change the rent.",
         spoken=_spoken(answer, rent),
         lead=_lead(answer, rent),
     )
@@ -409,9 +442,9 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
 
 def _gap(rows: Sequence[Row], rent: float) -> str:
     """Return what owning saves in a GPU-month, on two rows of one utilisation, at the slider's price."""
-    own, rented = ({row["side"]: row for row in rows}[side] for side in ("own", "rent"))
-    now = rented["usd_per_gpu_month"] - own["usd_per_gpu_month"]
-    return f"({now!r} + (rent_price - {rent!r}) * {rented['more_per_rent_usd'] - own['more_per_rent_usd']!r})"
+    owning, renting = ({row["side"]: row for row in rows}[side] for side in ("own", "rent"))
+    gap_usd = renting["usd_per_gpu_month"] - owning["usd_per_gpu_month"]
+    return f"({gap_usd!r} + (rent_price - {rent!r}) * {renting['more_per_rent_usd'] - owning['more_per_rent_usd']!r})"
 
 
 def _crossing(answer: Tco, rent: float) -> tuple[str, str, str]:
@@ -424,16 +457,16 @@ def _crossing(answer: Tco, rent: float) -> tuple[str, str, str]:
 def _spoken(answer: Tco, rent: float) -> str:
     """Say where the lines cross at the slider's price."""
     crosses, crossing, full = _crossing(answer, rent)
-    said = f"' the lines cross at ' + format({crossing}, '.1%')"
+    crossing_text = f"' the lines cross at ' + format({crossing}, '.1%')"
     none = f"({full} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
-    return f"'At $' + format(rent_price, '.2f') + ' per GPU-hour' + ({crosses} ? {said} : {none})"
+    return f"'At $' + format(rent_price, '.2f') + ' per GPU-hour' + ({crosses} ? {crossing_text} : {none})"
 
 
 def _lead(answer: Tco, rent: float) -> str:
     """Say which side wins at the slider's price, and what beats both; nothing while the answer stands as delivered."""
-    given: Row = {row["name"]: row["value"] for row in answer["assumptions"]}
-    used = given.get("utilisation_fraction")
-    rows = [row for row in answer["by_utilisation"] if row["utilisation_fraction"] == used]
+    inputs: Row = {row["name"]: row["value"] for row in answer["assumptions"]}
+    utilisation = inputs.get("utilisation_fraction")
+    rows = [row for row in answer["by_utilisation"] if row["utilisation_fraction"] == utilisation]
     if len(rows) != 2:
         return ""
     month_usd = next(row["usd_per_gpu_month"] for row in rows if row["side"] == "own")
@@ -444,42 +477,42 @@ def _lead(answer: Tco, rent: float) -> str:
     crosses, crossing, _ = _crossing(answer, rent)
     price = answer["breakeven"]["usd_per_gpu_hour"]
     above = f"above ${price:.2f} per rented GPU-hour." if price else ""
-    size = f"{counted(given['gpus'], 'GPU')}, {percent(used or 0)} allocated"
-    scope = f"over {spanned(given['months'])} (present value, {size})."
-    won = f"{saving} > 0 ? 'buying' : 'renting'"
-    by = f"' costs $' + format(abs({saving}), ',.0f') + ' less {scope}'"
+    size = f"{counted(inputs['gpus'], 'GPU')}, {percent(utilisation or 0)} allocated"
+    scope = f"over {spanned(inputs['months'])} (present value, {size})."
+    winner = f"{saving} > 0 ? 'buying' : 'renting'"
+    difference_text = f"' costs $' + format(abs({saving}), ',.0f') + ' less {scope}'"
     used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation{f', or {above}' if above else '.'}'"
     at_any = f"'{f' Buying wins {above}' if above else ''}'"
-    moved = f"'At $' + format(rent_price, '.2f') + ' per rented GPU-hour ' + ({won}) + {by}"
-    moved += f" + ({crosses} ? {used_more} : {at_any}) + {_apart(answer, rent, rows, gpu_months)}"
+    moved = f"'At $' + format(rent_price, '.2f') + ' per rented GPU-hour ' + ({winner}) + {difference_text}"
+    moved += f" + ({crosses} ? {used_more} : {at_any}) + {_cheaper_option(answer, rent, rows, gpu_months)}"
     return f"rent_price === {rent!r} ? '' : {moved}"
 
 
-def _apart(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: float) -> str:
+def _cheaper_option(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: float) -> str:
     """Say which option whose own price stands costs less than both sides at the slider's price, if one does."""
-    stands = [
+    fixed_price = [
         row
         for row in promised(answer["options"])
-        if row["name"] not in _CALLED and all("rent_usd_per_gpu_hour" in leg["changes"] for leg in row.get("legs", ()))
+        if row["name"] not in _SIDES and all("rent_usd_per_gpu_hour" in leg["changes"] for leg in row.get("legs", ()))
     ]
-    if not stands:
+    if not fixed_price:
         return "''"
     both = [f"{row['usd_per_gpu_month']!r} + (rent_price - {rent!r}) * {row['more_per_rent_usd']!r}" for row in rows]
-    least = f"{gpu_months!r} * min({', '.join(both)}) - {stands[0]['npv_usd']!r}"
-    words = json.dumps(f" {_called(stands[0])}, whose price stands, costs $")
-    return f"({least} > 0 ? {words} + format({least}, ',.0f') + ' less still.' : '')"
+    least = f"{gpu_months!r} * min({', '.join(both)}) - {fixed_price[0]['npv_usd']!r}"
+    option_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price is fixed, costs $")
+    return f"({least} > 0 ? {option_text} + format({least}, ',.0f') + ' less still.' : '')"
 
 
 def _more(answer: Tco) -> list[Block]:
-    drawn = answer["monte_carlo"]
+    simulation = answer["monte_carlo"]
     return [
-        *([] if drawn is None else [facts_of("Monte Carlo", drawn)]),
+        *([] if simulation is None else [facts_of("Monte Carlo", simulation)]),
         facts_of("Peak cash", answer["peak_cash_usd"], "USD"),
-        *known_of(_levels(answer), "Levelised"),
+        *present_figures(_levels(answer), "Levelised"),
         facts_of("Tax", answer["tax"]),
         *table_of("Tax by year", answer["tax"]["by_year"]),
         facts_of("Carbon", answer["carbon"]),
-        facts_of("Capacity that is paid for", answer["sunk"]),
+        facts_of("Paid capacity", answer["sunk"]),
         Table(columns("item", "own", "rent", "unequal", "note"), answer["scope"], "Scope"),
     ]
 
@@ -498,7 +531,7 @@ def _levels(answer: Tco) -> tuple[Fact, ...]:
     )
 
 
-# --- The explanation of a rent-or-buy answer: conventions, inputs with their sources, every formula with its numbers.
+# --- The explanation: conventions, inputs with their sources, every formula with its numbers.
 
 
 def explanation_document(payload: Mapping[str, Any]) -> Document:
@@ -512,7 +545,7 @@ def explanation_document(payload: Mapping[str, Any]) -> Document:
         Section("Answers", tuple(_scalars(model["answers"], model))),
     )
     return Document(
-        "How the comparison comes about",
+        "How the comparison is calculated",
         sections=sections,
         lead=payload["lead"],
         kind="explanation",
@@ -530,7 +563,7 @@ def _inputs(payload: Mapping[str, Any]) -> Table:
             rows.append(
                 {
                     "name": entry["name"],
-                    "value": _shown(entry["value"]),
+                    "value": _figure_text(entry["value"]),
                     "unit": entry["unit"],
                     "status": entry["status"],
                     "source": origin,
@@ -539,7 +572,7 @@ def _inputs(payload: Mapping[str, Any]) -> Table:
     return Table(columns("name", "value", "unit:1", "status", "source:1"), rows)
 
 
-def _shown(value: Any) -> str:
+def _figure_text(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:.10g}"
 
 
@@ -551,10 +584,14 @@ def _scalars(lines: list[Mapping[str, Any]], model: Mapping[str, Any]) -> list[P
     paragraphs = []
     for line in lines:
         inner = {name: values[name] for name in names(line["formula"]) if values.get(name) is not None}
-        given = ", ".join(f"{name} {_shown(value)}" for name, value in inner.items())
-        shown = "none" if line["value"] is None else format_value(line["value"], line["unit"]) or _shown(line["value"])
-        text = f"{line['name']} = {line['formula']}\n  = {shown} {line['unit']}".rstrip()
-        paragraphs.append(Paragraph(f"{text}\n  with {given}" if given else text, "code"))
+        operands = ", ".join(f"{name} {_figure_text(value)}" for name, value in inner.items())
+        result = (
+            "none"
+            if line["value"] is None
+            else format_value(line["value"], line["unit"]) or _figure_text(line["value"])
+        )
+        text = f"{line['name']} = {line['formula']}\n  = {result} {line['unit']}".rstrip()
+        paragraphs.append(Paragraph(f"{text}\n  with {operands}" if operands else text, "code"))
     return paragraphs
 
 
@@ -563,8 +600,8 @@ def _monthly(model: Mapping[str, Any]) -> list[Paragraph]:
     paragraphs = []
     for line in model["monthly"]:
         values = line["values"]
-        shown = f"m=0: {_shown(values[0])}, m=1: {_shown(values[1])}"
+        sample = f"m=0: {_figure_text(values[0])}, m=1: {_figure_text(values[1])}"
         if line["name"].endswith("_usd"):
-            shown += f", total: {_shown(sum(values))}"
-        paragraphs.append(Paragraph(f"{line['name']} = {line['formula']}\n  {shown}", "code"))
+            sample += f", total: {_figure_text(sum(values))}"
+        paragraphs.append(Paragraph(f"{line['name']} = {line['formula']}\n  {sample}", "code"))
     return paragraphs

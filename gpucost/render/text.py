@@ -6,11 +6,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from operator import le
 
-from gpucost.frozen import Frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gpucost.render.document import (
     Axis,
     Block,
@@ -35,7 +36,7 @@ from gpucost.render.document import (
 )
 from gpucost.units import counted
 
-# --- What the receiving end can show: its width, colour and signs beyond ASCII.
+# --- The terminal.
 
 WIDE = 150  # a pipe or a file has no width of its own
 _PLAIN = str.maketrans(
@@ -59,7 +60,7 @@ _PLAIN = str.maketrans(
 )
 
 
-class Terminal(Frozen):
+class Terminal(Struct, frozen=True):
     """What the receiving end can show."""
 
     width: int
@@ -88,7 +89,7 @@ def to_ascii(text: str) -> str:
     return text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")
 
 
-# --- Small plots in text: bars with ranges, and scatter or line plots on a character grid.
+# --- Plots: bars with ranges, and scatter or line plots on a character grid.
 
 _MARKS = "ox+*#@%&"
 _ROWS = 12
@@ -156,13 +157,13 @@ def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[f
 
 
 def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
-    kept = rows[:_BARS]
-    names = [str(row[chart.x.key]) for row in kept]
-    values = [figure(row[chart.y.key], chart.y.measure) for row in kept]
+    drawn = rows[:_BARS]
+    names = [str(row[chart.x.key]) for row in drawn]
+    values = [figure(row[chart.y.key], chart.y.measure) for row in drawn]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
-    lengths = [float(row[chart.y.key]) for row in kept]
-    reach = [float(row.get(chart.high) or 0.0) if chart.high else 0.0 for row in kept]
+    lengths = [float(row[chart.y.key]) for row in drawn]
+    reach = [float(row.get(chart.high) or 0.0) if chart.high else 0.0 for row in drawn]
     below, above = max(0.0, -min(lengths)), max(0.0, *lengths, *reach)
     scale = (room - bool(below)) / ((below + above) or 1.0)
     block, line, axis = ("█", "─", "│") if terminal.unicode else ("#", "-", "|")
@@ -171,8 +172,8 @@ def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str
         bar += line * max(round(end * scale) - len(bar), 0)
         left = f"{block * round(max(-length, 0.0) * scale):>{round(below * scale)}}{axis}" if below else ""
         yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {left}{bar}"
-    if len(rows) > len(kept):
-        yield f"(and {len(rows) - len(kept)} more)"
+    if len(rows) > len(drawn):
+        yield f"(and {len(rows) - len(drawn)} more)"
 
 
 def _bridge(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
@@ -181,10 +182,10 @@ def _bridge(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[s
     values = [figure(row[chart.y.key], chart.y.measure) for row in rows]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
-    place, *_ = _scaler([row[key] for row in rows for key in (chart.low, chart.high)], room, log=False)
+    position, *_ = _scaler([row[key] for row in rows for key in (chart.low, chart.high)], room, log=False)
     signs = ("█", "▒") if terminal.unicode else ("#", "-")
     for row, name, value in zip(rows, names, values, strict=True):
-        left, right = place(row[chart.low]), place(row[chart.high])
+        left, right = position(row[chart.low]), position(row[chart.high])
         bar = " " * left + signs[row[chart.series] == "less"] * max(right - left, 1)
         yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {bar}"
     yield from textwrap.wrap(chart.note, terminal.width)
@@ -212,15 +213,15 @@ def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
 
 def _plot_grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     width = max(min(terminal.width, 90) - 12, 16)
-    places = [_across(row[chart.x.key]) or 0.0 for row in rows]
-    across, x_low, x_high = _scaler(places, width, chart.x.log)
+    positions = [_across(row[chart.x.key]) or 0.0 for row in rows]
+    across, x_low, x_high = _scaler(positions, width, chart.x.log)
     dated = isinstance(rows[0][chart.x.key], str)
     up, y_low, y_high = _scaler([float(row[chart.y.key]) for row in rows], _ROWS, chart.y.log)
     series = list(dict.fromkeys(str(row.get(chart.series, "")) for row in rows)) if chart.series else [""]
     canvas = [[" "] * width for _ in range(_ROWS)]
-    for row, place in zip(rows, places, strict=True):
+    for row, position in zip(rows, positions, strict=True):
         mark = _MARKS[series.index(str(row.get(chart.series, "")) if chart.series else "") % len(_MARKS)]
-        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(place)] = mark
+        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(position)] = mark
     yield with_heading(chart.y.label, short_unit(chart.y.measure))
     for index, line in enumerate(canvas):
         edge = (
@@ -249,7 +250,7 @@ def _ends(axis: Axis, low: float, high: float, width: int, dated: bool) -> str:
     return f"{left}{' ' * (gap // 2)}{middle}{' ' * (gap - gap // 2)}{right}"
 
 
-# --- The terminal writer: a document as aligned text that respects width, pipes, NO_COLOR and plain ASCII terminals.
+# --- The writer.
 
 _NARROWEST = 8  # of a column whose text wraps
 _SCREEN_LINES = 23  # of a screen of 24: one is left for the prompt
@@ -268,8 +269,8 @@ def write(
     """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
     terminal = detect(width, color, unicode)
     brief = bool(one_screen and document.screen)
-    shown = () if brief else tuple(section for section in document.sections if all_sections or not section.detail)
-    document = printable(replace(document, request={}, sections=shown, screen=document.screen if brief else ()))
+    sections = () if brief else tuple(section for section in document.sections if all_sections or not section.detail)
+    document = printable(replace(document, request={}, sections=sections, screen=document.screen if brief else ()))
     lines = _screenful(document, terminal) if brief else _all(document, terminal)
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if terminal.unicode else to_ascii(text)
@@ -280,19 +281,23 @@ def _all(document: Document, terminal: Terminal) -> list[str]:
     lines = _head(document, terminal)
     for section in document.sections:
         lines += _section(section, terminal)
-    return [*lines, *_foot(document, terminal, document.warnings, brief=False)]
+    return [*lines, *_foot(document, terminal, (*document.warnings, *document.remarks), brief=False)]
 
 
 def _screenful(document: Document, terminal: Terminal) -> list[str]:
     """Return what one screen shows: blocks lose their last rows, then warnings are counted, until it fits."""
-    said = document.warnings
-    all_told = [(rows, len(said)) for rows in _FEWER[:-2]]
-    for rows, warnings in (*all_told, *((rows, count) for rows in _FEWER[-3:] for count in (2, 1))):
-        left = len(said) - warnings
-        told = said if left <= 0 else (*said[:warnings], f"{counted(left, 'more warning')}: --details.")
-        shown = [_cut(block, rows) for block in document.screen]
-        lines = [*_head(document, terminal), *_section(Section("", shown), terminal)]
-        lines += _foot(document, terminal, told, brief=True)[1:]
+    all_warnings = document.warnings
+    attempts = [(rows, len(all_warnings)) for rows in _FEWER[:-2]]
+    for rows, warnings in (*attempts, *((rows, count) for rows in _FEWER[-3:] for count in (2, 1))):
+        left = len(all_warnings) - warnings
+        shown_warnings = (
+            all_warnings
+            if left <= 0
+            else (*all_warnings[:warnings], f"{counted(left, 'more warning')} with --details.")
+        )
+        blocks = [_cut(block, rows) for block in document.screen]
+        lines = [*_head(document, terminal), *_section(Section("", blocks), terminal)]
+        lines += _foot(document, terminal, shown_warnings, brief=True)[1:]
         if len(lines) <= _SCREEN_LINES:
             break
     return lines
@@ -328,9 +333,9 @@ def _title(text: str, terminal: Terminal, style: str) -> list[str]:
 
 def _lead(document: Document, terminal: Terminal) -> list[str]:
     """Return the lead; the answer itself, where the document tells it apart, comes first and in weight."""
-    rest = document.lead.removeprefix(document.headline).lstrip()
+    remainder = document.lead.removeprefix(document.headline).lstrip()
     answer = _title(document.headline, terminal, "1")
-    return [*(answer if document.headline else []), *(_wrap(rest, terminal.width) if rest else [])]
+    return [*(answer if document.headline else []), *(_wrap(remainder, terminal.width) if remainder else [])]
 
 
 def _block(block: Block, terminal: Terminal) -> Iterator[str]:
@@ -355,64 +360,64 @@ def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
 
 
 def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
-    """Lay a table out in columns; when they do not fit, the least important columns go, and a line says which."""
+    """Lay a table out in columns; when they do not fit, hide the least important ones and say which."""
     if table.title:
         yield from _title(table.title, terminal, "4" if terminal.color else "0")
     if not table.rows:
         yield table.note or "(no rows)"
         return
     left = max(len(table.rows) - table.most, 0) if table.most else 0
-    whole, table = table, replace(table, rows=table.rows[: table.most]) if left else table
-    shown, dropped, grid = _fitting(table, terminal)
+    full_table, table = table, replace(table, rows=table.rows[: table.most]) if left else table
+    columns, dropped, grid = _fitting(table, terminal)
     if left == 1 and not dropped:  # to say that one row is left out takes a line as well
-        left, table = 0, whole
-        shown, dropped, grid = _fitting(table, terminal)
-    widths = _shrunk(grid, [is_numeric(column, table.rows) for column in shown], terminal.width)
+        left, table = 0, full_table
+        columns, dropped, grid = _fitting(table, terminal)
+    widths = _shrunk(grid, [is_numeric(column, table.rows) for column in columns], terminal.width)
     if sum(widths) + 2 * (len(widths) - 1) > terminal.width:
         yield from _records(grid, terminal)
     else:
-        yield from _lay_out(grid, widths, shown, table, terminal)
+        yield from _lay_out(grid, widths, columns, table, terminal)
     if dropped or left:
-        yield from _wrap(_not_shown([column.title for column in reversed(dropped)], left), terminal.width)
+        yield from _wrap(_hidden_note([column.title for column in reversed(dropped)], left), terminal.width)
     for line in table.note.splitlines():
         yield from _wrap(line, terminal.width, "  ")
 
 
 def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Column], list[list[str]]]:
-    """Return the columns that fit, those that had to go, and the cells of the former."""
-    shown = list(table.filled)
+    """Return the columns that fit, those that are hidden, and the cells of the former."""
+    columns = list(table.filled)
     dropped: list[Column] = []
-    grid = _table_grid(table, shown)
-    while _width(grid) > terminal.width and any(column.priority for column in shown):
-        least = max(range(len(shown)), key=lambda index: (shown[index].priority, index))
-        dropped.append(shown.pop(least))
-        grid = _table_grid(table, shown)
+    grid = _table_grid(table, columns)
+    while _width(grid) > terminal.width and any(column.priority for column in columns):
+        least = max(range(len(columns)), key=lambda index: (columns[index].priority, index))
+        dropped.append(columns.pop(least))
+        grid = _table_grid(table, columns)
     for column in reversed(dropped):  # a narrow one may yet fit in the place of a wide one
-        more = [one for one in table.filled if one in shown or one == column]
-        if _width(wider := _table_grid(table, more)) <= terminal.width:
-            shown, grid = more, wider
-    return shown, [column for column in dropped if column not in shown], grid
+        candidates = [candidate for candidate in table.filled if candidate in columns or candidate == column]
+        if _width(wider := _table_grid(table, candidates)) <= terminal.width:
+            columns, grid = candidates, wider
+    return columns, [column for column in dropped if column not in columns], grid
 
 
-def _not_shown(columns: Sequence[str], rows: int) -> str:
-    """Say which columns are too wide for a terminal, and how many rows too many.
+def _hidden_note(columns: Sequence[str], rows: int) -> str:
+    """Say which columns are too wide for the terminal, and how many rows one screen leaves out.
 
-    >>> _not_shown(["range"], 2), _not_shown([], 1)
-    ('Not shown for lack of room: range; 2 more rows (--details).', 'and 1 more: --details.')
+    >>> _hidden_note(["range"], 0)
+    'Hidden columns (narrow terminal): range.'
+    >>> _hidden_note(["range"], 2)
+    'Hidden columns (narrow terminal): range. 2 more rows with --details.'
     """
-    if not columns:
-        return f"and {rows} more: --details."
-    if not rows:
-        return f"Not shown for lack of width: {', '.join(columns)}."
-    return f"Not shown for lack of room: {', '.join(columns)}; {counted(rows, 'more row')} (--details)."
+    notes = [f"Hidden columns (narrow terminal): {', '.join(columns)}."] if columns else []
+    notes += [f"{counted(rows, 'more row')} with --details."] if rows else []
+    return " ".join(notes)
 
 
-def _table_grid(table: Table, shown: Sequence[Column]) -> list[list[str]]:
-    writers = [cell_writer(column) for column in shown]
+def _table_grid(table: Table, columns: Sequence[Column]) -> list[list[str]]:
+    writers = [cell_writer(column) for column in columns]
     body = [[write(row) for write in writers] for row in table.rows]
     if total := table.total:
-        body.append(["" if total.get(column.key) is None else cell_text(total, column) for column in shown])
-    return [[head_text(column) for column in shown], *body]
+        body.append(["" if total.get(column.key) is None else cell_text(total, column) for column in columns])
+    return [[head_text(column) for column in columns], *body]
 
 
 def _width(grid: list[list[str]]) -> int:
@@ -451,9 +456,9 @@ def _row_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[s
 
 
 def _lay_out(
-    grid: list[list[str]], widths: list[int], shown: Sequence[Column], table: Table, terminal: Terminal
+    grid: list[list[str]], widths: list[int], columns: Sequence[Column], table: Table, terminal: Terminal
 ) -> Iterator[str]:
-    sides = (">" if is_numeric(column, table.rows) else "<" for column in shown)
+    sides = (">" if is_numeric(column, table.rows) else "<" for column in columns)
     pattern = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
     for number, row in enumerate(grid):
         for cells in _row_lines(row, widths):

@@ -1,6 +1,6 @@
 """The document of a timed layout: the answer, the step by part, the layouts behind it."""
 
-from gpucost.answers.speed import BOUND_WORDS, Throughput
+from gpucost.answers.training import BOUND_WORDS, Throughput
 from gpucost.render.document import (
     Axis,
     Block,
@@ -25,32 +25,37 @@ def document(answer: Throughput) -> Document:
     spread: Row = answer["layout"]
     layout = ", ".join(f"{name.replace('_', ' ')} {spread[name]}" for name in degrees)
     rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
-    room = f"{answer['memory_gib']:.1f} of {answer['usable_memory_gib']:.1f} GiB"
-    said = f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {rest}; software {answer['software']}."
-    ask = "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
+    verdict = "Fits" if answer["fits"] else "Does not fit"
+    summary = (
+        f"{verdict}: needs {answer['memory_gib']:.1f} GiB per GPU, {answer['usable_memory_gib']:.1f} available. A step"
+        f" takes {answer['step_s']:,.3g} s. Layout: {layout}, {rest}. Software stack: {answer['software']}."
+    )
+    next_step = (
+        "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
+    )
     return document_of(
         answer,
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
         Section("Speed", [_speed(answer)]),
         Section("Layout", [_layout(answer)]),
-        Section("The step by part", _parts(answer)),
+        Section("Time of a step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *columns_of("throughput layouts"))),
-        screen=(Paragraph(said), _parts(answer)[0], Paragraph(f"Next: {ask}.")),
+        screen=(Paragraph(summary), _parts(answer)[0], Paragraph(f"Next: {next_step}.")),
     )
 
 
 def _speed(answer: Throughput) -> KeyFigures:
     low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
-    each = "tokens per second per GPU"
-    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB usable"
+    unit = "tokens per second per GPU"
+    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB available"
     counted = "model FLOP: 6·N + causal attention, no input embedding"
     return KeyFigures(
         (
             Fact("Tokens per second, all GPUs", answer["tokens_per_s"], "tokens per second"),
-            Fact("Tokens per second and GPU", answer["tokens_per_s_per_gpu"], each, low, high),
+            Fact("Tokens per second per GPU", answer["tokens_per_s_per_gpu"], unit, low, high),
             Fact("Step", answer["step_s"], "seconds"),
             Fact("MFU", answer["mfu_fraction"], "fraction of one", note=counted),
-            Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP: with what is recomputed"),
+            Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP, including recomputation"),
             Fact("Dense peak", answer["peak_tflops"], "TFLOP per second, dense"),
             Fact("Peak memory per GPU", answer["memory_gib"], "GiB (2^30 bytes)", note=room),
         )
@@ -59,20 +64,23 @@ def _speed(answer: Throughput) -> KeyFigures:
 
 def _layout(answer: Throughput) -> KeyFigures:
     """Return the layout and what was assumed about the run."""
-    words = {
+    settings = {
         **answer["layout"],
         "system": answer["system"],
         "sequence_tokens": answer["sequence_tokens"],
         "software": answer["software"],
     }
-    return KeyFigures(tuple(Fact(name.replace("_", " "), value) for name, value in words.items()))
+    return KeyFigures(tuple(Fact(name.replace("_", " "), value) for name, value in settings.items()))
 
 
 def _parts(answer: Throughput) -> list[Block]:
     """Return the step by part, longest first, with what bounds each."""
     rows = sorted((row for row in answer["parts"] if row["time_s"] > 0), key=lambda row: -row["time_s"])
-    shown = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in rows]
-    words = "; ".join(f"{row['part']} {row['share_fraction']:.0%}" for row in rows[:5])
+    rows_as_text = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in rows]
+    description = "; ".join(f"{row['part']} {row['share_fraction']:.0%}" for row in rows[:5])
     part, time = Axis("part", "part"), Axis("time_s", "time", "seconds")
     heading = columns("part", "time_s=time", "share_fraction=share", "bound=bound by")
-    return [Table(heading, shown), Chart("bar", "Where the step's time goes", words, shown, part, time)]
+    return [
+        Table(heading, rows_as_text),
+        Chart("bar", "Where the time of a step goes", description, rows_as_text, part, time),
+    ]

@@ -25,11 +25,11 @@ def document(answer: Validation) -> Document:
     """Return the document of a validation."""
     rows = {row["id"]: row for row in answer["items"]}
     worst = [rows[name] for name in answer["worst"]]
-    note = "A mark beside a prediction (an assumed batch, the nearest chip) stands in the JSON output."
+    note = "The JSON output notes what a prediction assumed, such as a batch or the nearest chip."
     return document_of(
         answer,
         f"{TITLES[answer['validated']]}: predicted against measured",
-        Section("In total", _total(answer)),
+        Section("Overall", _total(answer)),
         Section("By source", table_of("", answer["by_source"], *columns_of("validation sources"))),
         Section("Worst rows", table_of("", worst, *columns_of("validation worst"), note=note)),
         Section("Skipped", table_of("", answer["skipped"], "id", "reason") or [Paragraph("Nothing was skipped.")]),
@@ -59,7 +59,7 @@ def _total(answer: Validation) -> list[Block]:
     caveat = [Paragraph(answer["caveat"], "note")] if "caveat" in answer else []
     return [
         *([facts] if answer["predicted"] else []),
-        *table_of("Beside it", rules, "rule", *columns_of("validation figures")),
+        *table_of("Baselines", rules, "rule", *columns_of("validation figures")),
         *table_of("By metric", metrics, "metric", *columns_of("validation figures")),
         *caveat,
     ]

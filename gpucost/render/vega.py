@@ -27,13 +27,13 @@ def altair_chart(charts: Sequence[Chart], title: str = "") -> Any:
             "charts need packages of the extra `report`, which are not installed. Run: pip install 'gpucost[report]'"
         ) from None
     if not isinstance(title, str):
-        raise UsageError(f"title: found {shown(title)}; give a part of a chart's title. `.charts()` lists them.")
-    found = [chart for chart in charts if title.lower() in chart.title.lower()]
-    if not found:
+        raise UsageError(f"title: found {shown(title)}; give part of a chart's title. `.charts()` lists them.")
+    matches = [chart for chart in charts if title.lower() in chart.title.lower()]
+    if not matches:
         raise UnknownNameError("chart", title, [chart.title for chart in charts], "`.charts()` lists them.")
-    spec = specification(found[0])
+    spec = specification(matches[0])
     spec["width"] = 600
-    spec["title"] = found[0].title
+    spec["title"] = matches[0].title
     return altair.Chart.from_dict(spec)
 
 
@@ -100,19 +100,19 @@ def _format(unit: str, chart: Chart, key: str) -> str:
     if unit.startswith("USD"):
         return "$~s" if unit == "USD" else "$,~r"
     figures = (row.get(key) for row in chart.data)
-    return "~s" if any(isinstance(one, (int, float)) and abs(one) >= 10_000 for one in figures) else ",~g"
+    return "~s" if any(isinstance(figure, (int, float)) and abs(figure) >= 10_000 for figure in figures) else ",~g"
 
 
 def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
     chosen = [key for key in dict.fromkeys(keys) if key]
-    made = []
+    channels = []
     for key in chosen:
         sample = next((row[key] for row in chart.data if row.get(key) is not None), None)
         numeric = isinstance(sample, (int, float)) and not isinstance(sample, bool)
-        made.append(
+        channels.append(
             {"field": key, "type": "quantitative", "format": ",.4~g"} if numeric else {"field": key, "type": "nominal"}
         )
-    return made
+    return channels
 
 
 def _names(chart: Chart) -> Spec:
@@ -209,10 +209,10 @@ def _heat(chart: Chart) -> Spec:
         channels = {
             name: {
                 "field": (chart.x if name[0] == "x" else chart.y).key,
-                "bandPosition": place,
+                "bandPosition": position,
                 **({"type": "ordinal", "sort": None} if len(name) == 1 else {}),
             }
-            for name, place in ends.items()
+            for name, position in ends.items()
         }
         mark = {"type": "rule", "color": "black", "strokeWidth": 2.5}
         layers.append({"data": {"values": edges}, "mark": mark, "encoding": channels})
@@ -230,14 +230,14 @@ def _edges(chart: Chart) -> list[dict[str, Any]]:
     """Return the cells at whose left or upper side the value changes its sign."""
     across, up = (list(dict.fromkeys(row[axis.key] for row in chart.data)) for axis in (chart.x, chart.y))
     positive = {(row[chart.x.key], row[chart.y.key]): row[chart.value] > 0 for row in chart.data}
-    found = []
+    cells = []
     for i, x in enumerate(across):
         for j, y in enumerate(up):
             cell = {chart.x.key: x, chart.y.key: y}
-            for edge, other in (("before", i and (across[i - 1], y)), ("above", j and (x, up[j - 1]))):
-                if other and positive.get((x, y)) != positive.get(other):
-                    found.append({**cell, "edge": edge})
-    return found
+            for edge, neighbour in (("before", i and (across[i - 1], y)), ("above", j and (x, up[j - 1]))):
+                if neighbour and positive.get((x, y)) != positive.get(neighbour):
+                    cells.append({**cell, "edge": edge})
+    return cells
 
 
 def _color(chart: Chart) -> Spec:

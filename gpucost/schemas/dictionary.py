@@ -1,7 +1,7 @@
-"""The data dictionary: tables.csv names the tables, columns.csv their columns; each is read when first asked for."""
+"""The data dictionary: tables, their columns, the values of closed lists, each in a CSV file beside this module."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, cast
 
 from gpucost.gate import beside
@@ -16,8 +16,7 @@ DUCKDB_TYPES: dict[str, str] = {
     "date": "DATE",
     "flag": "BOOLEAN",
 }
-
-_LISTS = {"{options}": OPTIONS}  # closed lists that have a home of their own
+_OPTIONS = "options"  # what a column refers to whose values are purchase options: they have a table of their own
 
 
 class Column(NamedTuple):
@@ -36,15 +35,21 @@ class Column(NamedTuple):
 
 
 class Table:
-    """One table: where its CSV files are (a glob below the data root), its key and its columns."""
+    """One table: where its CSV files are (a glob below the data root), its columns and those that are its key."""
 
-    def __init__(self, name: str, files: str, key: tuple[str, ...], description: str) -> None:
-        self.name, self.files, self.key, self.description = name, files, key, description
+    def __init__(self, name: str, files: str, description: str) -> None:
+        self.name, self.files, self.description = name, files, description
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Return the columns in the order in which shipped files hold them."""
-        return tuple(_column(cells) for cells in beside(__file__, "columns")[1:] if cells[0] == self.name)
+        return tuple(_column(row) for row in _rows_by_table("columns")[self.name])
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """Return the columns that tell one row from another."""
+        places = {int(row["key"]): row["column"] for row in _rows_by_table("columns")[self.name] if row["key"]}
+        return tuple(places[place] for place in sorted(places))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,10 +66,7 @@ class _Tables(Mapping[str, Table]):
 
     @cached_property
     def _tables(self) -> dict[str, Table]:
-        return {
-            name: Table(name, files, tuple(key.split()), text)
-            for name, files, key, text in beside(__file__, "tables")[1:]
-        }
+        return {name: Table(name, files, text) for name, files, text in beside(__file__, "tables")[1:]}
 
     def __getitem__(self, name: str) -> Table:
         return self._tables[name]
@@ -76,33 +78,37 @@ class _Tables(Mapping[str, Table]):
         return len(self._tables)
 
 
-def _column(cells: list[str]) -> Column:
-    _, name, kind, unit, bounds, required, values, refers_to, description = cells
-    limits = dict(bound.split() for bound in bounds.split(", ")) if bounds else {}
-    choices = tuple(one for word in values.split(" | ") for one in _LISTS.get(word, (word,))) if values else ()
+@cache
+def _rows_by_table(file: str) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of a file of the dictionary by the table that they describe."""
+    header, *lines = beside(__file__, file)
+    rows: dict[str, list[dict[str, str]]] = {}
+    for cells in lines:
+        rows.setdefault(cells[0], []).append(dict(zip(header, cells, strict=True)))
+    return rows
+
+
+def _column(row: Mapping[str, str]) -> Column:
+    choices = tuple(OPTIONS) if row["refers_to"] == _OPTIONS else ()
+    listed = _rows_by_table("choices").get(row["table"], ())
     return Column(
-        name,
-        cast(Kind, kind),
-        description,
-        unit,
-        required == "required",
-        _number(limits, ">="),
-        _number(limits, "<="),
-        limits.get(">") == "0",
-        choices,
-        refers_to,
+        row["column"],
+        cast(Kind, row["kind"]),
+        row["description"],
+        row["unit"],
+        row["required"] == "required",
+        float(row["at_least"]) if row["at_least"] else None,
+        float(row["at_most"]) if row["at_most"] else None,
+        row["above"] == "0",
+        choices + tuple(choice["choice"] for choice in listed if choice["column"] == row["column"]),
+        row["refers_to"] if row["refers_to"] != _OPTIONS else "",
     )
-
-
-def _number(limits: Mapping[str, str], sign: str) -> float | None:
-    return float(limits[sign]) if sign in limits else None
 
 
 TABLES: Mapping[str, Table] = _Tables()
 HISTORY = Table(
     "price_history",
     "pricing/history/*.csv",
-    ("provider", "instance_type", "gpu", "gpus", "region", "option", "term_months", "source_id", "observed_on"),
     "Dated prices as change points: from that day on a source listed the price, until its next row. Too many rows for"
     " the start of a command: read when a day in the past or a history is asked for.",
 )

@@ -5,11 +5,12 @@ import io
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Struct
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
@@ -19,8 +20,6 @@ from gpucost.units import as_number, is_slip, unit_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-
-# --- The pydantic model that judges one row of a table: each cell by its column's kind and bounds.
 
 FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
 _BEYOND = 2.0**63  # of what a table holds as a whole number
@@ -63,6 +62,31 @@ def _reader(column: Column) -> Any:
         return _READERS[column.kind](cell.strip() if isinstance(cell, str) else cell, column)
 
     return read
+
+
+def cell_fault(column: Column, cell: Any) -> str:
+    """Say what is wrong with a cell of a column; nothing of a good one."""
+    try:
+        _reader(column)(cell)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def cell_text(column: Column, value: Any) -> str | None:
+    """Return a cell of any type as a text that reads as the same value; one of another type is a ValueError."""
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, bool):
+        if column.kind == "flag":
+            return str(int(value))
+    elif isinstance(value, (int, float)):
+        if column.kind in ("number", "integer", "flag"):
+            return repr(value)
+    elif isinstance(value, date) and not isinstance(value, datetime) and column.kind == "date":
+        return value.isoformat()
+    _READERS[column.kind](value, column)
+    raise ValueError(f"{shown(value)} is no value of this column")
 
 
 def _read_text(cell: Any, column: Column) -> str:
@@ -167,8 +191,7 @@ _READERS = {
 _OWN_COLUMN = "x_"  # columns that begin so are the user's own remarks
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class Fault(Struct, frozen=True, order=True):
     """One thing wrong with a file: where and why."""
 
     file: str
@@ -193,9 +216,9 @@ def read_valid(table: Table, path: Path) -> list[dict[str, Any]]:
     """Return the typed rows of a file, or raise its first fault; nothing of a bad file is returned."""
     rows, faults = check_file(table, path)
     if faults:
-        more = f" (and {len(faults) - 1} more; `gpucost data check {path}` lists them)" if len(faults) > 1 else ""
+        others = f" (and {len(faults) - 1} more; `gpucost data check {path}` lists them)" if len(faults) > 1 else ""
         first = faults[0]
-        raise DataError(first.reason + more, file=first.file, row=first.row, column=first.column)
+        raise DataError(first.reason + others, file=first.file, row=first.row, column=first.column)
     return rows
 
 
@@ -216,8 +239,8 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
             faults.append(Fault(name, number, None, reason))
             continue
         row = {column: cell for column, cell in zip(header, line, strict=True) if not column.startswith(_OWN_COLUMN)}
-        typed, found = check_row(table, row, name, number)
-        faults += found
+        typed, row_faults = check_row(table, row, name, number)
+        faults += row_faults
         rows.append((number, typed))
     if not faults:
         faults = duplicate_faults(table, name, rows)
@@ -233,9 +256,9 @@ def check_row(
     try:
         return row_model(table.name).model_validate(dict(row)).model_dump(), []
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        places = (str(item["loc"][0]) if item["loc"] else None for item in found)
-        return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, found, strict=True)]
+        errors = error.errors(include_url=False)
+        places = (str(item["loc"][0]) if item["loc"] else None for item in errors)
+        return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, errors, strict=True)]
 
 
 def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -251,14 +274,14 @@ def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> st
 
 def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Fault]:
     """Return the rows whose key another row of the file has already."""
-    seen: dict[tuple[Any, ...], int] = {}
+    first_rows: dict[tuple[Any, ...], int] = {}
     faults = []
     for number, row in rows:
         key = tuple(row.get(column) for column in table.key)
-        if key in seen:
-            reason = f"the same {', '.join(table.key)} as in row {seen[key]}; drop one of them"
+        if key in first_rows:
+            reason = f"the same {', '.join(table.key)} as in row {first_rows[key]}; drop one of them"
             faults.append(Fault(name, number, table.key[0], reason))
-        seen.setdefault(key, number)
+        first_rows.setdefault(key, number)
     return faults
 
 
@@ -322,13 +345,13 @@ def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
     ]
 
 
-def unknown_column(column: str, table: Table) -> str:
-    """Say that a table has no such column, and what may be meant."""
+def unknown_column(column: str, table: Table, names: Collection[str] = ()) -> str:
+    """Say that a table has no such column, and which of its names, or of those given, may be meant."""
     import difflib
 
     if not column:
         return "a column has no name: give it one, or take it out"
-    near = difflib.get_close_matches(column.strip().lower(), table.names, n=2, cutoff=0.5)
+    near = difflib.get_close_matches(column.strip().lower(), names or table.names, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"
 
@@ -377,8 +400,8 @@ def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None
 
     create: Any = create_model
     config: Any = ConfigDict(extra=strange)
-    known = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
-    return create(title, __config__=config, __validators__=validators or {}, **known)
+    types = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
+    return create(title, __config__=config, __validators__=validators or {}, **types)
 
 
 def several(kind: Any, most: int = 100_000, least: int = 0) -> Any:
@@ -420,10 +443,10 @@ def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tupl
         raise DataError(reason, file=str(path), row=1, column=strange[0])
     filled(path, [renamed.get(name, name) for name in header], rows, columns)
     model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
-    found = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
-    for line, row in found:
+    lines = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
+    for line, row in lines:
         held(model, row, str(path), line)
-    return found
+    return lines
 
 
 def filled(path: Path_, header: Collection[str], rows: Collection[Any], needed: Collection[str]) -> None:
@@ -442,9 +465,13 @@ def _elsewise(name: str, wanted: str) -> bool:
     (True, False)
     """
     low = re.sub(r"\W+", "_", name.lower())
-    unit, own = unit_of(low), unit_of(wanted)
+    unit, unit_wanted = unit_of(low), unit_of(wanted)
     foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
-    alike = ("", own, *(_SHARES if not own else own.split()[:1]))  # a share of nothing in particular, or plain USD
+    alike = (
+        "",
+        unit_wanted,
+        *(_SHARES if not unit_wanted else unit_wanted.split()[:1]),
+    )  # a share of nothing in particular, or plain USD
     return bool(foreign) or unit not in alike
 
 
@@ -455,9 +482,9 @@ def _cell(text: str) -> Any:
         return text
 
 
-def _key(place: tuple[Any, ...]) -> str | None:
+def _key(keys: tuple[Any, ...]) -> str | None:
     path = ""
-    for part in place:
+    for part in keys:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
     return path[:120] or None
 

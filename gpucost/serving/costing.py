@@ -3,11 +3,11 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.answers.serving import Crossing, Hosted, Volume
@@ -121,6 +121,7 @@ def hosted_prices(
 
 def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
     """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
+    discount = row.get("batch_discount_fraction")
     hit = request.prefix_hit_fraction
     cached = row["cached_input_usd_per_mtok"]
     prompt = row["input_usd_per_mtok"] * (1 - hit) + (cached if cached is not None else row["input_usd_per_mtok"]) * hit
@@ -138,6 +139,7 @@ def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: In
         "usd_per_mtok_output": row["output_usd_per_mtok"],
         "usd_per_mtok_cached_input": cached,
         "usd_per_mtok": blend,
+        "usd_per_mtok_batch": None if discount is None else blend * (1 - discount),
         "observed_on": row["observed_on"].isoformat(),
         "age_days": age,
         "stale": age > STALE_DAYS,
@@ -164,13 +166,16 @@ def break_even(
     gain = price * capacity - usd_per_hour
     if gain <= 0:
         own = usd_per_hour / capacity * MTOK
-        note = f"Never: even full groups cost {own:.3g} USD per million tokens, the API {api_usd_per_mtok:.3g}."
+        note = (
+            f"The API is always cheaper, at {api_usd_per_mtok:.3g} USD per million tokens:"
+            f" full replicas cost {own:.3g}."
+        )
         return {"tokens_per_month": None, "utilisation_fraction": None, "groups": None, "note": note}
     groups = max(1, math.ceil(redundant_usd_per_hour / gain - 1e-9))
     hourly = groups * usd_per_hour + redundant_usd_per_hour
     volume = hourly * HOURS_PER_MONTH / price
     share = volume / (groups * capacity * HOURS_PER_MONTH)
-    note = f"Below {format_count(volume)} tokens a month the API is cheaper; idle hours are paid for."
+    note = f"Below {format_count(volume)} tokens a month the API is cheaper: idle hours cost money too."
     return {"tokens_per_month": volume, "utilisation_fraction": share, "groups": groups, "note": note}
 
 
@@ -204,8 +209,7 @@ def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -
 IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
 
 
-@dataclass(frozen=True)
-class Fleet:
+class Fleet(Struct, frozen=True):
     """What a month takes: replicas, units, paid hours, and what they serve."""
 
     replicas: columns_Floats  # at the busiest hour, redundancy included
@@ -217,8 +221,7 @@ class Fleet:
     peak_load: columns_Floats  # load of the serving replicas at the busiest hour
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """Offers × plans, the fleet of each, and what it costs per month."""
 
     offer: Integers

@@ -5,9 +5,10 @@ and the best batch within memory and the latency targets is kept. What cannot be
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
@@ -35,8 +36,7 @@ NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
 
 
-@dataclass(frozen=True)
-class Plans:
+class Plans(Struct, frozen=True):
     """Every layout of one replica on every key, at its best batch; one element per plan."""
 
     deployments: list[Deployment]
@@ -184,7 +184,7 @@ def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
     if speed > roof:
         raise UsageError(
             f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({what} roof), not"
-            f" {speed:,.0f}. More than the roof is impossible."
+            f" {speed:,.0f}. Nothing can exceed the roof."
         )
     ratio = plans.output_tokens_per_s / speed
     sequences = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
@@ -245,9 +245,9 @@ def format_note(architecture: Architecture, request: InferenceRequest) -> str:
     """Say in which format the weights are, by whose choice, and what encoders stand beside them."""
     beside = _beside_note(architecture)
     if request.precision != "auto":
-        return f"weights in {request.precision}, as asked for{beside}"
+        return f"weights in {request.precision}, as requested{beside}"
     form = native_format(architecture)
-    usual = "; --precision fp8 is usual in production" if form == "bf16" else ""
+    usual = "; fp8 is usual in production" if form == "bf16" else ""
     return f"weights in {form}, as published{usual}{beside}"
 
 
@@ -255,7 +255,7 @@ def _beside_note(architecture: Architecture) -> str:
     if not architecture.tower_parameters:
         return ""
     image = f", for which an image is {architecture.image_tokens:,} tokens" if architecture.image_tokens else ""
-    return f"; beside them encoders of {architecture.tower_parameters / 1e9:.2g} B in 16 bits{image}"
+    return f"; plus encoders of {architecture.tower_parameters / 1e9:.2g} B in 16 bits{image}"
 
 
 def emulated(deployment: Deployment) -> bool:

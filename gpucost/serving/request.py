@@ -1,11 +1,12 @@
 """What is asked of serving: a model, its load, targets, and where; read from human quantities and checked."""
 
 import os
-from dataclasses import asdict, dataclass
-from os import PathLike
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gpucost.arguments import by_field, read
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from gpucost.arguments.kinds import LARGEST_LENGTH
 from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.units import MS_PER_S
@@ -14,8 +15,7 @@ DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
 DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceRequest:
+class InferenceRequest(Struct, frozen=True, kw_only=True):
     """A deployment to be costed; None means not asked for."""
 
     model: str
@@ -110,10 +110,9 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
     return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
 
 
-def make_request(model: str | PathLike[str], *, known: Known | None = None, **wanted: Any) -> InferenceRequest:
-    """Read human quantities into a request; `wanted` takes the arguments of the question `inference`."""
-    known = known or {}
-    named = by_field("inference", read("inference", {"model": model, **wanted}))
+def make_request(asked: Mapping[str, Any], known: Known) -> InferenceRequest:
+    """Make a request of the arguments of `inference`, read and under the names of its fields."""
+    named = dict(asked)
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
     means = distribution_lengths(named["distribution"], known) or usual
     stated = named["prompt_tokens"] or named["output_tokens"]

@@ -1,36 +1,45 @@
 """From a serving request to its answer: offers, plans, prices, payload; which accelerators serve a model at all."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
 from gpucost.answers.serving import (
     Batch,
-    Beside,
     BillInput,
     BillModel,
     EngineSide,
     Factors,
-    Fleet,
     Hosted,
+    HostedBeside,
     Inference,
     MemoryParts,
     Serves,
     ServesNot,
     ServingFit,
     ServingOption,
+    SoldFleet,
 )
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
-from gpucost.market.facts import OLD_PRICE, Market, asked_for, cheapest, market_of, no_price, not_offered, placeless
+from gpucost.market.facts import (
+    OLD_PRICE,
+    Market,
+    asked_for,
+    cheapest,
+    market_of,
+    no_price,
+    outside_region,
+    placeless,
+    prices_not_used,
+)
 from gpucost.market.supply import Key, left_out
 from gpucost.market.terms import ASSUMED_FORM, credited, doubted_price, old_price, seen, seller
 from gpucost.market.terms import said as credits_said
@@ -45,7 +54,7 @@ from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
 from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note
-from gpucost.serving.request import InferenceRequest, Known, make_request, spread_of
+from gpucost.serving.request import InferenceRequest, Known, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
 
@@ -130,7 +139,7 @@ def option(
     }
 
 
-def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
+def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> SoldFleet:
     """Return who sells it, on which terms, how many are needed, and how old the price is."""
     return {
         **seller(offer),
@@ -222,17 +231,17 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     if paid := credits_of(market, offer, pairs, row):
         found.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
     if terms.interruptible[number]:
-        found.append("can be interrupted: requests in flight are lost and capacity may not return; keep redundancy")
+        found.append("interruptible: requests in flight are lost and capacity may not return; keep redundancy")
     if offer.term_months:
-        found.append(f"commitment of {offer.term_months} months, paid whether used or not")
+        found.append(f"{offer.term_months}-month commitment, paid whether used or not")
     if emulated(d):
-        found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: weights are widened in the kernel")
+        found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
     if offer.gpu_assumed:
         found.append(ASSUMED_FORM)
     if d.accelerator.family not in USUAL_FAMILIES:
-        found.append("few serving measurements of this family: wide range")
+        found.append("few serving measurements of this accelerator family: wide range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
-        found.append("the replicas are too few for the busiest hours: requests wait or are turned away")
+        found.append("too few replicas for the busiest hours: requests wait or are rejected")
     return [*found, *doubted_price(offer)]
 
 
@@ -324,11 +333,6 @@ def lengths_of(catalog: Catalog) -> Known:
     """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
     names = ("prompt_mean_tokens", "output_mean_tokens", "output_median_tokens")
     return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
-
-
-def request_of(catalog: Catalog, model: str | PathLike[str], **wanted: Any) -> InferenceRequest:
-    """Read human quantities into a request, with the catalog's length distributions."""
-    return make_request(model, known=lengths_of(catalog), **wanted)
 
 
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
@@ -463,6 +467,7 @@ def payload(
         "excluded": excluded(request, market, plans, offers, order, pairs),
         "not_included": list(NOT_INCLUDED),
         "warnings": warnings(request, architecture, market, options, beside),
+        "remarks": prices_not_used(market.facts.ended),
         "model": model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
@@ -482,10 +487,10 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[Se
 
 
 def _hosted(architecture: Architecture, api: Sequence[Hosted]) -> str:
-    """Say what the cheapest hosted price is; of which model, where it is a comparable one."""
+    """Say what the cheapest hosted price of the model is; of a comparable one, with its name, where no host has it."""
     if not api:
         return ""
-    best = min(api, key=lambda row: row["usd_per_mtok"])
+    best = min(api, key=lambda row: (not row["same_model"], row["usd_per_mtok"]))
     model = "" if best["model"] == architecture.name else f" for {best['model']}"
     return f" Hosted APIs start at {_digits(best['usd_per_mtok'])} USD{model} ({best['provider']})."
 
@@ -517,20 +522,20 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     """Say what the answer takes for granted."""
     lines = [
         f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}, {served_by(request)}."
-        + (f" Your own speed ({request.own_flag})." if request.own_speed is not None else ""),
+        + (" Uses your own speed." if request.own_speed is not None else ""),
         f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens per request"
         + (f", the means of {request.distribution}." if request.distribution else "."),
     ]
     if request.has_demand:
         rate = costing.mean_rate(request)
         lines.append(
-            f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are loaded to "
-            f"{request.utilisation_fraction:.0%} at the busiest hour"
-            + (", scaled by the hour." if request.autoscale else ".")
+            f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are "
+            f"{request.utilisation_fraction:.0%} busy at the peak hour"
+            + (", scaled every hour." if request.autoscale else ".")
         )
     else:
         share = request.utilisation_fraction if request.utilisation_given else 1.0
-        lines.append(f"No load given: cost with replicas busy {share:.0%} of the time.")
+        lines.append(f"No load given: assumes that replicas are busy {share:.0%} of the time.")
     return lines
 
 
@@ -539,23 +544,21 @@ def warnings(
     architecture: Architecture,
     market: Market,
     options: list[ServingOption],
-    beside: Beside,
+    beside: HostedBeside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = [
         *([QUEUE_CAVEAT] if request.has_demand else []),
         *architecture.warnings,
-        *not_offered(market.facts.ended, market.facts.placeless),
+        *outside_region(market.facts.placeless),
     ]
     if architecture.status == "synthesised":
-        found.append(
-            f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."
-        )
+        found.append(f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions.")
     if options[0]["price_stale"]:
         found.append(OLD_PRICE)
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
-        found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")
+        found.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")
     if any(entry["stale"] for entry in beside["api"]):
         found.append(f"Some hosted prices are more than {costing.STALE_DAYS} days old.")
     return found
@@ -569,7 +572,7 @@ def beside_apis(
     plans: Plans,
     pairs: Pairs,
     best: int,
-) -> Beside:
+) -> HostedBeside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
     comparable = costing.comparable_models(architecture, catalog.relatives(architecture))
     api = costing.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
@@ -633,8 +636,8 @@ def excluded(
 EXPLAIN = {
     "": "a replica needs more than the {gpus} accelerators that one order hosts ({why})",
     "memory": "the weights and one sequence do not fit {gpus} accelerators ({why})",
-    "ttft": "the first token comes later than asked for, even without a queue",
-    "tpot": "tokens come slower than asked for, even at a batch of one",
+    "ttft": "the first token is too slow even without a queue",
+    "tpot": "tokens are too slow even at a batch of one",
 }
 
 
@@ -658,9 +661,8 @@ COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
-def serving_fit_payload(catalog: Catalog, model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
+def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | None = None) -> ServingFit:
     """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
-    request = request_of(catalog, model, gpu=gpu, **wanted)
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
@@ -699,7 +701,7 @@ def serving_fit_payload(catalog: Catalog, model: str, gpu: str | None = None, **
 def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
     """Return the answer in one sentence."""
     if not options or fewest is None:
-        return f"{model}: nothing serves this; the reasons stand below."
+        return f"{model}: no accelerator serves this; the reasons are below."
     cheap = options[0]
     price = "" if cheap["usd_per_hour"] is None else f" for {cheap['usd_per_hour']:.2f} USD an hour"
     small = f"the least memory is {fewest['gpus']} × {fewest['gpu']}"
@@ -781,6 +783,6 @@ def entry(
 REASONS_IN_WORDS = {
     "": "serves",
     "memory": "the weights and one sequence do not fit its node",
-    "ttft": "the first token comes later than asked for",
-    "tpot": "tokens come slower than asked for",
+    "ttft": "the first token is too slow",
+    "tpot": "tokens are too slow",
 }

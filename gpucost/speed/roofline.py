@@ -1,12 +1,12 @@
 """The roofline of one operation or of a whole step, and what would make it faster."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from msgspec.structs import replace
 
-from gpucost.answers.speed import BOUND_WORDS, Advice, Bound, Point, Roof, UnderRoofs
+from gpucost.answers.training import BOUND_WORDS, Advice, Bound, Point, Roof, UnderRoofs
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, UsageError

@@ -1,16 +1,17 @@
 """Explicit layouts, read into columns and timed: what `gpucost throughput` answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike, fspath
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from numpy.typing import ArrayLike, NDArray
 
-from gpucost.answers import speed as shape
+from gpucost.answers import training as shape
 from gpucost.answers.common import LayoutRow
-from gpucost.arguments.columns import numbers
+from gpucost.arguments.kinds import numbers
 from gpucost.arguments.reading import is_column
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
@@ -59,8 +60,7 @@ DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "vi
 Names = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """An explicit question as given: scalars or columns; None where nothing was said."""
 
     model: Names
@@ -108,7 +108,7 @@ class Wanted:
     @property
     def scalar(self) -> bool:
         """Whether every argument is a single value: one question, answered with an error or a result."""
-        return not any(is_column(getattr(self, field.name)) for field in fields(self))
+        return not any(is_column(getattr(self, name)) for name in self.__struct_fields__)
 
     @property
     def explicit(self) -> bool:
@@ -116,8 +116,7 @@ class Wanted:
         return any(getattr(self, name) is not None for name in (*DEGREES, "recompute"))
 
 
-@dataclass(frozen=True, slots=True)
-class Layouts:
+class Layouts(Struct, frozen=True):
     """Explicit layouts of models on accelerators, any number of them."""
 
     architectures: Sequence[Architecture]
@@ -139,8 +138,7 @@ class Layouts:
         return software_codes([class_of(self.wanted.software, calibration.stacks)])
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
+class Timings(Struct, frozen=True):
     """Answers as columns: seconds by part, speed with its range, and why a row has none."""
 
     reason: Integers  # code into legality.REASONS; figures of a row with a reason are NaN
@@ -380,9 +378,9 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
         share, most = 1 - stall, float(loading.tokens_per_s(gpus)) / gpus
         step_s = timed["step_s"] / share
         steps = [
-            cast(shape.Part, {**part, "share_fraction": part["share_fraction"] * share}) for part in timed["parts"]
+            cast(shape.StepPart, {**part, "share_fraction": part["share_fraction"] * share}) for part in timed["parts"]
         ]
-        wait: shape.Part = {"part": "loading", "time_s": step_s * stall, "share_fraction": stall, "bound": "loader"}
+        wait: shape.StepPart = {"part": "loading", "time_s": step_s * stall, "share_fraction": stall, "bound": "loader"}
         timed = {
             **timed,
             "tokens_per_s_per_gpu": timed["tokens_per_s_per_gpu"] * share,
@@ -519,7 +517,7 @@ def layout_row(layout: Layout) -> LayoutRow:
     return cast(LayoutRow, asdict(layout))
 
 
-def part_rows(case: TrainingCase, step: Step) -> list[shape.Part]:
+def part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
     """Return the parts of one step: seconds, share, and what bounds each."""
     bounds = roofline.part_bounds(case, step)
     total = float(step.total_s[0])
@@ -573,7 +571,7 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
         **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
         "parts": part_rows(case, step),
     }
-    answer["lead"] = lead(answer, "the layout as given")
+    answer["lead"] = lead(answer, "the given layout")
     return answer
 
 

@@ -6,6 +6,7 @@ Keys come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `A
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from gpucost.errors import UsageError
 from gpucost.limits import limit
 from gpucost.store.client import FetchError
-from gpucost.store.folder import index_of
+from gpucost.store.folder import SEAL, hash_of, index_of, seal
 
 if TYPE_CHECKING:
     from gpucost.store.folder import Folder
@@ -89,14 +90,17 @@ def published(folder: "Folder", url: str) -> int:
     """Write a folder's whole snapshots into a bucket, their parts first and the index last; return how many."""
     base = url.rstrip("/")
     with Bucket() as bucket:
-        names = []
+        names, hashes = [], {}
         for name, files in folder.whole():
             for kind, file in files:
                 target = f"{base}/{kind}/{file.name}"
+                hashes[f"{kind}/{file.name}"] = hash_of(file)
                 if bucket.size(target) != file.stat().st_size:
                     bucket.put(target, file.read_bytes())
             names.append(name)
-        bucket.put(f"{base}/index.json", index_of(names))
+        index = index_of(names)
+        bucket.put(f"{base}/{SEAL}", seal({**hashes, "index.json": sha256(index).hexdigest()}))
+        bucket.put(f"{base}/index.json", index)
     return len(names)
 
 

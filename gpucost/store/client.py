@@ -92,7 +92,7 @@ class Client:
         if self._client is not None:
             self._client.close()
 
-    # --- what importers use
+    # --- what readers of sources use
 
     def json(self, url: str, **how: Any) -> Any:
         """Fetch JSON; what is none is an error."""

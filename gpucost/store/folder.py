@@ -10,6 +10,7 @@ new. A manifest's name carries the hash of its content and its content those of 
 serves.
 """
 
+import hmac
 import json
 import os
 import re
@@ -18,19 +19,21 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from gpucost.errors import DataError, UsageError
-from gpucost.frozen import Frozen
 from gpucost.gate import faults, read_bytes, shown
 from gpucost.store.files import replacing, write_bytes
 
 FORMAT = 1
+SEAL, SEAL_KEY = "seal.json", "GPUCOST_STORE_KEY"
 _NAME = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{16}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _TYPES = {"source": str, "kind": str, "rows": int, "size_bytes": int, "sha256": str, "origin": dict, "changes": dict}
@@ -38,7 +41,7 @@ _UNFINISHED_S = 86_400  # what lies in tmp/ for longer belongs to a process that
 _YOUNG_S = 3_600  # a part without a manifest may still get one
 
 
-class Part(Frozen):
+class Part(Struct, frozen=True):
     """The prices of one source in a snapshot: what they are, how they changed, and the file that holds them."""
 
     source: str
@@ -51,7 +54,7 @@ class Part(Frozen):
     changes: Mapping[str, int] = field(default_factory=dict)  # new, changed, gone, held back, left out
 
 
-class Snapshot(Frozen):
+class Snapshot(Struct, frozen=True):
     """What one refresh published."""
 
     name: str
@@ -227,17 +230,55 @@ class Folder:
                 manifest = self.path / "snapshots" / f"{snapshot.name}.json"
                 yield snapshot.name, [*(("parts", file) for file in files if file), ("snapshots", manifest)]
 
-    def export(self, target: Path) -> int:
-        """Write the whole snapshots to a folder that any web server can hand out; its index comes last."""
+    def export(self, target: Path, words: str = "") -> int:
+        """Write the whole snapshots to a folder that any web server can hand out; its index comes last.
+
+        Beside it stand what changed in words, and the seal: the SHA-256 of every file.
+        """
         for kind in ("snapshots", "parts"):
             (target / kind).mkdir(parents=True, exist_ok=True)
-        names = []
+        names, hashes = [], {}
         for name, files in self.whole():
             for kind, file in files:
                 _copied(file, target / kind / file.name)
+                hashes[f"{kind}/{file.name}"] = hash_of(file)
             names.append(name)
-        write_bytes(target / "index.json", index_of(names))
+        if words:
+            write_bytes(target / "CHANGES.md", words.encode())
+        index = index_of(names)
+        write_bytes(target / SEAL, seal({**hashes, "index.json": sha256(index).hexdigest()}))
+        write_bytes(target / "index.json", index)
         return len(names)
+
+
+def seal(hashes: Mapping[str, str]) -> bytes:
+    """Return the seal of a published store: the SHA-256 of every file, and who signed it where there is a key.
+
+    The key (`GPUCOST_STORE_KEY`, shared by publisher and readers) signs by HMAC-SHA-256; without one the seal proves
+    that nothing changed on the way from the one who published it, not who that was.
+    """
+    listed = json.dumps({"format": FORMAT, "files": dict(sorted(hashes.items()))}, indent=1, sort_keys=True).encode()
+    found = {"format": FORMAT, "files": dict(sorted(hashes.items())), "sha256": sha256(listed).hexdigest()}
+    if key := os.environ.get(SEAL_KEY, ""):
+        found["hmac_sha256"] = hmac.new(key.encode(), listed, sha256).hexdigest()
+    return json.dumps(found, indent=1).encode()
+
+
+def sealed(content: Any, place: str) -> Mapping[str, str]:
+    """Return the SHA-256 of each file by a seal, after checking it: against itself, and the key where one is set."""
+    try:
+        files, stated = dict(content["files"]), str(content["sha256"])
+        whole = all(isinstance(name, str) and _HASH.fullmatch(value) for name, value in files.items())
+    except (KeyError, TypeError, ValueError):
+        raise DataError("is no seal of a store", file=f"{place}/{SEAL}") from None
+    listed = json.dumps({"format": FORMAT, "files": dict(sorted(files.items()))}, indent=1, sort_keys=True).encode()
+    if not whole or sha256(listed).hexdigest() != stated:
+        raise DataError("is damaged: its content has another SHA-256", file=f"{place}/{SEAL}")
+    if key := os.environ.get(SEAL_KEY, ""):
+        signature = hmac.new(key.encode(), listed, sha256).hexdigest()
+        if not hmac.compare_digest(signature, str(content.get("hmac_sha256", ""))):
+            raise DataError(f"is not signed with the key in {SEAL_KEY}", file=f"{place}/{SEAL}")
+    return files
 
 
 def index_of(names: Iterable[str]) -> bytes:

@@ -1,5 +1,7 @@
 """A store that others publish as static files, at an address or in a bucket: read-only, checked, kept in a cache."""
 
+import json
+import os
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucost.errors import DataError, UsageError
 from gpucost.store.client import Client, FetchError, place_of
 from gpucost.store.files import write_bytes
-from gpucost.store.folder import FORMAT, Folder, parsed
+from gpucost.store.folder import FORMAT, SEAL, SEAL_KEY, Folder, parsed, sealed
 
 if TYPE_CHECKING:
     from gpucost.store.bucket import Bucket
@@ -35,7 +37,7 @@ def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
     folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
     with client or _client(url) as asked:
         try:
-            names = _index(url, asked)
+            names = _index(url, asked, _seal(url, asked))
         except FetchError as error:
             if not folder:
                 raise
@@ -56,8 +58,27 @@ def _client(url: str) -> "Client | Bucket":
     return Bucket()
 
 
-def _index(url: str, client: "Client | Bucket") -> list[str]:
-    content = client.json(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
+def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
+    """Return the SHA-256 of each file by the store's seal; None where it has none, which a key forbids."""
+    try:
+        content = client.json(f"{url.rstrip('/')}/{SEAL}", most_bytes=_SMALL_BYTES)
+    except FetchError:
+        if os.environ.get(SEAL_KEY):
+            raise FetchError(f"{place_of(url)}: has no {SEAL}, and {SEAL_KEY} asks for a signed one.") from None
+        return None
+    return dict(sealed(content, place_of(url)))
+
+
+def _index(url: str, client: "Client | Bucket", hashes: dict[str, str] | None) -> list[str]:
+    body = client.body(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
+    if hashes is not None and hashes.get("index.json") != sha256(body).hexdigest():
+        raise FetchError(
+            f"{place_of(url)}: its index.json is not the one that its {SEAL} names. Ask again in a minute."
+        )
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
     names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(names, list) or len(names) > _MOST_SNAPSHOTS or not all(isinstance(item, str) for item in names):
         raise FetchError(f"{place_of(url)}: has no index.json of a store. Publish one with `gpucost prices export`.")

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.answers.sweep import Heat, Reason, Row
+from msgspec.structs import replace
+
+from gpucost.answers.combined import Heat, Reason, Row
 from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell

@@ -4,16 +4,17 @@ import codecs
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.arguments import QUESTIONS, Argument, flag_of
+from gpucost.arguments import Argument, flag_of, renamed
 from gpucost.arguments.kinds import FILE, FLAG
-from gpucost.arguments.reading import renamed, value_of
+from gpucost.arguments.reading import value_of
+from gpucost.ask import QUESTIONS
 from gpucost.catalog.loader import file_name, named, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import beside, repeated, shown
@@ -37,7 +38,7 @@ _SLACK = 1e-9
 def values_of(argument: Argument, stated: Any) -> list[Any]:
     """Return the values of one axis, each checked; a value that is a list itself is joined with |.
 
-    >>> from gpucost.arguments import QUESTIONS
+    >>> from gpucost.ask import QUESTIONS
     >>> find = {argument.name: argument for argument in QUESTIONS["estimate"].arguments}
     >>> values_of(find["gpus"], "8:64:x2,100"), values_of(find["gpu"], "h100,a100|b200")
     ([8, 16, 32, 64, 100], ['h100', 'a100,b200'])
@@ -288,11 +289,10 @@ Codes = dict[str, NDArray[np.int32]]
 NOT_SWEPT = dict(beside(__file__, "not_swept")[1:])
 DATES = ("as_of", "known_as_of")
 QUESTIONS_SWEPT = ("estimate", "inference", "tco")
-_LAST = ("tokens", "epochs", "deadline", "max_cost", "overhead", "experiments")  # vary fastest: they need no new search
+_LAST = ("tokens", "epochs", "deadline", "budget", "overhead", "experiments")  # vary fastest: they need no new search
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Cases: argument `name` of case i is `values[name][code]`, the code from the grid's order or from a table."""
 
     question: str
@@ -407,7 +407,7 @@ def _refuse_unswept(values_by_argument: Mapping[str, Sequence[Any]]) -> None:
 
 def _named(question: str, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments under the names of today; those that no sweep takes are refused with the reason."""
-    named, _ = renamed(question, stated)
+    named, _ = renamed(QUESTIONS[question], stated)
     for name in named:
         if name in NOT_SWEPT:
             raise UsageError(f"{flag_of(name)}: {NOT_SWEPT[name]}. Leave it out.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpucost.api.asking import answered as asking_answered
+from gpucost.ask.dispatch import answered as asking_answered
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import beside
 from gpucost.store.files import SpareFolder
@@ -101,9 +101,10 @@ def _asker(question: str, as_of: Any, known_as_of: Any, versions: tuple[tuple[st
 def asker_of(question: str, catalog: "Catalog") -> Any:
     """Return what answers columns of one question's requests from a catalog."""
     if question == "estimate":
+        from gpucost.ask.estimate import request_of
         from gpucost.training.sweep import Sweeper
 
-        return Sweeper(catalog)
+        return Sweeper(catalog, request_of)
 
     return Singles(question, catalog)
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.answers.common import BillLine
 from gpucost.formula.arrays import Columns
-from gpucost.frozen import Frozen
 from gpucost.market import interruptions as assume
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
@@ -29,7 +29,7 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-class Problem(Frozen):
+class Problem(Struct, frozen=True):
     """Requests over one supply, with everything that cases are made from."""
 
     requests: tuple[TrainingRequest, ...]
@@ -46,7 +46,7 @@ class Problem(Frozen):
         return np.array([of(ask) for ask in self.requests])[request]
 
 
-class Cases(Frozen):
+class Cases(Struct, frozen=True):
     """Evaluated cases: which request, which offer, how many accelerators, how fast, at what cost."""
 
     request: Indices

@@ -1,15 +1,15 @@
 """What is asked: a training run, read from human quantities and checked before anything is computed."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
 from datetime import date
-from os import PathLike
 from typing import Any
 
-from gpucost.arguments import QUESTIONS, by_field, read
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from gpucost.arguments import Question, by_field, read
 from gpucost.arguments.kinds import FLAG, plain
 from gpucost.errors import UsageError
-from gpucost.frozen import Frozen
 from gpucost.options import OPTIONS
 from gpucost.workloads.training import DataFlow, OwnSpeed, needs_gpus, own_speed
 
@@ -17,7 +17,7 @@ DEFAULT_DEADLINE_DAYS = 30.0
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
 
 
-class TrainingRequest(Frozen, kw_only=True):
+class TrainingRequest(Struct, frozen=True, kw_only=True):
     """A training run to be costed; None means not asked for. Names carry units as everywhere."""
 
     model: str
@@ -81,30 +81,28 @@ class TrainingRequest(Frozen, kw_only=True):
         return self.tokens * self.epochs
 
 
-def from_dict(values: Mapping[str, Any]) -> TrainingRequest:
-    """Read a request back from a saved result, each value as it was once asked; keys of other versions are ignored."""
-    kinds = {one.field or one.name: one.kind for one in QUESTIONS["estimate"].arguments}
+def from_dict(values: Mapping[str, Any], question: Question) -> TrainingRequest:
+    """Read a request back from a saved result, each value as `question` reads it, without keys of other versions."""
+    kinds = {name: one.kind for name, one in question.fields.items()}
     kinds |= {"deadline_days": plain(1e-6), "deadline_given": FLAG}
-    given = {field.name: values[field.name] for field in fields(TrainingRequest) if field.name in values}
+    given = {name: values[name] for name in TrainingRequest.__struct_fields__ if name in values}
     checked: dict[str, Any] = {
         name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in given.items()
     }
-    request = replace(make_request("any", 1), **checked)
+    usual = by_field(question, read(question, {"model": "any", "tokens": 1}))
+    request = replace(make_request(usual), **checked)
     _contradictions(request)
     return request
 
 
-def make_request(
-    model: str | PathLike[str], tokens: str | float, *, today: date | None = None, **wanted: Any
-) -> TrainingRequest:
-    """Read human quantities into a request; `wanted` takes the arguments of the question `estimate`."""
-    named = by_field("estimate", read("estimate", {"model": model, "tokens": tokens, **wanted}))
-    del named["with_facts"]
-    limit, asked = named.pop("deadline"), wanted.get("deadline") is not None
-    if not asked and not named["gpus"]:  # a pinned cluster may take its time
+def make_request(asked: Mapping[str, Any], deadline_given: bool = False, today: date | None = None) -> TrainingRequest:
+    """Make a request of the arguments of `estimate`, read and under the names of its fields."""
+    named = {name: value for name, value in asked.items() if name not in ("with_facts", "deadline")}
+    limit = asked["deadline"]
+    if not deadline_given and not named["gpus"]:  # a pinned cluster may take its time
         limit = DEFAULT_DEADLINE_DAYS
     start = date.fromisoformat(named["as_of"]) if named["as_of"] else today or date.today()
-    request = TrainingRequest(deadline_days=_days(limit, start), deadline_given=asked, **named)
+    request = TrainingRequest(deadline_days=_days(limit, start), deadline_given=deadline_given, **named)
     _contradictions(request)
     return request
 

@@ -1,58 +1,60 @@
 """Reproduce a saved estimate from the facts that it embeds, and explain what differs under another version."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import structs
 
 from gpucost import __version__
 from gpucost.answers import SCHEMA_VERSION
-from gpucost.answers.schema import misfits, record_schema
 from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.bridges.compare import bridge
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.market.facts import embed, make_market, unembed
 from gpucost.physics.calibration import Calibration
-from gpucost.training.request import from_dict
+from gpucost.training.request import TrainingRequest
 from gpucost.training.run import answer_request
-from gpucost.types import Architecture, architecture_from
+from gpucost.types import Architecture
 
 _NEVER_NONE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "moe_layer_step")  # of any model
+_ASKED = ("model", "tokens")  # without which there is no question
 _LARGEST = 10**15  # of any dimension
 _REPORTED = 20  # differences named one by one
 
 
-def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
+def rerun(
+    saved: Estimate, calibration: Calibration, read_request: Callable[[Mapping[str, Any]], TrainingRequest]
+) -> Estimate:
     """Compute a saved estimate again from its own facts: offers, hardware, model and assumptions as it embeds them."""
     if saved.get("kind") != "estimate" or "facts" not in saved:
         raise UsageError(
             f"a saved {saved.get('kind', 'file')!s} holds no facts to rerun from; `rerun` takes estimates saved with"
             " --format json."
         )
+    if missing := [name for name in _ASKED if saved["request"].get(name) is None]:
+        raise UsageError(f"the request of the saved estimate lacks {' and '.join(missing)}: the file was changed.")
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
-        written = json.loads(json.dumps(saved["facts"]["architecture"]))  # a tuple is the list that a file has
-        if misfit := next(misfits(written, record_schema(Architecture)), None):
-            raise ValueError(f"architecture: {misfit}")
-        if fault := next(_impossible(written), None):
+        architecture = msgspec.convert(saved["facts"]["architecture"], Architecture)
+        if fault := next(_impossible(architecture), None):
             raise ValueError(f"architecture.{fault}, which no model has")
-        architecture = architecture_from(saved["facts"]["architecture"])
-        request = from_dict(saved["request"])
+        request = read_request(saved["request"])
         mask = np.ones(len(facts.offers), bool)
         answer = answer_request(request, architecture, make_market(facts), mask, calibration)
         return {**answer, "facts": embed(facts, mask, architecture)}
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise UsageError(
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
             " version."
         ) from None
 
 
-def _impossible(architecture: Mapping[str, Any]) -> Iterator[str]:
+def _impossible(architecture: Architecture) -> Iterator[str]:
     """Yield the dimensions that no model has: none, or beyond any."""
-    for name, value in architecture.items():
+    for name, value in structs.asdict(architecture).items():
         least = 1 if name in _NEVER_NONE else -_LARGEST if name == "extra_parameters" else 0
         if isinstance(value, (int, float)) and not least <= value <= _LARGEST:
             yield f"{name} is {shown(value)}"

@@ -1,15 +1,14 @@
 """From a training request to its answer: facts, cases, ranking, what a person asks next, payload."""
 
-from dataclasses import asdict, replace
 from datetime import date
 from typing import Any, Literal, cast
 
 import numpy as np
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from gpucost import __version__
-from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, cited, figures, finite, frame
-from gpucost.answers.speed import Feeding
+from gpucost.answers.common import AssumedValue, BillLine, Excluded, LayoutRow, cited, figures, finite, frame
 from gpucost.answers.training import (
     Alternative,
     Contract,
@@ -17,15 +16,16 @@ from gpucost.answers.training import (
     Elsewhere,
     Estimate,
     Factors,
+    Feeding,
     Highlight,
     Interruptions,
-    Outcome,
     RankedOption,
+    RunOutcome,
     Size,
     Speed,
     TrainingOption,
+    WorkloadRow,
 )
-from gpucost.answers.training import Workload as WorkloadRow
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
@@ -41,8 +41,9 @@ from gpucost.market.facts import (
     make_market,
     market_of,
     no_price,
-    not_offered,
+    outside_region,
     placeless,
+    prices_not_used,
     with_offers,
 )
 from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
@@ -79,7 +80,7 @@ from gpucost.workloads.training import Workload, make_workload, sizes, step_work
 NOT_INCLUDED = (
     "data acquisition, cleaning and tokenisation",
     "staff, support plans and software licences",
-    "trial runs and failed experiments (--experiments adds them as a share of the run)",
+    "trial runs and failed experiments, unless given as a share of the run",
     "reading the dataset in from elsewhere, and traffic between regions",
     "taxes, and discounts that you negotiated (a price book holds those)",
 )
@@ -98,7 +99,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
         **_speed(cases, case),
-        **figures(Outcome, cases.costs, case),
+        **figures(RunOutcome, cases.costs, case),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
         **seen(offer, problem.terms, int(cases.offer[case]), paid),
         **figures(Contract, cases.costs, case),
@@ -210,7 +211,7 @@ def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
     rows: list[BillLine] = []
     for line in lines_of(cases.factors, cases.costs, case):
         source, stated = origin[stated_by[line["name"]]]
-        note = line["note"] if stated else f"{line['note']}; typical price, the provider states none"
+        note = line["note"] if stated else f"{line['note']}; typical price, as the provider publishes none"
         status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
         rows.append({**line, "note": note, "source_id": source, "status": status})
     return rows
@@ -222,18 +223,16 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     offer = problem.supply.offers[number]
     found = old_price(offer, terms, number)
     if rate_is_prior(problem, number):
-        found.append("interruption rate not measured for this product and region: a prior, and its range (--explain)")
+        found.append("interruption rate assumed: not measured for this product and region")
     if offer.gpu_assumed:
         found.append(ASSUMED_FORM)
     if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
-        found.append(
-            f"pays for the whole term of {offer.term_months} months; --commitment used counts the hours of the run only"
-        )
+        found.append(f"pays for the whole term of {offer.term_months} months, not only for the hours used")
     if cases.factors.nodes[case] > 1:
         if offer.maximum_units is None:
-            found.append("the largest order is not stated: confirm the capacity")
+            found.append("largest order unknown: confirm the capacity")
         if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
-            found.append("several instances within one scale-up domain")
+            found.append("several instances share one scale-up domain")
     rule = OPTIONS[offer.option]
     if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
         found.append(f"{rule.label}: {rule.reference}")
@@ -249,7 +248,7 @@ def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Exc
 _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
 
 
-def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
+def assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
     own = {
         "ramp_hours": assume.RAMP_HOURS,
@@ -267,7 +266,7 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
         *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in own.items()),
         ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
     ]
-    return [cast(Assumed, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
+    return [cast(AssumedValue, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
 
 
 # --- What a person asks next: other cluster sizes, other ways to buy, what dominates the cost.
@@ -360,9 +359,9 @@ def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) 
 def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
     offer = problem.supply.offers[int(cases.offer[case])]
     if rate_is_prior(problem, int(cases.offer[case])):
-        return "interruption rate not measured: a prior"
+        return "interruption rate assumed"
     if offer.term_months:
-        return f"owes {offer.term_months} months; {cases.costs.amortised_usd[case]:,.0f} USD for the hours used"
+        return f"pays for {offer.term_months} months; the hours used cost {cases.costs.amortised_usd[case]:,.0f} USD"
     return ""
 
 
@@ -370,7 +369,7 @@ def highlights(problem: Problem, cases: Cases, order: Indices) -> list[Highlight
     """Return the best option of each kind; an option that is best in several ways stands there once, under the first.
 
     Kinds: the cheapest; the cheapest that stays until it is given back; the cheapest whose price is not old; the
-    cheapest that is both; the fastest; the cheapest for a term and in a booked window.
+    cheapest that is both; the fastest; the cheapest for a term and in a capacity block.
     """
     terms, costs = problem.terms, cases.costs
     by_cost = order[np.lexsort((np.arange(len(order)), costs.cost_usd[order]))]
@@ -381,11 +380,11 @@ def highlights(problem: Problem, cases: Cases, order: Indices) -> list[Highlight
     kinds = {
         "cheapest": by_cost,
         "on demand": by_cost[stays],
-        "new price": by_cost[~stale],
-        "both": by_cost[stays & ~stale],
+        "freshest price": by_cost[~stale],
+        "fresh on demand": by_cost[stays & ~stale],
         "fastest": by_cost[np.argsort(costs.days[by_cost], kind="stable")],
         "committed": by_cost[family == "committed"],
-        "booked": by_cost[family == "scheduled"],
+        "capacity block": by_cost[family == "scheduled"],
     }
     chosen: dict[int, str] = {}
     for kind, found in kinds.items():
@@ -435,11 +434,12 @@ def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
 
 # --- From a request to its answer: facts, cases, ranking, follow-ups, payload.
 
+_METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
 _SIZE_RULES = {
     "cost": "the cheapest clusters that meet it",
     "carbon": "the sizes with the least carbon",
     "time": "the fastest sizes",
-    "pareto": "sizes that no other one beats in both cost and time",
+    "pareto": "the best trade-offs between cost and time",
 }
 
 _PRODUCT = ("provider", "instance_type", "gpu", "option", "tier", "term_months", "payment")  # the same wherever sold
@@ -574,7 +574,8 @@ def payload(
         "excluded": excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
         "assumptions": assumptions,
         "not_included": list(NOT_INCLUDED),
-        "warnings": [*warnings(problem, cases, int(order[0])), *not_offered(facts.ended, facts.placeless)],
+        "warnings": [*warnings(problem, cases, int(order[0])), *outside_region(facts.placeless)],
+        "remarks": prices_not_used(facts.ended),
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
     }
@@ -645,28 +646,33 @@ def said(
     """Say aloud what the request left open."""
     workload, size = problem.workloads[0], problem.sizes[0]
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
-    made = ", synthesised from its size" if architecture.status == "synthesised" else ""
+    made = " (synthesised from its size)" if architecture.status == "synthesised" else ""
     lines = [
-        f"{name}: {format_count(size.parameters)} parameters{made}; {format_count(request.trained_tokens)} tokens,"
-        f" sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {precision},"
-        f" {workload.method}."
+        f"{name}: {format_count(size.parameters)} parameters{made}, {_METHODS[workload.method]}, {precision};"
+        f" {format_count(request.trained_tokens)} tokens, {workload.global_batch:,} sequences of"
+        f" {workload.sequence_tokens:,} per step."
     ]
     if request.deadline_days is None:
         lines.append(
-            "No deadline." if request.gpus is None else f"{counted(request.gpus, 'accelerator')} as asked; no deadline."
+            "No deadline."
+            if request.gpus is None
+            else f"No deadline; {counted(request.gpus, 'accelerator')} as requested."
         )
     else:
-        asked = "asked for" if request.deadline_given else "assumed"
+        asked = "requested" if request.deadline_given else "assumed"
         rule = (
             f"on {counted(request.gpus, 'accelerator')}" if request.gpus is not None else _SIZE_RULES[request.optimize]
         )
         lines.append(f"Deadline {request.deadline_days:g} days ({asked}): {rule}.")
-    beside = f"{request.evaluation_fraction:.0%} beside the steps"
-    stack = f"Software {request.software}"
+    overhead = f"{request.evaluation_fraction:.0%} overhead outside training steps"
     if request.own_speed is not None:
-        whole = f"{best['mfu_fraction']:.1%} MFU over the steps, {best['mfu_paid_fraction']:.1%} over the paid hours"
-        stack = f"Your own speed ({request.own_speed.flag}), {whole}"
-    lines.append(f"{stack}; with {beside}, interruptions, start-up.")
+        lines.append(
+            f"Uses your own speed: {best['mfu_fraction']:.1%} MFU in training steps,"
+            f" {best['mfu_paid_fraction']:.1%} over the paid hours. Assumes {overhead}."
+        )
+    else:
+        article = "a typical" if request.software == "typical" else f"the {request.software}"
+        lines.append(f"Assumes {article} software stack and {overhead}.")
     return [*lines, loading["said"]] if loading else lines
 
 
@@ -676,16 +682,17 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     if problem.terms.stale[cases.offer[first]]:
         found.append(OLD_PRICE)
     if rate_is_prior(problem, int(cases.offer[first])):
-        found.append("Nobody measured the first offer's interruptions: a prior, within the range.")
+        found.append("The top offer's interruption rate is assumed; the range covers it.")
     if problem.workloads[0].architecture.status == "synthesised":
         found.append(
-            f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"
-            " true dimensions."
+            f"{problem.workloads[0].architecture.name} is synthesised from its size; give a config.json for its exact"
+            " dimensions."
         )
     found += too_long(problem.workloads[0].architecture, problem.workloads[0].sequence_tokens)
     if cases.speed.confidence[first] == "low":
         found.append(
-            "The first option's accelerator is little measured; its speed rests on its data sheet and has a wide range."
+            "Few measurements exist for the top offer's accelerator: its speed comes from the datasheet and has a wide"
+            " range."
         )
     return found
 

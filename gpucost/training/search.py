@@ -106,9 +106,13 @@ def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
 
 
 def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
-    """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly."""
+    """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly.
+
+    A chip of which no peak is known could be of any speed.
+    """
     own = peak(accelerator, workload.precision_on(accelerator)).tflops
-    return (max(peaks(accelerator), key=np.nan_to_num) if np.isnan(own) else own) * TERA
+    known = [tflops for tflops in peaks(accelerator) if not np.isnan(tflops)]
+    return (max(known, default=np.inf) if np.isnan(own) else own) * TERA
 
 
 def _whole(problem: Problem, offer: Indices) -> Flags:

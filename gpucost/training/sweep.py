@@ -1,6 +1,7 @@
 """Many training runs at once, as columns: which lines can win and which one does; the bill once per run and offer."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouch
 from gpucost.market.facts import Market
 from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
 from gpucost.training.cases import Cases, Problem, evaluate, rank, too_old, within_order
-from gpucost.training.request import TrainingRequest, make_request
+from gpucost.training.request import TrainingRequest
 from gpucost.training.run import make_problem, nothing, select
 from gpucost.training.search import search
 from gpucost.types import Architecture, Offer
@@ -296,7 +297,7 @@ RUN = {  # argument -> field of the request: what changes the bill of a run and 
     "tokens": "tokens",
     "epochs": "epochs",
     "deadline": "deadline_days",
-    "max_cost": "max_cost_usd",
+    "budget": "max_cost_usd",
     "overhead": "evaluation_fraction",
     "experiments": "experiments_fraction",
 }
@@ -315,8 +316,8 @@ _MARKETS_KEPT = 256
 class Sweeper:
     """Answers columns of requests from one catalog; markets and clusters that it has met are kept."""
 
-    def __init__(self, catalog: "Catalog") -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: "Catalog", request_of: Callable[[Mapping[str, Any], date], TrainingRequest]) -> None:
+        self.catalog, self.request_of = catalog, request_of
         self.calibration = training_calibration(catalog)
         self.offers: list[Offer] = []
         self.reasons = ["", *MISSED]
@@ -351,7 +352,7 @@ class Sweeper:
         """Return one argument of the run's side as numbers, each value read as a single request reads it."""
         plain: dict[str, Any] = {"model": "any", "tokens": 1e15, "gpus": 1}
         said = [{} if value is None else {name: value} for value in values.get(name, [None])]
-        read = [getattr(make_request(**{**plain, **one}, today=self.catalog.as_of), RUN[name]) for one in said]
+        read = [getattr(self.request_of({**plain, **one}, self.catalog.as_of), RUN[name]) for one in said]
         numbers = np.array([np.inf if value is None else value for value in read], np.float64)
         return numbers[codes[name]] if name in codes else np.full(count, numbers[0])
 
@@ -363,7 +364,7 @@ class Sweeper:
         new = [(name, one) for name, one in zip(names, asked, strict=True) if name not in self._clusters]
         by_market: dict[int, list[tuple[Any, TrainingRequest, Architecture, Market, Flags]]] = {}
         for name, one in new:
-            request = make_request(**{"tokens": 1e15, **one}, today=self.catalog.as_of)
+            request = self.request_of({"tokens": 1e15, **one}, self.catalog.as_of)
             if request.gpus is None or request.data_flow.whole:
                 self._clusters[name] = no_lines(request, 0, fewest_tokens=np.inf)
                 continue
@@ -484,7 +485,7 @@ class Sweeper:
         rows = []
         for number, one in enumerate(asked):
             try:
-                request = make_request(**one, today=self.catalog.as_of)
+                request = self.request_of(one, self.catalog.as_of)
                 rows.append((number, request, self.catalog.architecture(request.model), *self._market(request)))
             except GpuCostError as error:
                 found.reason[number] = self._said(str(error))

@@ -1,10 +1,10 @@
 """Speed of cases: physics once per distinct workload, physical key and count, spread over all cases that share them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.catalog import Catalog

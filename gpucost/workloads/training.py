@@ -1,18 +1,18 @@
 """A training workload in physical terms: what is trained, in which batches, what feeds it, a speed of one's own."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import ceil, exp, floor, inf, isfinite, isnan, log10
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from gpucost.answers.speed import Feeding
+from gpucost.answers.training import Feeding
 from gpucost.arguments import flag_of
-from gpucost.arguments.loading import dataset_of, decode_of
+from gpucost.arguments.kinds import dataset_of, decode_of
 from gpucost.errors import UsageError, nearest
-from gpucost.frozen import Frozen
 from gpucost.gate import shown
 from gpucost.market import interruptions as assume
 from gpucost.physics import transformer
@@ -156,7 +156,7 @@ Floats = NDArray[np.float64]
 # pairs of published runs that differ in accelerators and batch alone, each source one voice (docs/accuracy.md).
 WIDTH = 0.065
 SLOWEST = 1e-9  # share of the peak below which a speed is a slip
-BEYOND_PEAK = "More than the peak is impossible."
+BEYOND_PEAK = "Nothing can exceed the peak."
 
 
 class StepWork(NamedTuple):
@@ -167,7 +167,7 @@ class StepWork(NamedTuple):
     flop_per_token: float  # model FLOP of the method: frozen weights need no gradients of their own
 
 
-class OwnSpeed(Frozen):
+class OwnSpeed(Struct, frozen=True):
     """What was measured, in one of three forms; counted over training steps, without what a run loses beside them."""
 
     mfu_fraction: float | None = None
@@ -276,7 +276,7 @@ DEFAULT_RANK = 16
 _SHORT_TOKEN_VOCAB = 65_536
 
 
-class Workload(Frozen):
+class Workload(Struct, frozen=True):
     """What physics must know of a training run; equal workloads are computed once."""
 
     architecture: Architecture
@@ -324,7 +324,7 @@ def class_of(software: str, stacks: Mapping[str, str]) -> str:
     return classes[software]
 
 
-class Sizes(Frozen):
+class Sizes(Struct, frozen=True):
     """Counts and sizes that follow from a workload."""
 
     parameters: float

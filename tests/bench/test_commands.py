@@ -6,7 +6,7 @@ import math
 import pytest
 from click.testing import CliRunner
 
-from gpucost.answers.read import read_estimate
+from gpucost.answers.saved import read_estimate
 from gpucost.bench.logs import lines_of, read_log
 from gpucost.bench.progress import forecast
 from gpucost.bench.run import read_bench
@@ -186,7 +186,7 @@ def test_a_log_of_each_stack_is_followed(form, saved_estimate, tmp_path):
 def test_a_log_of_a_speed_beyond_the_peak_is_refused(saved_estimate, tmp_path):
     log = tmp_path / "train.log"
     log.write_text("[titan] step: 40  loss:  4.2  memory: 40.03GiB(50%)  tps: 1e12  tflops: 412.4  mfu: 41.7%\n")
-    assert "More than the peak is impossible" in gpucost("watch", log, "--estimate", saved_estimate[0], code=2).stderr
+    assert "Nothing can exceed the peak" in gpucost("watch", log, "--estimate", saved_estimate[0], code=2).stderr
     asked = ("calibrate", "--from-log", log, "--model", "8b", "--gpu", "h100-sxm", "--gpus", 8)
     assert "of the peak, more than all" in gpucost(*asked, code=2).stderr
 

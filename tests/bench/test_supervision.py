@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, PROFILES, cases_of

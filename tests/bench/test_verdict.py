@@ -120,7 +120,7 @@ def test_a_bench_is_drawn_on_the_terminal_and_as_a_page(tmp_path):
     assert "of peak" in shown
     assert "o datasheet   x measured   + reached" in shown
     CliRunner().invoke(cli, ["bench", str(file), "--show", "-o", str(page)])
-    assert "Roofline, as measured and as the datasheet has it" in page.read_text()
+    assert "Roofline, measured and from the datasheet" in page.read_text()
     rows = CliRunner().invoke(cli, ["bench", str(file), "--show", "--format", "csv"]).stdout.splitlines()
     assert rows[0].startswith("what,measured,peak")
     CliRunner().invoke(cli, ["bench", str(file), "--show", "-o", str(tmp_path / "node.xlsx")])

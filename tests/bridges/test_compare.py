@@ -184,7 +184,7 @@ def test_a_comparison_of_plans_says_values_with_units_sums_of_either_side_and_wh
     assert cause[2:4] == ["10.0%", "14.0%"]
     assert [cause[4], cause[5], cause[6]] == total[2:]
     assert "e+0" not in text
-    asked = next(part for part in found.document().sections if part.title == "What was asked otherwise")
+    asked = next(part for part in found.document().sections if part.title == "Arguments that differ")
     assert [row["after"] for row in asked.blocks[0].rows] == ["{'wacc_fraction': 0.14}"]
 
 

@@ -3,10 +3,9 @@
 Measured figures are of models/measurements/training.csv; no prediction is held to one.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpucost.calibration import training, wording
 from gpucost.catalog import open_catalog

@@ -90,7 +90,7 @@ def test_a_check_says_which_discount_matches_nothing(book, monkeypatch):
 def test_a_bill_and_a_catalog_take_off_the_same():
     import duckdb
 
-    from gpucost.money.commitments import paid_fraction, paid_fraction_sql
+    from gpucost.money.private_discount import paid_fraction, paid_fraction_sql
 
     cases = [(f, floor, price) for f in (0.1, 0.5) for floor in (None, 0.0, 1.9, 2.5, 9.0) for price in (2.0, 3.7)]
     with duckdb.connect() as connection:

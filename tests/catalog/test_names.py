@@ -99,12 +99,12 @@ def test_models(catalog, name, id_):
 @pytest.mark.parametrize(
     ("name", "id_"),
     [
-        ("GLM-4.6", "glm-4.5"),
+        ("GLM-4.6", "glm-4.6"),
         ("Kimi-K2-0905", "kimi-k2"),
-        ("DeepSeek-V3.1-Terminus", "deepseek-v3.1"),
-        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistral-small-24b"),
-        ("Qwen2.5-Coder-32B", "qwen2.5-32b"),
-        ("DeepSeek-R1-Distill-Llama-70B", "llama-3.1-70b"),
+        ("DeepSeek-V3.1-Terminus", "deepseek-v3.1-terminus"),
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistral-small-3.2-24b"),
+        ("Qwen2.5-Coder-32B", "qwen2.5-coder-32b"),
+        ("DeepSeek-R1-Distill-Llama-70B", "deepseek-r1-distill-llama-70b"),
         ("command-r", "command-r"),
         ("Qwen3.5-27B", "qwen3.5-27b"),
         ("Gemma 4", "gemma-4-31b"),

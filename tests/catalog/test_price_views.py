@@ -112,7 +112,7 @@ def test_an_option_before_the_name_of_a_view_is_refused(words):
     done = CliRunner().invoke(cli, ["prices", *words.split()])
     assert done.exit_code == 2
     flag, view = words.split()[0], words.split()[2]
-    assert f"{flag} stands before {view}" in done.output
+    assert f"{flag} before {view} has no effect" in done.output
 
 
 def test_a_setting_stands_before_the_name_of_a_view(monkeypatch):

@@ -6,10 +6,10 @@ import json
 import pytest
 
 import gpucost
+from gpucost.ask.estimate import rerun
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.catalog.loader import shipped_root
 from gpucost.errors import PriceMissingError, UnknownNameError
-from gpucost.training.rerun import rerun
 
 EU = set("AT BE BG HR CY CZ DK EE FI FR DE GR HU IE IT LV LT LU MT NL PL PT RO SK SI ES SE".split())  # noqa: SIM905
 
@@ -95,10 +95,10 @@ def test_a_region_says_how_many_offers_name_none_and_a_saved_estimate_holds_it(c
     count = sum(not offer.region for offer in catalog.offers(gpu="h100"))
     asked = {"gpu": "h100", "region": "us", "catalog": catalog, "top": 1}
     run = gpucost.estimate("8b", "10b", **asked).payload
-    words = f"--region leaves out {count} offers that name no region: they may stand there."
+    words = f"{count} offers are left out because they name no region; they may be in this one."
     assert count > 1
     assert words in run["warnings"]
     assert words in gpucost.inference("8b", **asked).payload["warnings"]
     assert words in rerun(json.loads(json.dumps(run, default=str)), training_calibration(catalog))["warnings"]
     elsewhere = gpucost.estimate("8b", "10b", **{**asked, "region": None}).payload["warnings"]
-    assert not any("--region" in text for text in elsewhere)
+    assert not any("name no region" in text for text in elsewhere)

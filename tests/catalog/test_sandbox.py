@@ -281,12 +281,12 @@ def test_ctrl_c_while_the_engine_works_in_this_process_is_no_internal_error():
     import sys
 
     work = """
-import sys, duckdb, gpucost.cli.sources as one
+import sys, duckdb, gpucost.cli.lists as lists
 from gpucost.cli import main
 def ask(**_):
     print("begun", flush=True)
     duckdb.sql("SELECT sum(a * a % 7) FROM range(10000000000) t(a)").fetchall()
-one.command.callback = ask
+lists.sources.callback = ask
 sys.argv = ["gpucost", "sources"]
 main()"""
     command = [sys.executable, "-c", work]

@@ -85,7 +85,7 @@ def test_a_formula_counts_by_its_saved_value_only(tmp_path, workbook):
 @pytest.mark.parametrize(
     ("rows", "place", "reason"),
     [
-        ([HEADER, [*QUOTE[:3], "tbd", *QUOTE[4:]]], "Sheet1]:2:usd_per_gpu_hour", "cannot read 'tbd' as a number"),
+        ([HEADER, [*QUOTE[:3], "tbd", *QUOTE[4:]]], "Sheet1]:2:usd_per_gpu_hour", "expected a number, found 'tbd'"),
         ([HEADER, QUOTE, [], [*QUOTE[:3], -1, *QUOTE[4:]]], "Sheet1]:4:usd_per_gpu_hour", "-1 is negative"),
         ([HEADER, [*QUOTE[:4], "1.6.2025", None]], "Sheet1]:2:valid_from", "'1.6.2025' is no day; write YYYY-MM-DD"),
         ([HEADER, [*QUOTE[:4], datetime(2025, 6, 1, 9, 30), None]], "Sheet1]:2:E", "is no day"),

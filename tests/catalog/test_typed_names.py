@@ -33,6 +33,7 @@ def test_a_typed_model_is_a_preset_of_its_dimensions(catalog, typed, id_):
         ("Jetson Orin", "jetson-agx-orin-64gb"),
         ("Jetson AGX Orin 64GB", "jetson-agx-orin-64gb"),
         ("b300", "b300-sxm"),
+        ("Ascend 910B", "ascend-910b"),
     ],
 )
 def test_a_typed_chip_is_found(catalog, typed, id_):
@@ -44,7 +45,7 @@ def test_a_typed_chip_is_found(catalog, typed, id_):
     [
         ("accelerator", "Groq LPU", "bandwidth of HBM"),
         ("accelerator", "Cerebras WSE-3", "bandwidth of HBM"),
-        ("accelerator", "Ascend 910B", "no datasheet"),
+        ("accelerator", "Ascend 310P", "too little of it"),
         ("accelerator", "SambaNova SN40L", "could be checked"),
         ("architecture", "gpt-4o", "does not say how large"),
         ("architecture", "claude-sonnet-4", "does not say how large"),

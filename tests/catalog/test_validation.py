@@ -1,13 +1,16 @@
 """Bad rows are refused as file:row:column with the reason, and nothing of a bad file is loaded."""
 
 import json
+from datetime import date
 
 import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.checks import check_folder, reference
+from gpucost.catalog.checks import check_folder
 from gpucost.catalog.datacheck import check_one
+from gpucost.catalog.loader import Store
+from gpucost.catalog.price_checks import Reference, check_prices, load_prices
 from gpucost.cli import cli
 from gpucost.errors import DataError
 from gpucost.schemas import TABLES
@@ -80,6 +83,15 @@ def test_a_bad_cell_is_named_with_its_reason(root, cells, expected):
 def test_known_slips_of_units_are_refused(root, usd, gpus, word):
     found, _ = faults(root, offer("new", usd, "2025-01-01", gpus=gpus))
     assert any(word in line for line in found), found
+
+
+def test_the_list_of_one_seller_in_many_regions_does_not_say_what_is_usual(tmp_path):
+    many = [offer(f"a{i}", 0.4, "2025-01-01", region=f"r{i}") for i in range(12)]
+    others = [offer(f"o{i}", 2.0 + i / 10, "2025-01-02", provider="other", instance_type=f"i{i}") for i in range(6)]
+    root = world(tmp_path, many + others)
+    assert faults(root, offer("new", 2.2, "2025-01-03", instance_type="new")) == ([], [])
+    assert faults(root, offer("new", 0.4, "2025-01-03", instance_type="new")) == ([], [])
+    assert faults(root, offer("new", 40.0, "2025-01-03", instance_type="new"))[0]
 
 
 def test_a_node_price_given_for_one_gpu_is_refused(root):
@@ -193,9 +205,23 @@ def test_the_shipped_data_pass_their_own_check():
     assert report.rows > 3000
 
 
-def test_the_medians_are_taken_within_a_year():
-    known = reference(open_catalog().rows, open_catalog().as_of)
-    assert len(known.prices) > 20
+def test_the_medians_are_taken_within_a_year(root):
+    """Five prices of 1 USD in 2024 and of 30 USD in 2026: 5.1 USD is dear in the first year, cheap in the second."""
+    store, x = Store(root), {**offer("x", 1.0, "2024-06-01"), "gpu_assumed": False}
+    days = [date(year, month, 1) for year in (2024, 2026) for month in (3, 4, 5, 6, 7)]
+    market = [{**x, "usd_per_gpu_hour": 1.0 if day.year == 2024 else 30.0, "observed_on": day} for day in days]
+    known = load_prices(store, "market", list(enumerate(market)))
+    asked = [
+        {**x, "observed_on": date(year, 5, 9), "recorded_on": date(year, 5, 9), "usd_per_gpu_hour": 5.1}
+        for year in (2024, 2026)
+    ]
+    asked = [{**row, "usd_per_hour": 5.1} for row in asked]
+    reference = Reference({}, {"h100-sxm5-80gb": {}}, {}, date(2027, 1, 1))
+    found = list(check_prices(store, load_prices(store, "asked", list(enumerate(asked, 2))), known, reference))
+    assert [(finding.row, finding.reason, finding.doubt) for finding in found] == [
+        (2, "5.1 USD per GPU-hour is 5.1 × the median of 1", True),
+        (3, "5.1 USD per GPU-hour is 0.17 × the median of 30", True),
+    ]
 
 
 def test_the_command_lists_faults_and_exits_with_5(root):

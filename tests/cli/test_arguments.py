@@ -2,18 +2,20 @@
 
 import ast
 import csv
-import dataclasses
 import enum
 import importlib
 import inspect
 import io
 import json
 import os
+import subprocess
+import sys
 import warnings
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 import click
 import numpy as np
@@ -21,13 +23,14 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from gpucost.api import asking
-from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
-from gpucost.arguments import LISTS, QUESTIONS, flag_of, kinds, read, reading, renamed
+from gpucost.arguments import Question, flag_of, kinds, read, read_stated, reading, renamed
 from gpucost.arguments.kinds import FLAG
+from gpucost.arguments.signature import COLUMNS, argument_of, detail
+from gpucost.ask import QUESTIONS, dispatch
 from gpucost.cli import cli
 from gpucost.cli.options import SEVERAL
 from gpucost.errors import ContradictionError, GpuCostError, UsageError
+from gpucost.library.scenario import ASKS, json_schema, make_scenario, parts
 from tests.commands import in_process
 
 BASE = {
@@ -83,12 +86,13 @@ def heard(monkeypatch):
     class Heard(Exception):
         pass
 
-    def listen(name, given, catalog=None):
-        asked, hints = renamed(name, given)
-        found.append((name, read(name, asked), hints))
+    def listen(asked, given, catalog=None):
+        question = asked if isinstance(asked, Question) else QUESTIONS[asked]
+        said, hints = renamed(question, given)
+        found.append((question.name, read(question, said), hints))
         raise Heard
 
-    monkeypatch.setattr(asking, "answered", listen)
+    monkeypatch.setattr(dispatch, "answered", listen)
     monkeypatch.setattr(reading, "refuse_idle", lambda *_: None)  # arguments are given one by one
 
     def ask(call):
@@ -137,7 +141,7 @@ def test_command_library_and_scenario_read_an_argument_alike(question, argument,
     if question in KIND_OF:
         kind = KIND_OF[question]
         part = make_scenario({kind: [{"name": "a", **plain(kind, given)}]}).parts[0]
-        assert read(question, part.arguments)[argument.name] == by_library[argument.name]
+        assert read(QUESTIONS[question], part.arguments)[argument.name] == by_library[argument.name]
         assert argument.name in json_schema()["properties"][kind]["items"]["properties"]
 
 
@@ -180,7 +184,7 @@ class Asked(str, enum.Enum):  # noqa: UP042
     ],
 )
 def test_a_text_of_an_enumeration_or_of_numpy_is_read_as_a_text(question, name, given, text):
-    assert read(question, {name: given}, complete=False) == read(question, {name: text}, complete=False)
+    assert read_stated(QUESTIONS[question], {name: given}) == read_stated(QUESTIONS[question], {name: text})
 
 
 @pytest.mark.parametrize(
@@ -232,13 +236,62 @@ def _takes_any(argument):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_signatures_are_explicit_and_those_of_the_table(question):
+def test_a_signature_declares_each_argument_with_its_type_and_a_sentence(question):
     signature = inspect.signature(getattr(gpucost, question))
-    assert [*signature.parameters] == [*(item.name for item in QUESTIONS[question].arguments), "catalog"]
-    for parameter in signature.parameters.values():
+    found = QUESTIONS[question].arguments
+    assert [*signature.parameters] == [*(item.name for item in found), "catalog"]
+    for item in found:
+        parameter = signature.parameters[item.name]
         assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        assert parameter.annotation is not inspect.Parameter.empty
-    assert all(f"{item.name}: " in getattr(gpucost, question).__doc__ for item in QUESTIONS[question].arguments)
+        assert parameter.default == (parameter.empty if item.required else item.default)
+        assert item.help.endswith((".", "…"))
+        assert f"{item.name}: {item.help}" in getattr(gpucost, question).__doc__
+        assert "Annotated" not in str(parameter)
+    assert signature.return_annotation is not signature.empty
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_rules_speak_of_arguments_that_there_are(question):
+    found = QUESTIONS[question]
+    known = {item.name for item in found.arguments} | {COLUMNS}
+    for need in found.needs:
+        assert {*need.names, *(other.name for other in need.one_of)} <= known
+    assert {name for names in found.exclusive for name in names} <= known
+
+
+def test_asking_one_question_builds_no_other():
+    code = (
+        "import sys, gpucost; gpucost.estimate;"
+        "print([name for name in sys.modules if name.startswith(('gpucost.ask.', 'gpucost.library.'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert ast.literal_eval(done.stdout) == ["gpucost.ask.dispatch", "gpucost.ask.result", "gpucost.ask.estimate"]
+
+
+def test_of_two_annotations_the_outer_one_speaks_last():
+    inner = Annotated[int, kinds.USD, "One.", detail(example=1, field="a_usd", usual="none")]
+    found = argument_of("a", Annotated[inner | None, "Other.", detail(usual="b", field="")])
+    assert (found.kind, found.help, found.example, found.field, found.usual) == (kinds.USD, "Other.", 1, "", "b")
+
+
+@pytest.mark.parametrize(
+    ("question", "given"),
+    [
+        ("estimate", {"model": "8b", "tokens": "1b", "gpu": ["h100", "b200"], "option": ["on_demand", "reserved"]}),
+        ("inference", {"model": "8b", "gpu": ["h100", "l40s"], "provider": ("aws", "gcp")}),
+        ("choose", {"model": "8b", "gpu": ["h100", "l40s"], "region": ["eu", "us"]}),
+        ("compare", {"model": ["8b", "70b"], "gpu": ["h100", "b200"]}),
+    ],
+)
+def test_a_list_says_what_a_text_with_commas_says(question, given):
+    text = {name: ",".join(value) if isinstance(value, (list, tuple)) else value for name, value in given.items()}
+    assert read(QUESTIONS[question], given) == read(QUESTIONS[question], text)
+
+
+@pytest.mark.parametrize("gpu", [[], [""], [8], ["h100", None]])
+def test_a_list_of_no_names_is_refused(gpu):
+    with pytest.raises(UsageError, match=r"^--gpu: "):
+        read(QUESTIONS["estimate"], {"model": "8b", "tokens": "1b", "gpu": gpu})
 
 
 def test_editors_see_every_public_name_with_the_types_of_its_own_module():
@@ -328,7 +381,7 @@ def test_requests_hold_what_the_table_says():
         ("inference", InferenceRequest, {"utilisation_given", "longer_tokens"}),
     ):
         fields = {item.field or item.name for item in QUESTIONS[question].arguments if not item.library_only}
-        assert {field.name for field in dataclasses.fields(request)} - own == fields - {"deadline"}
+        assert set(request.__struct_fields__) - own == fields - {"deadline"}
 
 
 @pytest.mark.parametrize(
@@ -360,7 +413,7 @@ COMMAS = {
 @pytest.mark.parametrize(("question", "name", "given"), [(*where, text) for text in COMMAS for where in COMMAS[text]])
 def test_a_decimal_comma_is_never_read_as_one_of_thousands(question, name, given):
     with pytest.raises(UsageError, match=r"--.* has a comma that parts no thousands. Write 2.35 for 2,35"):
-        read(question, {**BASE[question], name: given})
+        read(QUESTIONS[question], {**BASE[question], name: given})
 
 
 @pytest.mark.parametrize(
@@ -373,14 +426,14 @@ def test_a_decimal_comma_is_never_read_as_one_of_thousands(question, name, given
 )  # fmt: skip
 def test_an_underscore_parts_thousands_or_is_refused(question, name, given):
     with pytest.raises(UsageError, match=r"--"):
-        read(question, {**BASE[question], name: given})
+        read(QUESTIONS[question], {**BASE[question], name: given})
 
 
 @pytest.mark.parametrize("given", ["1,200", "$1,200", "1,200.0", "1.2k", "1200", "1_200"])
 def test_commas_between_thousands_are_read(given):
-    assert read("mix", {"budget": given})["budget"] == 1200
-    assert read("tco", {**BASE["tco"], "rent": given})["rent"] == {"": 1200}
-    assert read("tco", {**BASE["tco"], "gpus": given.lstrip("$")})["gpus"] == 1200
+    assert read(QUESTIONS["mix"], {"budget": given})["budget"] == 1200
+    assert read(QUESTIONS["tco"], {**BASE["tco"], "rent": given})["rent"] == {"": 1200}
+    assert read(QUESTIONS["tco"], {**BASE["tco"], "gpus": given.lstrip("$")})["gpus"] == 1200
 
 
 @pytest.mark.parametrize("share", [("--utilisation", "70%"), ("--set", "utilisation_fraction=70%")])
@@ -530,7 +583,6 @@ def test_lists_take_and_complete_names_as_questions_do(command, parameter, typed
         found = found.get_command(click.Context(found), word)
     taken = next(item for item in found.params if item.name == parameter)
     assert {item.value for item in taken.shell_complete(click.Context(found), typed)} >= names
-    assert {item.name for item in LISTS[command]} <= {item.name for item in found.params}
 
 
 def test_a_list_refuses_a_bad_value_in_the_sentence_of_the_questions():
@@ -580,10 +632,9 @@ def test_what_would_be_ignored_is_refused(question, known, name, need):
             spoiled[other] = other_than(words, other) if wanted else words[0]
         elif not wanted:
             spoiled[other] = value_of(known[other])
-    values = {**read(question, {}, complete=False), **{key: known[key].default for key in known}}
-    values |= read(question, spoiled, complete=False)
+    values = {key: known[key].default for key in known} | read_stated(QUESTIONS[question], spoiled)
     with pytest.raises(ContradictionError, match=f"^--(no-)?{name.replace('_', '-')}: only ") as told:
-        reading.refuse_idle(question, spoiled, values)
+        reading.refuse_idle(QUESTIONS[question], spoiled, values)
     assert told.value.names == (name,)
 
 
@@ -616,7 +667,7 @@ def test_an_amount_is_read_or_refused_as_a_number_is_written(text, number):
     ],
 )
 def test_what_is_not_ignored_is_read(question, asked):
-    assert read(question, {**BASE[question], **asked})
+    assert read(QUESTIONS[question], {**BASE[question], **asked})
 
 
 def test_a_setting_gives_way_to_what_is_typed(monkeypatch):
@@ -632,7 +683,7 @@ def test_a_setting_gives_way_to_what_is_typed(monkeypatch):
 def test_parts_hold_a_name_and_the_arguments_of_their_question():
     for kind, question in ASKS.items():
         names = [item.name for item in QUESTIONS[question].arguments if not item.library_only]
-        assert [item.name for item in PARTS[kind]] == ["name", *names]
+        assert [item.name for item in parts()[kind]] == ["name", *names]
 
 
 def test_settings_that_a_command_has_no_use_for_are_not_heeded(monkeypatch):

@@ -223,7 +223,7 @@ def test_narrow_terminals_and_no_color():
     wide = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5").stdout
     narrow = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5", COLUMNS="60").stdout
     assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
-    assert "Not shown for lack of width" in narrow
+    assert "Hidden columns (narrow terminal): " in narrow
     assert "\x1b" not in gpucost("gpus", "h100", NO_COLOR="1").stdout
 
 
@@ -271,8 +271,8 @@ def test_one_model_stands_in_full_on_a_narrow_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     one, several = (in_process("models", name).stdout for name in ("gpt-oss-120b", "llama-3"))
     assert ["native", "precision", "mxfp4"] in [line.split() for line in one.splitlines()]
-    assert "Not shown" not in one
-    assert "Not shown for lack of width: native precision" in several
+    assert "Hidden columns" not in one
+    assert "Hidden columns (narrow terminal): native precision" in several
 
 
 def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):

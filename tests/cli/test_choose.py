@@ -3,9 +3,9 @@
 import pytest
 
 import gpucost
-from gpucost.answers.read import check
-from gpucost.api.choose import assign, judged, pool_of
+from gpucost.answers.saved import checked
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.library.choose import assign, judged, pool_of
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_desk_that_nobody_offers_says_what_was_asked_for(catalog):
         gpucost.choose("8b", purpose="desk", gpu="h100-sxm", provider="aws", catalog=catalog)
     bought = gpucost.choose("8b", purpose="desk", gpu="rtx-4080", catalog=catalog)  # nobody rents it out
     assert (bought.best["rent_usd"], bought.best["option"]) == (None, None)
-    check(bought.to_dict(), "a saved answer of it")
+    checked(bought.to_dict(), "a saved answer of it")
 
 
 def test_workloads_stand_on_what_stays_where_anything_does():

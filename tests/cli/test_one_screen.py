@@ -76,7 +76,7 @@ def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(mo
         assert max(row["high_usd"] for row in within) <= option["cost_high_usd"] + cents
     out, _ = written(["estimate", "--model", "8b", "--tokens", "100b"], monkeypatch, catalog)
     said = " ".join(out.split("\nRange: ")[1].split("\n\n")[0].split())
-    for name, flag in (("speed", "--mfu"), ("interruptions", "--option"), ("beyond it overhead", "--overhead")):
+    for name, flag in (("speed", "--mfu"), ("interruptions", "--option"), ("not in the range: overhead", "--overhead")):
         assert name in said
         assert f"({flag})" in said
     for row in training_causes(found, found["options"][0]):
@@ -104,7 +104,7 @@ def test_the_range_of_serving_is_parted_by_cause_too(monkeypatch, catalog):
     told = {row["share"]: row for row in serving_causes(own.payload["options"][0])}["speed"]
     assert told["high_usd"] / told["low_usd"] < parts["speed"]["high_usd"] / parts["speed"]["low_usd"]
     out, _ = written(["inference", "--model", "70b", "--precision", "fp8"], monkeypatch, catalog)
-    said = " ".join(out.split("\nRange of the first's month: ")[1].split("\n\n")[0].split())
+    said = " ".join(out.split("\nMonthly range of the top offer: ")[1].split("\n\n")[0].split())
     assert "speed" in said
     assert "(--own-tpot)" in said
-    assert "Where the range of a month comes from" in own.explain()
+    assert "Where the monthly range comes from" in own.explain()

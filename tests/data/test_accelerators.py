@@ -30,6 +30,29 @@ BUSES = {
     "mi355x": (8192, 8.0),
     "rx-7900-xtx": (384, 20.0),
     "arc-pro-b60-24gb": (192, 19.0),
+    "rtx-5080": (256, 30.0),
+    "rtx-5070-ti": (256, 28.0),
+    "rtx-pro-5000-bw-48gb": (384, 28.0),
+    "rtx-pro-4500-bw": (256, 28.0),
+    "rtx-pro-4000-bw": (192, 28.0),
+    "rtx-a4500": (320, 16.0),
+    "rtx-2000-ada": (128, 14.0),
+    "rtx-3060": (192, 15.0),
+    "gtx-1080": (256, 10.0),
+    "p4": (256, 6.0),
+    "m60": (256, 5.0),
+    "a2": (128, 12.5),
+    "t4g": (256, 10.0),
+    "mi100": (4096, 2.4),
+    "radeon-pro-v520": (2048, 2.0),
+    "radeon-pro-v620": (256, 16.0),
+    "radeon-pro-v710": (224, 16.0),
+    "jetson-agx-thor-128gb": (256, 8.533),
+    "ryzen-ai-max-395": (256, 8.0),
+    "apple-m2-10c": (128, 6.4),
+    "apple-m4-max-40c": (512, 8.533),
+    "apple-m5-max-40c": (512, 9.6),
+    "tpu-v2": (2048, 2.8),
 }
 
 # dense bf16 (fp16 before Ampere) in TFLOPS and memory bandwidth in GB/s as the vendor's page states them
@@ -51,6 +74,11 @@ DATA_SHEETS = {
     "tpu-v5p": (459, 2765),
     "tpu-v6e": (918, 1640),
     "trainium2": (667, 2900),
+    "mi455x": (10000, 23300),
+    "mi100": (92.3, 1228.8),
+    "ascend-910c": (752, 3200),
+    "inferentia1": (64, 53.7),
+    "a2": (18, 200),
 }
 
 # bytes per second and direction: half of the total that vendors print
@@ -82,9 +110,12 @@ REPORTED_MIB = {
 
 SAME_RATE_FP8 = {"gaudi3", "trainium1", "inferentia2", "tpu-v5p", "tpu-v6e"}  # fp8 runs at the bf16 rate
 FASTER_FP8 = {"trainium3": 3.75, "rubin-vr-nvl72-gpu": 4.375}
-FP4_PER_FP8 = {"b300-sxm": 3.0, "gb300-nvl72-gpu": 3.0, "rtx-5090": 4.0, "trainium3": 1.0}
+FP4_PER_FP8 = {
+    "b300-sxm": 3.0, "gb300-nvl72-gpu": 3.0, "rtx-5090": 4.0, "rtx-5080": 4.0, "rtx-5070-ti": 4.0, "trainium3": 1.0,
+}  # fmt: skip
 TF32_LIKE_BF16 = {"trainium1", "trainium2", "trainium3", "inferentia2"}
 FP16_SLOWER = {"gaudi3"}
+BF16_SLOWER = {"mi100"}
 
 
 @pytest.mark.parametrize("name", BUSES)
@@ -117,7 +148,7 @@ def test_ratios_between_precisions(item):
     tf32, bf16, fp16, fp8, fp4 = (number(item[f"{kind}_tflops"]) for kind in ("tf32", "bf16", "fp16", "fp8", "fp4"))
     if tf32 and bf16 and name not in FP16_SLOWER:
         assert bf16 / tf32 == pytest.approx(1.0 if name in TF32_LIKE_BF16 else 2.0, rel=0.03)
-    if bf16 and fp16 and name not in FP16_SLOWER:
+    if bf16 and fp16 and name not in FP16_SLOWER | BF16_SLOWER:
         assert fp16 == bf16
     if bf16 and fp8:
         expected = 1.0 if name in SAME_RATE_FP8 else FASTER_FP8.get(name, 2.0)
@@ -141,6 +172,13 @@ def test_links_and_domains_agree(item):
     assert alone or float(item["scaleup_gb_per_s"]) > 0
     if "bridge" in item["scaleup_link"] and item["vendor"] == "NVIDIA":
         assert int(item["scaleup_gpus"]) == (4 if item["id"] == "h200-nvl-141gb" else 2)
+
+
+def test_the_peaks_of_the_mi455x_are_the_stated_ones_and_dense():
+    """40 PFLOP/s FP4 and 20 FP8: half of that is no peak of its."""
+    item = row("accelerators", "mi455x")
+    assert (number(item["fp4_tflops"]), number(item["fp8_tflops"])) == (40_000, 20_000)
+    assert number(item["sparse_ratio"]) == 1
 
 
 def test_missing_is_empty_and_never_zero():

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from gpucost.schemas import DUCKDB_TYPES, TABLES, row_model
+from gpucost.gate import beside
+from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, dictionary, row_model
 from gpucost.units import unit_of
 
 COLUMNS = [(table, column) for table in TABLES.values() for column in table.columns]
@@ -48,6 +49,18 @@ def test_the_model_of_a_row_has_the_same_columns():
         fields = row_model(table.name).model_fields
         assert tuple(fields) == table.names
         assert [field.is_required() for field in fields.values()] == [column.required for column in table.columns]
+
+
+def test_every_choice_belongs_to_a_column_and_the_columns_of_a_key_are_counted_from_one():
+    names = {(table.name, name) for table in (*TABLES.values(), HISTORY) for name in table.names}
+    choices = beside(dictionary.__file__, "choices")[1:]
+    assert {(table, column) for table, column, _ in choices} <= names
+    keys: dict[str, list[str]] = {}
+    for table, _, _, _, key, *_ in beside(dictionary.__file__, "columns")[1:]:
+        keys.setdefault(table, []).extend([key] * bool(key))
+    for table, places in keys.items():
+        assert sorted(map(int, places)) == list(range(1, len(places) + 1)), table
+        assert places, table
 
 
 def test_an_unknown_table_has_no_columns():

@@ -216,7 +216,8 @@ def test_a_source_that_nothing_names_yet_is_a_doubt(root):
 
 def test_a_year_of_daily_prices_is_checked_in_time_that_grows_with_its_rows(root):
     """Sixty thousand prices of one accelerator: a median over all of them for each would be 3.6 billion steps."""
-    from gpucost.catalog.checks import check_rows, reference
+    from gpucost.catalog.checks import reference
+    from gpucost.catalog.price_checks import check_prices, load_prices
 
     catalog = open_catalog(root=root, checked=False)
     model = next(item for item in catalog.rows("offers") if item["offer_id"] == P5)
@@ -227,5 +228,6 @@ def test_a_year_of_daily_prices_is_checked_in_time_that_grows_with_its_rows(root
     ]
     tables = {"offers": many}
     known = reference(lambda name: tables.get(name) or catalog.rows(name), TODAY)
-    found = list(check_rows(TABLES["offers"], list(enumerate(many, 2)), known))
+    prices = load_prices(catalog.store, "many", list(enumerate(many, 2)))
+    found = list(check_prices(catalog.store, prices, prices, known))
     assert [finding for finding in found if not finding.doubt] == []

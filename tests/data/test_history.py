@@ -220,6 +220,20 @@ def test_the_rows_for_today_follow_from_the_history():
     assert dict(made) == pytest.approx(dict(kept), rel=1e-6)
 
 
+def test_a_list_of_every_machine_in_every_region_sells_none_where_others_do_not():
+    """Cyclenerd prices an A100 of Google's in Hamina, where none is sold."""
+    named = {
+        (row["instance_type"], row["region"])
+        for row in rows("offers")
+        if row["provider"] == "gcp" and not row["source_id"].startswith("cyclenerd")
+    }
+    known = {machine for machine, _ in named}
+    with (ROOT / "pricing/offers/from-history.csv").open(newline="", encoding="utf-8") as file:
+        kept = {(item["instance_type"], item["region"]) for item in csv.DictReader(file) if item["provider"] == "gcp"}
+    assert len(kept) > 20
+    assert {place for place in kept if place[0] in known} <= named
+
+
 def test_the_answer_of_today_reads_no_history():
     fresh = open_catalog(TODAY, root=ROOT)
     fresh.offers()
@@ -233,8 +247,8 @@ def test_an_estimate_counts_what_it_leaves_out():
     from gpucost import estimate
 
     left = catalog(TODAY).ended
-    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog(TODAY)).payload["warnings"]
-    assert any(f"{sum(left.values())} prices" in one and f"{left['too old']} too old" in one for one in said), said
+    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog(TODAY)).payload["remarks"]
+    assert any(f"{sum(left.values())} prices" in one and f"{left['too old']} expired" in one for one in said), said
 
 
 def test_hosted_models_that_ended_have_their_end():

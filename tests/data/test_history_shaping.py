@@ -4,7 +4,7 @@ import gzip
 
 from benchmarks.history import shaped, written
 from gpucost.catalog.names import NameIndex
-from gpucost.importers.complete import Known
+from gpucost.refresh.known import Known
 
 KARPENTER = """observed_on,cloud,instance,region,on_demand,spot,event,commit,committed_on
 2023-01-05,aws,p5.48xlarge,us-east-1,98.32,,first,a,2023-01-05

@@ -28,7 +28,10 @@ HARD_TO_DESCRIBE = {"opt-350m", "qwen3.5-397b-a17b", "nemotron-3-nano-30b-a3b", 
     "llama-3.3-nemotron-super-49b",
 }
 ROUNDED_OR_DISPUTED = {"gpt3-medium", "gpt3-xl", "gpt3-2.7b", "gpt3-13b", "gpt-1.7b", "kimi-k2", "kimi-k2.5"} | {
-    "deepseek-v4-pro"  # 1.6T is stated, 1.573T counted
+    "kimi-k2.6",
+    "kimi-k2.7-code",
+    "kimi-k2-thinking",
+    "deepseek-v4-pro",  # 1.6T is stated, 1.573T counted
 }
 
 

@@ -77,13 +77,13 @@ def test_every_region_of_the_offers_has_a_grid():
         ("azure", "belgiumcentral", "belgium"),
         ("any", "finland", "finland"),
         ("azure", "eastus2", "us"),
-        ("azure", "northeurope", "eu"),
+        ("azure", "northeurope", "ireland"),
         ("azure", "indonesiacentral", "world"),
         ("azure", "australiasoutheast", "australia"),
         ("azure", "germanywestcentral", "germany"),
         ("azure", "norwayeast", "norway"),
         ("gcp", "northamerica-northeast2", "canada"),
-        ("gcp", "europe-west9", "eu"),
+        ("gcp", "europe-west9", "france"),
         ("gcp", "australia-southeast1", "australia"),
         ("fluidstack", "norway_4_eu", "norway"),
         ("e2e", "India (Delhi/Mumbai)", "india"),
@@ -129,3 +129,27 @@ def test_deepseeks_own_prices():
 def test_every_hosted_model_is_an_architecture_and_doubts_are_marked():
     assert all(item["model_id"] for item in rows("hosted_tokens"))
     assert {item["provider"] for item in original_rows("hosted_tokens") if item["suspect"] == "1"} == {"hyperbolic"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-oss-120b", "qwen3-235b-a22b", "kimi-k2.6", "glm-4.6", "glm-5.2", "llama-4-maverick-17b-128e", "gemma-3-27b"],
+)
+def test_open_models_that_many_sell_have_prices_of_two_hosts_at_least(model):
+    hosts = {item["provider"] for item in rows("hosted_tokens") if item["model_id"] == model and item["suspect"] == "0"}
+    assert len(hosts) >= 2
+
+
+def test_hosted_prices_as_their_sources_state_them():
+    """Groq's gpt-oss-120b: 0.15 in, 0.075 cached, 0.60 out, half of it in batches; Fireworks caches at a tenth."""
+    found = {(item["provider"], item["listing"]): item for item in rows("hosted_tokens")}
+    groq, fireworks = found["groq", "gpt-oss-120b"], found["fireworks", "gpt-oss-120b"]
+    names = ("input_usd_per_mtok", "cached_input_usd_per_mtok", "output_usd_per_mtok", "batch_discount_fraction")
+    assert [float(groq[name]) for name in names] == [0.15, 0.075, 0.6, 0.5]
+    assert float(fireworks["cached_input_usd_per_mtok"]) == 0.015
+
+
+def test_cached_input_is_never_dearer_than_input():
+    for item in rows("hosted_tokens"):
+        if item["cached_input_usd_per_mtok"]:
+            assert float(item["cached_input_usd_per_mtok"]) <= float(item["input_usd_per_mtok"]) * 1.001, item

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gpucost.cli import cli, progress
+from gpucost.cli import cli, messages
 from tests.docs.blocks import blocks_of
 
 LINES, COLUMNS = 24, 80
@@ -45,10 +45,10 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
 def test_a_bar_is_drawn_on_a_terminal_and_taken_away_and_never_in_a_pipe(stream, monkeypatch):
     shown = stream()
-    monkeypatch.setattr(progress.sys, "stderr", shown)
-    monkeypatch.setattr(progress, "_FIRST_S", 0.01)
+    monkeypatch.setattr(messages.sys, "stderr", shown)
+    monkeypatch.setattr(messages, "_FIRST_S", 0.01)
     until = time.monotonic() + (30 if shown.isatty() else 0.1)
-    with progress.working("counting"):
+    with messages.working("counting"):
         while "counting" not in shown.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
     assert ("counting" in shown.getvalue()) == shown.isatty()

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from datetime import time, timedelta
 from decimal import Decimal
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from uuid import UUID
 
@@ -28,8 +26,7 @@ from benchmarks.fuzz.good import (
     estimate_with_facts,
     parquet,
 )
-from gpucost.answers.read import check
-from gpucost.cli.said import shown
+from gpucost.cli.messages import printable as shown
 from gpucost.errors import GpuCostError, UsageError
 from tests.commands import in_process
 
@@ -270,7 +267,7 @@ def test_saved_facts_that_are_no_table_are_refused(refused, offers):
     saved = json.loads(estimate_with_facts())
     saved["facts"]["offers"] = offers
     Path("saved.json").write_text(json.dumps(saved))
-    assert "facts" in refused(["rerun", "saved.json"])
+    assert "facts" in refused(["rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
@@ -294,14 +291,6 @@ def test_cycles_that_multiply_the_layers_beyond_reason_are_refused(refused):
     assert "layers" in refused(["models", "config.json"])
 
 
-def test_a_cost_below_zero_in_a_saved_answer_is_refused(refused):
-    saved = json.loads(answers()[3])
-    assert saved["kind"] == "mix"
-    saved["best_pure_usd"] = -1e30
-    Path("saved.json").write_text(json.dumps(saved))
-    assert "best_pure_usd" in refused(["report", "saved.json", "-o", "out.md"])
-
-
 def test_a_configuration_without_heads_is_refused_and_a_long_name_in_one_is_cut(refused):
     whole = {"model_type": "x" * 3000, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
              "intermediate_size": 128, "vocab_size": 100, "k" * 3000: 1}  # fmt: skip
@@ -313,13 +302,6 @@ def test_a_configuration_without_heads_is_refused_and_a_long_name_in_one_is_cut(
         json.dumps(whole | {"model_type": "jetmoe", "num_attention_heads": 0, "num_key_value_heads": []})
     )
     assert "heads" in refused(["models", "config.json"])
-
-
-def test_a_figure_outside_its_own_range_in_a_saved_answer_is_refused(refused):
-    saved = json.loads(answers()[0])
-    saved["options"][0]["tokens_per_s_per_gpu"] *= 9
-    Path("saved.json").write_text(json.dumps(saved))
-    assert "range of tokens_per_s_per_gpu" in refused(["report", "saved.json", "-o", "out.md"])
 
 
 def test_the_best_interval_is_finite_whatever_the_rate():
@@ -448,7 +430,7 @@ def test_a_joined_sweep_sends_no_control_character_and_begins_no_formula(tmp_pat
 
 @pytest.mark.parametrize("number", range(9))
 def test_every_kind_of_answer_fills_a_template(number):
-    from gpucost.api.template import figures
+    from gpucost.library.template import figures
 
     assert "schema_version" in figures(json.loads(answers()[number]))
 
@@ -486,12 +468,11 @@ def test_a_price_of_the_first_or_the_last_day_there_is_is_judged(day):
 
 
 @pytest.mark.parametrize("missing", ["model", "tokens"])
-@pytest.mark.parametrize("asked", [["rerun"], ["report", "-o", "out.txt"]])
-def test_a_saved_answer_whose_request_says_too_little_is_refused(refused, asked, missing):
+def test_a_saved_answer_whose_request_says_too_little_is_not_rerun(refused, missing):
     saved = json.loads(estimate_with_facts())
     del saved["request"][missing]
     Path("saved.json").write_text(json.dumps(saved))
-    assert missing in refused([asked[0], "saved.json", *asked[1:]])
+    assert missing in refused(["rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
@@ -549,20 +530,7 @@ def test_what_a_saved_request_says_is_held_against_what_may_be_asked(refused, na
     assert name in saved["request"]
     saved["request"][name] = value
     Path("saved.json").write_text(json.dumps(saved))
-    assert f"request.{name}" in refused(["rerun", "saved.json"])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("tokens_per_s_per_gpu_low", 0), ("tokens_per_s_per_gpu_high", 0.0), ("stretch_paid_ratio", 0),
-     ("evaluation_fraction", -1)],
-)  # fmt: skip
-def test_a_saved_answer_that_would_divide_by_nothing_is_refused(refused, name, value):
-    saved = json.loads(answers()[0])
-    assert name in saved["options"][0]["factors"]
-    saved["options"][0]["factors"][name] = value
-    Path("saved.json").write_text(json.dumps(saved))
-    assert f"factors.{name}" in refused(["report", "saved.json", "-o", "out.md"])
+    assert f"request.{name}" in refused(["rerun", "saved.json", "--accept-changed"])
 
 
 def test_more_simulated_months_than_the_limit_are_refused(refused):
@@ -581,23 +549,20 @@ def test_saved_offers_without_their_nodes_are_refused(refused, systems):
     saved = json.loads(estimate_with_facts())
     saved["facts"]["systems"] = systems
     Path("saved.json").write_text(json.dumps(saved))
-    assert "the saved facts cannot be read" in refused(["rerun", "saved.json"])
+    assert "the saved facts cannot be read" in refused(["rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
     ("number", "place", "value", "said"),
     [
-        (0, ("options", 0, "factors", "checkpoints_gb"), 1e308, "beyond any figure"),
-        (0, ("options", 0, "option"), "nan", "is no way"),
-        (0, ("highlights", 0, "option"), "", "is no way"),
-        (5, ("tokens_per_s_per_gpu",), 0, "out of order"),
-        (5, ("tokens_per_s_per_gpu",), 5e-324, "out of order"),
+        (5, ("tokens_per_s_per_gpu",), 0, "cannot be compared"),
+        (5, ("tokens_per_s_per_gpu",), 5e-324, "cannot be compared"),
         (5, ("parts", 0, "bound"), "x", "bound"),
         (8, ("parts", 0, "payload", "sources"), "x", "sources"),
         (8, ("parts", 0, "payload", "options", 0, "layout", "expert"), "x", "layout.expert"),
     ],
 )
-def test_figures_that_no_answer_has_are_refused_before_they_are_compared(refused, number, place, value, said):
+def test_figures_that_no_answer_has_are_refused_in_a_comparison(refused, number, place, value, said):
     saved = json.loads(answers()[number])
     Path("first.json").write_text(json.dumps(saved))
     part = saved
@@ -616,7 +581,7 @@ def test_saved_facts_of_other_types_are_refused(refused, name, value):
     facts = saved["facts"]
     facts[name] = facts[name] | value if isinstance(value, dict) and value else value
     Path("saved.json").write_text(json.dumps(saved))
-    assert "the saved facts cannot be read" in refused(["rerun", "saved.json"])
+    assert "the saved facts cannot be read" in refused(["rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
@@ -639,11 +604,11 @@ def test_a_book_without_a_way_to_buy_or_with_structures_in_its_cells_is_refused(
 
 @pytest.mark.parametrize(
     ("number", "place", "said"),
-    [(1, ("request", "optimize"), "optimize"), (3, ("months", 1), "months"), (2, ("by_year", 1), "by_year")],
+    [(3, ("months", 1), "months"), (2, ("by_year", 1), "by_year")],
 )
-def test_what_a_saved_answer_lists_and_asked_is_held_against_what_may_stand_there(refused, number, place, said):
+def test_what_a_saved_answer_lists_is_held_against_its_types(refused, number, place, said):
     saved = json.loads(answers()[number])
-    saved[place[0]][place[1]] = "x" if number == 1 else {}
+    saved[place[0]][place[1]] = {}
     Path("saved.json").write_text(json.dumps(saved))
     assert said in refused(["report", "saved.json", "-o", "out.md"])
 
@@ -661,10 +626,11 @@ def test_a_saved_day_is_a_day_to_its_last_sign(tmp_path, day):
 
 
 def test_a_saved_deadline_of_no_time_is_refused():
+    from gpucost.ask import QUESTIONS
     from gpucost.training.request import from_dict
 
     with pytest.raises(UsageError, match="deadline_days"):
-        from_dict({"model": "8b", "tokens": 1e9, "deadline_days": 5e-324})
+        from_dict({"model": "8b", "tokens": 1e9, "deadline_days": 5e-324}, QUESTIONS["estimate"])
 
 
 def test_a_model_below_a_home_that_nobody_has_is_an_unknown_name():
@@ -920,7 +886,7 @@ def test_a_template_that_would_give_no_workbook_is_refused(tmp_path, part, old, 
     import openpyxl
     from openpyxl.workbook.defined_name import DefinedName
 
-    from gpucost.api.template import fill
+    from gpucost.library.template import fill
 
     book, path = openpyxl.Workbook(), tmp_path / "template.xlsx"
     book.defined_names["cost_usd"] = DefinedName("cost_usd", attr_text="Sheet!$A$1")
@@ -941,14 +907,6 @@ def test_idle_accelerators_that_draw_more_than_busy_ones_are_refused(refused):
     assert "power_fraction_idle" in said
 
 
-def test_a_line_that_saves_by_the_hour_what_it_costs_in_all_is_refused(refused):
-    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
-    line = next(one for one in saved["lines"] if one["name"] == "own_resale_usd")
-    line["levelised_usd_per_gpu_hour"] *= -1
-    Path("saved.json").write_text(json.dumps(saved))
-    assert "own_resale_usd" in refused(["report", "saved.json", "-o", "out.md"])
-
-
 def test_a_query_with_less_memory_than_the_facts_take_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = in_process("sql", "select count(*) from offers", GPUCOST_LIMIT_QUERY_MEMORY_GB="0.0001")
@@ -958,23 +916,18 @@ def test_a_query_with_less_memory_than_the_facts_take_is_refused(tmp_path, monke
 
 
 def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
+    from gpucost.ask.estimate import request_of
     from gpucost.catalog import open_catalog
     from gpucost.training import sweep
 
     asked = {"model": ["8b"], "tokens": [1e10], "gpu": ["l40s"], "gpus": [8, 16, 24, 32, 40]}
     codes = {name: np.zeros(5, np.int64) for name in asked} | {"gpus": np.array([4, 0, 2, 1, 3])}
-    whole = sweep.Sweeper(open_catalog()).rows(asked, codes)
+    whole = sweep.Sweeper(open_catalog(), request_of).rows(asked, codes)
     monkeypatch.setattr(sweep, "_CLUSTERS_AT_ONCE", 2)
     monkeypatch.setattr(sweep, "_LINES_KEPT", 0)
-    few = sweep.Sweeper(open_catalog())
+    few = sweep.Sweeper(open_catalog(), request_of)
     assert json.dumps(few.rows(asked, codes), default=np.ndarray.tolist) == json.dumps(whole, default=np.ndarray.tolist)
     assert len(few._clusters) <= 2
-
-
-def test_a_saved_ownership_without_years_is_refused(refused):
-    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
-    Path("saved.json").write_text(json.dumps(saved | {"by_year": []}))
-    assert "by_year" in refused(["report", "saved.json", "-o", "out.md"])
 
 
 def test_a_parquet_book_that_lies_of_what_it_leaves_out_is_refused(tmp_path):
@@ -1021,68 +974,35 @@ def test_the_first_day_of_the_calendar_has_no_quarter_before_it():
     assert quarters(date(1, 1, 1), 3) == [date(1, 1, 1)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "part", "named"),
-    [
-        ("estimate", {"options": []}, "options holds nothing"),
-        ("inference", {"options": []}, "options holds nothing"),
-        ("tco", {"by_utilisation": []}, "by_utilisation holds nothing"),
-        ("tco", {"options": []}, "options holds nothing"),
-        ("tco", {"statements": {}}, "tco"),
-        ("tco", {"options": [{"name": "own"}]}, "options[0]"),
-        ("tco", {"by_utilisation.0.side": "rent"}, "by_utilisation does not hold own and rent in turn"),
-        ("tco", {"options.0.name": "x"}, "options lacks"),
-        ("tco", {"two_way.x_values": [0.2]}, "two_way.saving_usd is no grid"),
-        ("tco", {"sensitivity.0.low": 1e9}, "the range of value"),
-        ("tco", {"assumptions.0.value": None}, "assumptions holds no figure of gpus"),
-        ("tco", {"statements.years.0": {}}, "statements.years"),
-        ("mix", {"plan.0.gpus": None, "plan.0.signed_in_month": 3}, "plan[0] is signed, and lacks gpus"),
-        ("inference", {"options.0.factors.price_low_ratio": None}, "options[0].factors.price_low_ratio is None"),
-        ("inference", {"options.0.factors": {}}, "options[0].factors.usd_per_gpu_hour is missing"),
-        ("estimate", {"options.1.factors.tokens_per_s_per_gpu": "x"}, "options[1].factors.tokens_per_s_per_gpu"),
-        ("estimate", {"options.0.gpus": 0}, "options[0].gpus is 0, which cannot be: it is above 0"),
-        ("estimate", {"workload.trained_tokens": 0}, "workload.trained_tokens is 0"),
-    ],
-)
-def test_a_saved_answer_of_which_a_table_is_empty_is_refused(refused, kind, part, named):
-    saved = next(one for one in map(json.loads, answers()) if one["kind"] == kind)
-    for place, value in part.items():
-        *way, last = (int(name) if name.isdigit() else name for name in place.split("."))
-        reduce(getitem, way, saved)[last] = value
-    Path("saved.json").write_text(json.dumps(saved))
-    assert named in refused(["report", "saved.json", "-o", "out.md"])
-
-
 @pytest.mark.parametrize("name", ["layers", "hidden", "heads", "kv_heads", "max_sequence_tokens"])
 def test_a_saved_model_without_a_dimension_is_refused(refused, name):
     saved = json.loads(estimate_with_facts())
     saved["facts"]["architecture"][name] = 0 if name != "max_sequence_tokens" else -1
     Path("saved.json").write_text(json.dumps(saved))
-    assert f"architecture.{name} is" in refused(["rerun", "saved.json"])
+    assert f"architecture.{name} is" in refused(["rerun", "saved.json", "--accept-changed"])
 
 
-def test_a_sweep_whose_rows_hold_little_is_shown_and_one_of_unlike_rows_is_refused(refused):
+def test_a_sweep_whose_rows_hold_little_or_are_unlike_each_other_is_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     saved = gpucost.sweep(model="8b", gpu="h100-sxm,h200", gpus=8, tokens="1b").payload
     bare = json.loads(json.dumps(saved | {"rows": [{}], "front": [{}]}))
     Path("bare.json").write_text(json.dumps(bare))
     assert gpucost.report("bare.json").to_text(details=True)
-    Path("saved.json").write_text(json.dumps(bare | {"rows": [{}, {"a": 1}]}))
-    assert "rows has rows that are unlike each other" in refused(["report", "saved.json", "-o", "out.md"])
+    unlike = json.loads(json.dumps(bare | {"rows": [{}, {"a": 1}]}))
+    Path("unlike.json").write_text(json.dumps(unlike))
+    assert gpucost.report("unlike.json").to_text(details=True)
 
 
 def test_a_saved_plan_without_an_input_is_no_plan_to_compare_with(refused):
     whole = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
     Path("whole.json").write_text(json.dumps(whole))
     moved = json.loads(json.dumps(whole))
-    moved["model"]["inputs"][0]["value"] = 8.0  # not what its figures were computed with
-    with pytest.raises(UsageError, match=r"npv_usd.*the file was changed"):
-        gpucost.compare(whole, moved)
     del moved["model"]["inputs"][0]
     Path("less.json").write_text(json.dumps(moved))
     assert "model.inputs" in refused(["compare", "less.json", "whole.json"])
     del whole["model"]["tables"]["use_by_month"]
     Path("table.json").write_text(json.dumps(whole))
-    assert "model.tables.use_by_month is missing" in refused(["compare", "table.json", "less.json"])
+    assert "use_by_month" in refused(["compare", "table.json", "less.json"])
 
 
 def test_a_term_of_renting_is_whole_months(refused):
@@ -1109,22 +1029,9 @@ def test_a_run_that_rounds_to_nothing_is_answered(refused):
     assert answer.to_text(details=True)
 
 
-@pytest.mark.parametrize("kind", ["estimate", "inference"])
-def test_every_number_that_a_bill_follows_from_has_its_rule(kind):
-    from gpucost.answers import read
-    from gpucost.gate import beside
-    from gpucost.money import serving_bill, training_bill
-
-    saved = next(one for one in map(json.loads, answers()) if one["kind"] == kind)
-    rules = [place for of, place, _ in beside(read.__file__, "rules") if of == kind and ".factors." in place]
-    ruled = {place.rpartition(".")[2] for place in rules}
-    assert ruled <= set(saved["options"][0]["factors"])
-    assert {*{"estimate": training_bill, "inference": serving_bill}[kind].INPUT_NAMES} <= ruled
-
-
 @pytest.mark.parametrize("ask", ["to_text", "to_csv", "to_frame", "headline", "explain", "__repr__"])
 def test_a_result_of_a_payload_that_is_no_answer_says_so_and_a_fault_of_ours_stays_one(ask, monkeypatch):
-    from gpucost.api.result import Result
+    from gpucost.ask.result import Result
 
     whole = next(one for one in map(json.loads, answers()) if one["kind"] == "fit")
     for payload in ({}, {"kind": "fit"}, {**whole, "kind": "tco"}):
@@ -1272,39 +1179,6 @@ def test_a_price_that_is_no_figure_is_a_slip(form, tmp_path):
 
 def saved_answers():
     return {found["kind"]: found for found in map(json.loads, answers())}
-
-
-@pytest.mark.parametrize(
-    ("kind", "path"),
-    [
-        ("tco", ["levelised_usd_per_gpu_hour"]),
-        ("tco", ["levelised_rent_usd_per_mtok"]),
-        ("tco", ["options", 0, "peak_month_usd"]),
-        ("tco", ["monte_carlo", "own_p5_usd"]),
-        ("tco", ["lines", 0, "total_usd"]),
-        ("estimate", ["options", 0, "unused_usd"]),
-        ("estimate", ["alternatives", 0, "exposure_usd"]),
-        ("inference", ["api", 0, "usd_per_mtok_output"]),
-        ("mix", ["supplies", 0, "list_usd_per_gpu_hour"]),
-    ],
-)
-def test_money_below_zero_in_a_saved_answer_is_refused_unless_it_says_why(kind, path):
-    answer = saved_answers()[kind]
-    check(answer, "a.json")
-    *place, name = path
-    record = answer
-    for step in place:
-        record = record[step]
-    record[name] = -5
-    with pytest.raises(UsageError, match=f"{name} is -5, which cannot be negative"):
-        check(answer, "a.json")
-
-
-def test_a_saved_bill_whose_lines_do_not_add_up_is_refused():
-    answer = saved_answers()["estimate"]
-    answer["options"][0]["lines"][0]["cost_usd"] += 1
-    with pytest.raises(UsageError, match="the lines add up to"):
-        check(answer, "a.json")
 
 
 def test_an_ownership_that_costs_nothing_a_month_has_a_page_without_a_moving_lead():

@@ -34,10 +34,10 @@ def test_a_number_names_a_case_for_ever(surface):
 
 
 def test_the_judge_sees_each_fault(monkeypatch, tmp_path):
-    import gpucost.cli.sources as sources
+    from gpucost.cli.lists import sources
 
     def asked(action):
-        monkeypatch.setattr(sources.command, "callback", lambda **_: action())
+        monkeypatch.setattr(sources, "callback", lambda **_: action())
         with folder():
             return judged(Case(["sources", "--format", "json"])).kind
 

@@ -7,7 +7,7 @@ import pytest
 
 import gpucost
 from gpucost import errors
-from gpucost.answers import read  # noqa: F401 - it has an error of its own
+from gpucost.answers import saved  # noqa: F401 - it has an error of its own
 
 MADE = {
     errors.UnknownNameError: lambda kind: kind("gpu", "h10", lambda: ("h100",), "See the list."),

@@ -63,32 +63,40 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
     ("good", "bad", "reason"),
     [
         ("h100-sxm,8", "h1000,8", ":2:gpu: unknown accelerator"),
-        (",1.5,", ",-1.5,", ":2: usd_per_.*hour is not a finite number above 0"),
-        (",1.5,", ",cheap,", ":2: usd_per_gpu_hour is not"),
-        (",1.5,", ",nan,", ":2: usd_per_"),
-        (",spot,", ",sopt,", ":4: option is not one of"),
-        (",EUR,", ",XYZ,", ":3: no exchange rate"),
-        ("l40s,1,", "l40s,0,", ":4: gpus is not a count above 0"),
-        ("x_note", "note", ":1:note: a large file of prices has no such column"),
+        (",1.5,", ",-1.5,", ":2:usd_per_gpu_hour: -1.5 is negative"),
+        (",1.5,", ",cheap,", ":2:usd_per_gpu_hour: expected a number, found 'cheap'"),
+        (",1.5,", ",nan,", ":2:usd_per_gpu_hour: 'nan' is not a finite number"),
+        (",spot,", ",sopt,", ":4:option: 'sopt' is none of: on_demand"),
+        (",EUR,", ",XYZ,", ":3:currency: no exchange rate for XYZ"),
+        ("l40s,1,", "l40s,0,", ":4:gpus: zero stands for a missing value"),
+        ("x_note", "note", ":1:note: table offers has no such column; did you mean notes"),
         ("x_note", "tier", ":1:tier: the column appears twice"),
-        ("2026-06-01,,,,,,,,,a", "soon,,,,,,,,,a", ":2: observed_on is not a day"),
-        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,EUR,,,,,a", ":2: the currency is that of per_hour and per_gpu_hour"),
-        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,9,,,,a", ":2: a price in USD and one in the currency contradict"),
-        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,x,,,,a", ":2: per_hour or per_gpu_hour is not a number"),
-        ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,87600,5,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
-        ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,,13,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
-        ("l40s,1,", "l40s,1.6,", ":4: gpus is not a count above 0"),
-        ("l40s,1,", "l40s,1e30,", ":4: gpus is not a count above 0"),
-        ("36,,,,,8", "36.5,,,,,8", ":5: term_months is not a count of 0 or more"),
-        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,,9,,,a", ":2: a price with upfront_usd needs term_months"),
-        ("x_note", "price_kind", ":2: price_kind is none of list, contracted, effective"),
+        ("2026-06-01,,,,,,,,,a", "soon,,,,,,,,,a", ":2:observed_on: 'soon' is no day; write YYYY-MM-DD"),
+        (
+            "2026-06-01,,,,,,,,,a",
+            "2026-06-01,,,,EUR,,,,,a",
+            ":2:currency: usd_per_gpu_hour is in USD: .* write per_gpu_hour",
+        ),
+        (
+            "2026-06-01,,,,,,,,,a",
+            "2026-06-01,,,,,9,,,,a",
+            ":2:usd_per_gpu_hour: usd_per_gpu_hour 1.5 and per_gpu_hour, which is 9 USD, contradict",
+        ),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,x,,,,a", ":2:per_gpu_hour: expected a number, found 'x'"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,87600,5,,a", ":2:usd_per_hour: usd_per_hour 12 contradicts .* 15"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,,13,,a", ":2:usd_per_hour: usd_per_hour 12 contradicts .* 13"),
+        ("l40s,1,", "l40s,1.6,", ":4:gpus: expected a whole number, found '1.6'"),
+        ("l40s,1,", "l40s,1e30,", ":4:gpus: .* is more than any count"),
+        ("36,,,,,8", "36.5,,,,,8", ":5:term_months: expected a whole number, found '36.5'"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,,9,,,a", ":2:upfront_usd: a price with upfront_usd needs term_months"),
+        ("x_note", "price_kind", ":2:price_kind: 'a' is none of: list, contracted, effective"),
         (
             "x_note\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,a",
             "valid_until\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,soon",
-            ":2: valid_until is not a day",
+            ":2:valid_until: 'soon' is no day",
         ),
         ("dgx-b200", "nosuch", ":5:system: unknown system 'nosuch'"),
-        ("ours,l40s", "=cmd(1),l40s", ":4: provider is not a text"),
+        ("ours,l40s", "=cmd(1),l40s", ":4:provider: .* is a spreadsheet formula"),
         ("ours,l40s", "x" * 200_000 + ",l40s", "offers.csv"),
         ("ours,l40s", '"ours,l40s', "offers.csv: cannot be read"),
         ("gpu,", "gup,", "gup"),
@@ -104,13 +112,21 @@ def test_a_fault_in_a_large_file_is_named_with_its_row(book, large, good, bad, r
 def test_a_contract_that_would_end_before_it_holds_is_refused_in_a_large_file(tmp_path, large):
     header = "provider,gpu,usd_per_gpu_hour,valid_from,valid_until"
     (tmp_path / "offers.csv").write_text(f"{header}\nours,l40s,0.5,2026-06-01,2026-05-31\n")
-    with pytest.raises(DataError, match=":2: the contract would end before it holds"):
+    with pytest.raises(
+        DataError, match=":2:valid_until: the contract would end on 2026-05-31, before it holds from 2026-06-01"
+    ):
         rows_of(tmp_path)
 
 
-def test_a_large_file_without_fault_passes_the_check(book, large):
-    report = check_one(open_catalog(DAY), book / "offers.csv", None)
-    assert (report.rows, report.faults) == (9, [])
+def test_a_file_is_checked_alike_whatever_its_size(book, monkeypatch):
+    small = check_one(open_catalog(DAY), book / "offers.csv", None)
+    monkeypatch.setattr(book_files, "LARGE_BYTES", 10)
+    assert check_one(open_catalog(DAY), book / "offers.csv", None) == small
+    assert [(fault.row, fault.column) for fault in small.faults] == [
+        (7, "recurring_usd_per_hour"),  # part of the price alone is paid by the hour
+        (8, "recurring_usd_per_hour"),
+    ]
+    assert small.rows == 9
 
 
 def test_a_changed_file_of_any_format_changes_the_version(book, large):
@@ -149,20 +165,29 @@ def changed(folder, parquet, columns, rows="made"):
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ("*, 'EUR' AS currency", ":1: the currency is that of per_hour and per_gpu_hour"),
-        ("*, 99.0 AS per_gpu_hour, 'USD' AS currency", ": a price in USD and one in the currency contradict"),
-        ("*, DATE '2026-11-10' AS valid_untill", ":valid_untill: a large file of prices has no such column"),
+        ("*, 'EUR' AS currency", ":1:currency: usd_per_gpu_hour is in USD"),
+        (
+            "*, 99.0 AS per_gpu_hour, 'USD' AS currency",
+            ":1:usd_per_gpu_hour: .* and per_gpu_hour, which is 99 USD, contradict",
+        ),
+        (
+            "*, DATE '2026-11-10' AS valid_untill",
+            ":valid_untill: table offers has no such column; did you mean valid_until",
+        ),
         ("* REPLACE (true AS gpus)", ":gpus: holds true and false"),
-        ("* REPLACE (8.4 AS gpus)", ":1: gpus is not a count above 0"),
-        ("* REPLACE (DATE '1970-01-01' AS observed_on)", ":1: observed_on is not a day"),
-        ("* REPLACE ('yes' AS gpu_assumed)", ":1: gpu_assumed is not 0 or 1"),
-        ("* REPLACE ('=1+1' AS provider)", ":1: provider is not a text"),
-        ("* EXCLUDE usd_per_hour REPLACE (CAST('nan' AS DOUBLE) AS usd_per_gpu_hour)", ":1: usd_per_gpu_hour is not a"),
-        ("* REPLACE (9.0 AS upfront_usd)", ":1: a price with upfront_usd needs term_months"),
-        ("*, DATE '2000-01-01' AS valid_until", ": the contract would end before it holds"),
+        ("* REPLACE (8.4 AS gpus)", ":1:gpus: expected a whole number"),
+        ("* REPLACE (DATE '1970-01-01' AS observed_on)", ":1:observed_on: 1970-01-01 lies before"),
+        ("* REPLACE ('yes' AS gpu_assumed)", ":1:gpu_assumed: expected 1 or 0, found 'yes'"),
+        ("* REPLACE ('=1+1' AS provider)", ":1:provider: '=1.1' is a spreadsheet formula"),
+        (
+            "* EXCLUDE usd_per_hour REPLACE (CAST('nan' AS DOUBLE) AS usd_per_gpu_hour)",
+            ":1:usd_per_gpu_hour: nan is not a finite",
+        ),
+        ("* REPLACE (9.0 AS upfront_usd)", ":1:upfront_usd: a price with upfront_usd needs term_months"),
+        ("*, DATE '2000-01-01' AS valid_until", ":valid_until: the contract would end on 2000-01-01, before it holds"),
         (
             "* REPLACE (12 AS term_months, 13.0 * usd_per_hour AS recurring_usd_per_hour)",
-            ":1: usd_per_hour, upfront_usd",
+            ":1:usd_per_hour: usd_per_hour .* contradicts recurring_usd_per_hour and upfront_usd",
         ),
     ],
 )
@@ -198,7 +223,7 @@ def test_a_parquet_book_may_leave_what_one_in_csv_may(tmp_path, parquet, columns
 def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(
     tmp_path, parquet, monkeypatch, factor, reason, left_out
 ):
-    monkeypatch.setattr("gpucost.catalog.large._ROWS_AT_ONCE", 6)
+    monkeypatch.setattr("gpucost.catalog.price_files._ROWS_AT_ONCE", 6)
     assert check_one(open_catalog(DAY), parquet, None).faults == []
     more = f"* REPLACE ({factor} * usd_per_hour AS usd_per_hour, {factor} * usd_per_gpu_hour AS usd_per_gpu_hour)"
     changed(tmp_path, parquet, f"*{left_out}", f"(FROM made UNION ALL SELECT {more} FROM made LIMIT 21)")
@@ -210,17 +235,18 @@ def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ("* REPLACE ('nope' AS source_id)", r"source_id: nope is in no sources.csv \(20 rows, as 'synthetic/0'"),
-        ("* REPLACE (DATE '2999-01-01' AS recorded_on)", "recorded_on: 2999-01-01 lies in the future"),
-        ("* REPLACE (DATE '2001-01-01' AS recorded_on)", "recorded_on: 2001-01-01 lies before the observation"),
-        ("* REPLACE (12 AS term_months)", "term_months: 12 is a term, which its option has not"),
-        ("* REPLACE ('reserved' AS option)", "term_months: 0 is no term, which its option needs"),
+        ("* REPLACE ('nope' AS source_id)", ":1:source_id: 'nope' is not in price_sources"),
+        ("* REPLACE (DATE '2999-01-01' AS recorded_on)", ":1:recorded_on: 2999-01-01 lies in the future"),
+        ("* REPLACE (DATE '2001-01-01' AS recorded_on)", ":1:recorded_on: 2001-01-01 lies before the observation"),
+        ("* REPLACE (12 AS term_months)", ":1:term_months: a price on_demand has no term; write 0"),
+        ("* REPLACE ('reserved' AS option)", ":1:term_months: a reserved price needs the length of its term"),
     ],
 )
 def test_the_check_of_a_large_file_says_what_that_of_a_small_one_says(tmp_path, parquet, columns, reason):
     changed(tmp_path, parquet, columns)
-    (fault,) = check_one(open_catalog(DAY), tmp_path / "offers.parquet", None).faults
-    assert re.search(reason, str(fault.error()))
+    first, *others = check_one(open_catalog(DAY), tmp_path / "offers.parquet", None).faults
+    assert re.search(reason, str(first.error()))
+    assert others, "every row is named"
 
 
 def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
@@ -229,7 +255,7 @@ def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
     spoilt = tmp_path / "offers.parquet"
     columns = f"SELECT * REPLACE (repeat('x', 3000000) AS notes) FROM '{parquet}' LIMIT 2"
     duckdb.execute(f"COPY ({columns}) TO '{spoilt}' (FORMAT parquet)")
-    with pytest.raises(DataError, match="notes is not"):
+    with pytest.raises(DataError, match=r":1:notes: .*3,000,000 characters.* at most 100,000"):
         rows_of(tmp_path)
 
 

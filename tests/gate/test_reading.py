@@ -9,15 +9,16 @@ import pytest
 
 import gpucost
 from gpucost import gate
-from gpucost.answers.read import read_answer
-from gpucost.api.scenario import read_scenario
+from gpucost.answers.saved import read_answer
 from gpucost.architectures.config import load
+from gpucost.ask.tco import plan_kinds
 from gpucost.bench.run import read_bench
 from gpucost.calibration.measurements import read_file
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
 from gpucost.invoices.commitment import read_agreements, usage_of
 from gpucost.invoices.reconciliation import read_map
+from gpucost.library.scenario import read_scenario
 from gpucost.market.facts import read_pool
 from gpucost.money.price_paths import read_months
 from gpucost.ownership.offers import read_file as read_quotes
@@ -35,7 +36,7 @@ READERS = {
     "book.toml": lambda path: open_catalog(book=path).offers(),
     "pool.toml": lambda path: read_pool(str(path), open_catalog(), open_catalog().as_of, "both"),
     "curve.csv": lambda path: read_months(path, "usd_per_gpu_hour"),
-    "plan.toml": lambda path: read_plan(path, ("gpus",)),
+    "plan.toml": lambda path: read_plan(path, ("gpus",), plan_kinds()),
     "offers.csv": read_cells,
     "profile.csv": lambda path: read_profile(str(path)),
     "trace.csv": lambda path: own_lengths(str(path)),

@@ -169,9 +169,9 @@ def test_the_answer_says_the_amount_and_its_regret(history):
     assert row["regret_low_usd_per_month"] == pytest.approx(1.4 * 60 * 730)  # 60 committed for nothing
     assert row["regret_high_usd_per_month"] == pytest.approx((4 - 1.4) * 20 * 730)  # 20 at the dearer price
     assert result.payload["saving_usd_per_month"] == pytest.approx((4 * 55 - 122) * 730)
-    assert "Commit 70 GPUs for 12 months" in result.headline()
+    assert "Commit 70 GPUs for 12 months" in result.headline
     assert gpucost.commit(list(range(10, 101, 10)), on_demand=4, committed=1.4).gpus == 70
-    assert "Commit nothing" in gpucost.commit(history, on_demand=4, committed=4.5).headline()
+    assert "Commit nothing" in gpucost.commit(history, on_demand=4, committed=4.5).headline
 
 
 def test_advice_stands_on_what_is_paid_under_the_agreements_of_the_day(history, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.answers.common import frame
-from gpucost.api.result import Result
+from gpucost.ask.result import Result
 from gpucost.errors import DataError, PriceMissingError, UsageError
 from gpucost.invoices.reading import Charges, charges_of, read_charges
 from gpucost.invoices.reconciliation import Asked, read_map, reconciled, showback
@@ -239,7 +239,7 @@ def test_efficiency_needs_the_work_done(tmp_path):
     nothing = gpucost.reconcile(plan, plan, done=0)
     said = "The invoice comes to the plan of 10.00 USD for 2026-11-01 to 2026-11-01; the largest part is quantity, -10"
     assert nothing.payload["headline"].startswith(said)
-    assert "10.00 USD from 2026-11-01 to 2026-11-01, by tag" in gpucost.reconcile(plan, showback="team").headline()
+    assert "10.00 USD from 2026-11-01 to 2026-11-01, by tag" in gpucost.reconcile(plan, showback="team").headline
 
 
 def test_unused_commitments_and_purchases_are_the_use_of_commitments(tmp_path):

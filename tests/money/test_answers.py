@@ -677,9 +677,9 @@ def test_the_usual_wait_for_delivery_is_priced_in_a_warning():
     payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
     later = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, lead_time_weeks=36, catalog=catalog()).payload
     moved = later["npv_usd"]["saving"] - payload["npv_usd"]["saving"]
-    words = f"--lead-time 36w, bridged by rent, makes owning ${abs(moved):,.0f} worse"
+    words = f"waiting 36 weeks, bridged by renting, makes owning ${abs(moved):,.0f} worse"
     assert any(words in text for text in payload["warnings"])
-    assert not any("--lead-time" in text for text in later["warnings"])
+    assert not any("waiting" in text for text in later["warnings"])
 
 
 def test_unequal_scope_is_flagged():

@@ -118,8 +118,9 @@ def test_spot_and_the_purchase_in_cash_are_no_decision():
 def test_spot_that_costs_less_than_the_decision_is_said_with_its_risk():
     found = gpucost.tco("l4", 64, catalog=catalog(), draws=0).payload
     best, spot = promised(found["options"])[0], found["options"][-1]
-    said = f"{spot['name']} from {spot['provider']} at ${spot['usd_per_gpu_hour']:.2f} per GPU-hour would cost "
-    assert found["lead"].endswith(f"{said}${best['npv_usd'] - spot['npv_usd']:,.0f} less, but may be taken away.")
+    named = f"{spot['name'].capitalize()} from {spot['provider']}"
+    said = f"{named} at ${spot['usd_per_gpu_hour']:.2f} per GPU-hour would cost "
+    assert found["lead"].endswith(f"{said}${best['npv_usd'] - spot['npv_usd']:,.0f} less, but is interruptible.")
 
 
 def test_no_lead_says_that_something_costs_nothing_less():
@@ -130,7 +131,7 @@ def test_no_lead_says_that_something_costs_nothing_less():
     same = 0.1 + 0.1 * (found[-1]["npv_usd"] - at["a"]) / (at["b"] - at["a"])  # of the spot price at the end
     lead = gpucost.tco("l4", 64, rent=f"a={same + 1e-9}/h", draws=0, catalog=catalog()).payload["lead"]
     assert lead.startswith("a at")
-    assert "Beside them" not in lead
+    assert "would cost" not in lead
 
 
 def test_the_option_and_not_the_name_decides_whether_capacity_is_promised():

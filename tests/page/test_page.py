@@ -31,10 +31,15 @@ def get(client, path, **asked):
     return client.get(f"/{TOKEN}/{path}", params=asked)
 
 
+def test_an_address_of_a_former_version_asks_the_same():
+    now = questions.arguments_of({"model": "8b", "tokens": "1b", "budget": "100"})
+    assert questions.arguments_of({"model": "8b", "tokens": "1b", "max_cost": "100"}) == now
+
+
 def test_an_answer_is_what_the_library_says_to_the_cent(client):
     found = get(client, "api/plan", **ASKED).json()
     best = gpucost.estimate(model="8b", tokens="100b", gpu="h100", gpus=64, top=questions.ROWS)
-    assert found["headline"] == best.headline()
+    assert found["headline"] == best.headline
     assert [row["cost_usd"] for row in found["rows"]] == [row["cost_usd"] for row in best.options]
     assert all(name in found["sources"] for row in found["rows"] for name in row["source_ids"])
 

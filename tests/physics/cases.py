@@ -1,8 +1,7 @@
 """Small cases that the physics tests share: one model, one node, and ways to vary them."""
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.hardware import hardware_columns

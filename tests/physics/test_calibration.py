@@ -1,9 +1,8 @@
 """The fit: what moves, what stays, and what the ranges promise."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpucost.calibration import fits, training
 from gpucost.catalog import open_catalog

@@ -1,9 +1,8 @@
 """How old software is: attention written for a chip, experts before mid-2026, and what no kernel exceeds."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import gpucost
 from gpucost.calibration import training

@@ -1,12 +1,12 @@
 """The search over layouts: everything it returns is legal, fits, and is the fastest there is."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpucost.errors import UsageError
 from gpucost.physics.columns import layout_columns

@@ -41,7 +41,7 @@ def sized(parameters: float) -> Architecture:
 
 
 def as_fields(a: Architecture) -> dict:
-    return {name: getattr(a, name) for name in a.__dataclass_fields__}
+    return {name: getattr(a, name) for name in a.__struct_fields__}
 
 
 # Hand-worked and published numbers -------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ models = st.sampled_from([LLAMA_8B, LLAMA_7B, GPT_22B, MIXTRAL])
 
 
 def changed(layout: Layout, **changes) -> Layout:
-    values = {name: getattr(layout, name) for name in layout.__dataclass_fields__} | changes
+    values = {name: getattr(layout, name) for name in layout.__struct_fields__} | changes
     values["gpus"] = values["tensor"] * values["pipeline"] * values["context"] * values["data"]
     values["global_batch"] = values["micro_batch"] * values["data"] * values["pipeline"] * 4
     return Layout(**values)

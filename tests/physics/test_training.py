@@ -1,11 +1,10 @@
 """Step time: what must hold for any step, and numbers worked by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns

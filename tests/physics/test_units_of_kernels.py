@@ -4,10 +4,9 @@ Time is counted in a unit λ times smaller: whatever ends in `_s`, `_us` or `_ms
 falls by λ, and ratios, fractions, bytes and counts stay.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import gpucost
-from gpucost.answers import read
 from gpucost.answers.training import Estimate, RankedOption
-from gpucost.api.questions import roofline
-from gpucost.gate import beside
+from gpucost.ask.speed import roofline
+from gpucost.money.training_bill import INPUT_NAMES
 from gpucost.render.build import document
 from gpucost.render.document import KeyFigures, Table, heading_of
 
 DAY = "2026-11-20"
-_RULES = beside(read.__file__, "rules")  # of what a saved answer holds
-FACTORS = [place.rpartition(".")[2] for kind, place, _ in _RULES if kind == "estimate" and ".factors." in place]
 
 AGREEMENTS = str(Path(__file__).parent / "agreements.csv")
 
@@ -348,6 +345,6 @@ def offer(rank: int, provider: str, usd_per_gpu_hour: float) -> RankedOption:
             },
         ],
         "notes": [],
-        "factors": dict.fromkeys(FACTORS, 1.0),
+        "factors": dict.fromkeys(INPUT_NAMES, 1.0),
         "also_in": [],
     }

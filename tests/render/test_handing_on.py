@@ -13,15 +13,16 @@ from openpyxl.styles import Font
 from openpyxl.workbook.defined_name import DefinedName
 
 import gpucost
-from gpucost.api.issue import hash_of, shareable
-from gpucost.api.template import figures
+from gpucost.answers.saved import seal_of
 from gpucost.cli import cli
 from gpucost.errors import DataError, GpuCostError, UsageError
+from gpucost.library.report import shareable
+from gpucost.library.template import figures
 from gpucost.render.json import dumps
 from tests.render import answers
 
 SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.2345", b"hush-hush", b"quotes-of-acme", b"76543", b"credits_usd",
-           b"credits of your book")  # fmt: skip
+           b"your price book")  # fmt: skip
 BOOK = """
 [[offer]]
 provider = "mysteriouscloud"
@@ -85,7 +86,7 @@ def test_what_is_safe_to_share_holds_no_private_byte_in_any_medium(book, tmp_pat
 
 def test_a_saved_answer_is_asked_anew_without_the_book(book, tmp_path):
     saved = tmp_path / "saved.json"
-    asked = {"gpu": "h100-sxm", "gpus": 8, "top": 5, "as_of": "2026-11-20"}
+    asked = {"gpu": "h100-sxm", "gpus": 8, "top": 5, "as_of": "2026-11-20", "option": "on_demand"}
     saved.write_text(dumps(gpucost.estimate("8b", "20b", **asked).payload), "utf-8")
     assert b"mysteriouscloud" in contents(saved)
     out = tmp_path / "out.json"
@@ -138,12 +139,17 @@ def test_files_quotes_and_prices_leave_a_request():
     assert said == ["mix[1].rent", "mix[1].plan", "mix[1].set.quote"]
 
 
-def test_a_stamp_stands_on_every_medium_and_is_the_hash_of_the_answer(tmp_path):
+def test_a_stamp_stands_on_every_medium_and_names_the_seal_of_the_answer(tmp_path):
     saved = tmp_path / "saved.json"
     saved.write_text(dumps(answers.counted()), "utf-8")
     result = gpucost.report(str(saved), status="approved", by="The desk", date="2026-11-22")
     stamp = result.payload["issued"]
-    assert stamp == {"status": "approved", "by": "The desk", "on": "2026-11-22", "sha256": hash_of(answers.counted())}
+    assert stamp == {
+        "status": "approved",
+        "by": "The desk",
+        "on": "2026-11-22",
+        "sha256": seal_of(dumps(answers.counted())),
+    }
     words = f"Approved by The desk on 2026-11-22, SHA-256 {stamp['sha256']}"
     assert words in result.to_markdown()
     assert words in " ".join(result.to_text().split())
@@ -155,16 +161,19 @@ def test_a_stamp_stands_on_every_medium_and_is_the_hash_of_the_answer(tmp_path):
     assert cover["SHA-256"] == stamp["sha256"]
 
 
-def test_a_stamped_answer_that_was_changed_is_said(tmp_path):
+def test_a_stamped_answer_is_sealed_and_refused_once_it_was_changed(tmp_path):
     saved = tmp_path / "saved.json"
     saved.write_text(dumps(answers.counted()), "utf-8")
     gpucost.report(str(saved), status="approved").write(str(tmp_path / "stamped.json"))
     again = gpucost.report(str(tmp_path / "stamped.json"))
-    assert not [text for text in again.payload["warnings"] if "SHA-256" in text]
+    assert again.payload["issued"]["status"] == "approved"
     changed = json.loads((tmp_path / "stamped.json").read_text("utf-8"))
     changed["scaling"][0]["days"] *= 2
     (tmp_path / "stamped.json").write_text(json.dumps(changed), "utf-8")
-    assert "was changed after it was approved" in gpucost.report(str(tmp_path / "stamped.json")).payload["warnings"][-1]
+    with pytest.raises(UsageError, match="was changed after it was saved"):
+        gpucost.report(str(tmp_path / "stamped.json"))
+    told = gpucost.report(str(tmp_path / "stamped.json"), accept_changed=True).payload
+    assert "stamped.json was changed after it was saved" in told["warnings"][0]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 from gpucost.answers import KINDS
-from gpucost.api.result import Result
+from gpucost.ask.result import Result
 from gpucost.errors import UsageError
 from gpucost.render import html as page
 from gpucost.render import markdown, text
@@ -128,7 +128,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_a_narrow_terminal_says_which_columns_it_left_out() -> None:
     body = text.write(document(answers.by_hand()), width=60, color=False)
-    assert "Not shown for lack of width:" in body
+    assert "Hidden columns (narrow terminal):" in body
     assert "2,005" in body
 
 
@@ -302,7 +302,7 @@ def test_a_narrow_column_takes_the_place_of_a_wide_one_that_had_to_go(width: int
     table = Table(columns("name", "wide:2", "narrow:3"), [{"name": "n" * 16, "wide": "w" * 30, "narrow": "yes"}])
     said = " ".join(text.write(Document("", [Section("", [table])]), width=width, color=False).split())
     assert {word for word in ("www", "yes") if word in said} == kept
-    assert ("for lack of" in said) == bool(gone)
+    assert ("Hidden columns" in said) == bool(gone)
     assert said.endswith(f"{gone}." if gone else "yes")
 
 

@@ -184,9 +184,12 @@ def test_paper_counts_what_is_not_possible_and_the_screen_lists_it(tab: Tab, tmp
         {"provider": f"p{n}", "instance_type": "i", "gpu": "l4", "option": "spot", "regions": [], "reason": "too small"}
         for n in range(40)
     ]
-    page = writer.page(Document("Serving 8b", (Section("Not possible, and why", excluded_table(rows)),)))
+    page = writer.page(Document("Serving 8b", (Section("Offers left out, and why", excluded_table(rows)),)))
     shown = tab.open(page, tmp_path, 718)
-    listed, counted = shown.locator("td", has_text="p39"), shown.locator("p", has_text="40 offers left out: on screen")
+    listed, counted = (
+        shown.locator("td", has_text="p39"),
+        shown.locator("p", has_text="40 offers left out; the page on screen"),
+    )
     assert (listed.is_visible(), counted.is_visible()) == (True, False)
     shown.emulate_media(media="print")
     assert (listed.is_visible(), counted.is_visible()) == (False, True)

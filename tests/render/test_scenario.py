@@ -10,12 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from gpucost.answers.schema import answer_schema, misfits
-from gpucost.api.report import report
-from gpucost.api.scenario import ASKS, PARTS, example, json_schema, make_scenario, read_scenario
-from gpucost.arguments import QUESTIONS, giving_way, read
+from gpucost.answers.schema import answer_schema
+from gpucost.arguments import giving_way, read
+from gpucost.ask import QUESTIONS
 from gpucost.cli import cli
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.library.report import report
+from gpucost.library.scenario import ASKS, example, json_schema, make_scenario, parts, read_scenario
 from gpucost.render.json import dumps
 from tests.render import answers
 
@@ -49,7 +50,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("lines", "lead"),
     [
-        ('model = "8b"\ngpu = "h100-sxm"\ngpus = 24', "bound by"),  # 512 sequences over 12 groups
+        ('model = "8b"\ngpu = "h100-sxm"\ngpus = 24\noption = "on_demand"', "bound by"),  # 512 over 12 groups
         ('model = "11.3b"\ngpu = "h100-sxm"', "bound by"),  # no preset
         ('model = "config.json"\ngpu = "h100-sxm"', "bound by"),
         ('model = "8b"\ngpu = "h100-sxm"\nmethod = "lora"\nsequence = 2048\nprecision = "fp8"', "bound by"),
@@ -81,7 +82,7 @@ def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
         for line in example().splitlines()
     ]
     content = tomllib.loads("\n".join(lines))
-    assert {key: len(content[key][0]) for key in PARTS} == {key: len(fields) for key, fields in PARTS.items()}
+    assert {key: len(content[key][0]) for key in parts()} == {key: len(fields) for key, fields in parts().items()}
     for kind, question in ASKS.items():  # what excludes each other cannot stand together
         for entry in content[kind]:
             for names in QUESTIONS[question].exclusive:
@@ -94,7 +95,7 @@ def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
 
 
 def asked(question: str, entry: dict[str, Any]) -> dict[str, Any]:
-    read(question, {key: value for key, value in entry.items() if key != "name"})
+    read(QUESTIONS[question], {key: value for key, value in entry.items() if key != "name"})
     return entry
 
 
@@ -255,7 +256,6 @@ def test_a_report_is_what_its_schema_says(small: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     saved, schema = json.loads(dumps(report(small).to_dict())), answer_schema("scenario")
     jsonschema.validate(saved, schema)
-    assert list(misfits(saved, schema)) == []
 
 
 def test_more_parts_supplies_and_pairs_than_are_answered_in_time_are_refused():

@@ -421,7 +421,7 @@ def test_the_statements_of_the_workbook_are_those_of_the_answer(books: dict[str,
 
 
 @pytest.mark.parametrize(("name", "titles"), [
-    ("comparison of plans", ["What each does to what owning saves"]),
+    ("comparison of plans", ["Effect of each cause on what owning saves"]),
     ("commitment", ["Commitments by month", "Expiry wall"]),
     ("mix", ["Capacity by month"]),
 ])  # fmt: skip
@@ -533,7 +533,7 @@ def test_the_options_say_of_which_layer_each_price_is(tmp_path: Path) -> None:
         assert table[name]["used"] == row["usd_per_gpu_hour"]
         assert (table[name]["contracted"] or None) == row.get("contracted_usd_per_gpu_hour")
         if "price_kind" in row:
-            assert table[name]["layer"] == f"{row['price_kind']}, of the book {row['price_book']}"
+            assert table[name]["layer"] == f"{row['price_kind']}, from the {row['price_book']} price book"
             assert table[name]["effective"] == row["effective_usd_per_gpu_hour"]
             assert table[name]["list"] == row["list_usd_per_gpu_hour"]
 
@@ -565,12 +565,12 @@ def test_a_workbook_carries_warnings_conventions_and_scenarios(books: dict[str, 
     shown = {row[0]: row for row in texts(books["written"]["ownership"], "Scenarios")}
     for scenario in answer["scenarios"]:
         assert pytest.approx(scenario["saving_usd"], rel=1e-12) in shown[scenario["name"]]
-    assert any(str(name).startswith("Each is a column of the sheet Inputs") for name in shown)
+    assert any(str(name).startswith("Each scenario is a column of the sheet Inputs") for name in shown)
 
 
 def test_static_sheets_know_that_inputs_were_changed(books: dict[str, Any]) -> None:
     assert texts(books["recalculated"]["training"], "Offers")[2][0].startswith("Static: computed")
-    assert texts(books["recalculated"]["training0"], "Offers")[2][0].startswith("Static, and out of date")
+    assert texts(books["recalculated"]["training0"], "Offers")[2][0].startswith("Static and out of date")
 
 
 def test_no_formula_holds_a_figure_beside_small_whole_numbers(books: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """`gpucost inference` as a user meets it: bills that add up, monotone answers, anchors from outside, clear refusals."""
 
-import dataclasses
 import json
 import re
 from datetime import date
@@ -10,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import gpucost
+from gpucost.ask.inference import request_of
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.question import command_of
@@ -22,7 +23,7 @@ from gpucost.physics.serving.cases import Deployment, build
 from gpucost.physics.serving.structs import plain_options
 from gpucost.serving import costing, run
 from gpucost.serving.costing import profile_of, replicas_by_hour
-from gpucost.serving.run import mig_key, request_of, serving_fit_payload
+from gpucost.serving.run import mig_key, serving_fit_payload
 
 command = command_of("inference")
 
@@ -187,6 +188,17 @@ def test_a_hosted_model_that_has_ended_is_not_offered():
     assert {row["listing"] for row in earlier} == {"gone from the list", "ended"}
 
 
+def test_a_batch_costs_what_its_discount_leaves():
+    """Groq halves a batch: a quarter of 0.60 and three of 0.15 make 0.2625, and 0.13125 in a batch."""
+    model = CATALOG.architecture("gpt-oss-120b")
+    request = request_of(CATALOG, model="gpt-oss-120b", prompt_tokens=3_000, output_tokens=1_000)
+    prices = costing.hosted_prices(CATALOG.rows("hosted_tokens"), model, {}, request, date(2026, 11, 24))
+    groq = next(row for row in prices if row["provider"] == "groq")
+    assert groq["usd_per_mtok"] == pytest.approx(0.2625)
+    assert groq["usd_per_mtok_batch"] == pytest.approx(0.13125)
+    assert next(row for row in prices if row["provider"] == "deepinfra")["usd_per_mtok_batch"] is None
+
+
 def test_the_break_even_lies_where_both_curves_meet():
     payload = ask("llama-3.1-70b", precision="fp8").payload
     point, line = payload["breakeven"]["tokens_per_month"], payload["breakeven_curve"]
@@ -205,12 +217,12 @@ def test_a_mig_instance_is_a_share_of_its_chip():
 
 
 def test_selection_finds_the_small_cards_for_a_small_model():
-    found = serving_fit_payload(CATALOG, "llama-3.1-8b", tpot="60ms", precision="int4")
+    found = serving_fit_payload(CATALOG, request_of(CATALOG, model="llama-3.1-8b", tpot="60ms", precision="int4"))
     one = {row["gpu"] for row in found["options"] if row["gpus"] == 1}
     assert {"l4", "a10g", "l40s", "h100-sxm5-80gb"} <= one
     assert any("mig" in name for name in one)
     with pytest.raises(NothingFitsError):
-        serving_fit_payload(CATALOG, "llama-3.1-405b", "t4")
+        serving_fit_payload(CATALOG, request_of(CATALOG, model="llama-3.1-405b"), "t4")
 
 
 # Anchors: what DeepSeek and LMSYS published ---------------------------------------------------------------------------
@@ -222,7 +234,7 @@ def pool(gpu, ranks, hit=0.0, cache="auto"):
     d = Deployment(
         CATALOG.architecture("deepseek-v3"), a, CATALOG.default_system(gpu), "wide", "fp8", cache, 1, ranks, 1, ranks
     )
-    options = dataclasses.replace(plain_options(1), prefix_hit=np.array([hit]))
+    options = replace(plain_options(1), prefix_hit=np.array([hit]))
     return build([d], serving_calibration(CATALOG).values, options)[0]
 
 
@@ -301,7 +313,7 @@ def test_what_cannot_be_served_says_why_and_what_would():
     with pytest.raises(NothingFitsError, match="--tpot"):
         ask("llama-3.1-405b", precision="fp8", tpot=1)
     with pytest.raises(OverBudgetError, match="over the budget"):
-        ask(requests_per_s=1, max_cost=5)
+        ask(requests_per_s=1, budget=5)
     with pytest.raises(UsageError):
         ask("")
 
@@ -309,7 +321,7 @@ def test_what_cannot_be_served_says_why_and_what_would():
 @pytest.mark.parametrize("goal", ["cost", "latency", "carbon"])
 def test_a_budget_leaves_only_what_keeps_it_whatever_the_goal(goal):
     wanted = {"gpu": "h100-sxm", "requests_per_s": 5, "optimize": goal, "top": 0}
-    free, kept = (ask(**wanted, **more).payload for more in ({}, {"max_cost": 9000}))
+    free, kept = (ask(**wanted, **more).payload for more in ({}, {"budget": 9000}))
     assert max(row["usd_per_month"] for row in free["options"]) > 9000
     assert 0 < kept["offers_ranked"] == len(kept["options"]) < free["offers_ranked"]
     assert all(row["usd_per_month"] <= 9000 for row in kept["options"])

@@ -1,11 +1,10 @@
 """The physics of serving: numbers worked out by hand, and properties that no efficiency may break."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpucost.catalog import open_catalog
 from gpucost.physics.serving import queue as serving_queue
@@ -69,7 +68,7 @@ def test_a_step_is_never_faster_than_reading_its_weights_at_the_data_sheets_band
 def test_speculation_yields_the_expected_tokens():
     """Leviathan et al. 2023, equation 1: three drafts kept with 0.8 each give (1 − 0.8^4)/0.2 = 2.952 tokens."""
     options = plain_options(1)
-    drafted = dataclasses.replace(options, draft_tokens=one(3), acceptance=one(0.8))
+    drafted = replace(options, draft_tokens=one(3), acceptance=one(0.8))
     assert serving.tokens_per_step(options)[0] == 1.0
     assert serving.tokens_per_step(drafted)[0] == pytest.approx(2.952)
 
@@ -77,20 +76,20 @@ def test_speculation_yields_the_expected_tokens():
 def test_a_rejected_draft_costs_time_and_an_accepted_one_saves_it():
     d = deployment("llama-3.1-70b", "h100-sxm5-80gb", format="fp8", tensor=4)
     plain = tpot(case_of(d), batch=1)
-    kept = dataclasses.replace(plain_options(1), draft_tokens=one(3), acceptance=one(0.9), draft_cost=one(0.05))
-    lost = dataclasses.replace(kept, acceptance=one(0.0))
+    kept = replace(plain_options(1), draft_tokens=one(3), acceptance=one(0.9), draft_cost=one(0.05))
+    lost = replace(kept, acceptance=one(0.0))
     assert tpot(case_of(d, options=kept), batch=1) < plain < tpot(case_of(d, options=lost), batch=1)
 
 
 def test_offloaded_weights_are_bound_by_the_host_link():
     """Half of 16 GB over 63 GB/s takes at least 127 ms."""
-    half = dataclasses.replace(plain_options(1), offloaded=one(0.5))
+    half = replace(plain_options(1), offloaded=one(0.5))
     assert tpot(case_of(deployment(), options=half), batch=1) > 8.03e9 / 63e9
 
 
 def test_prefix_cache_shortens_prompts():
     d = deployment()
-    hit = dataclasses.replace(plain_options(1), prefix_hit=one(0.9))
+    hit = replace(plain_options(1), prefix_hit=one(0.9))
     assert serving.prompt_s(case_of(d, options=hit), one(8192))[0] < 0.3 * serving.prompt_s(case_of(d), one(8192))[0]
 
 
@@ -114,11 +113,11 @@ batches = st.integers(1, 512)
 @given(models, batches, st.floats(1.01, 4.0), st.sampled_from((1, 2, 4, 8)))
 def test_more_bandwidth_is_never_slower(model, batch, ratio, tensor):
     base = deployment(model, "h200-sxm-141gb", format="fp8", tensor=tensor)
-    fast = dataclasses.replace(base.accelerator, hbm_gb_per_s=base.accelerator.hbm_gb_per_s * ratio)
-    link = dataclasses.replace(base.system, scaleup_gb_per_s=base.system.scaleup_gb_per_s * ratio)
+    fast = replace(base.accelerator, hbm_gb_per_s=base.accelerator.hbm_gb_per_s * ratio)
+    link = replace(base.system, scaleup_gb_per_s=base.system.scaleup_gb_per_s * ratio)
     slow_s = tpot(case_of(base), batch)
-    assert tpot(case_of(dataclasses.replace(base, accelerator=fast)), batch) <= slow_s * (1 + 1e-12)
-    assert tpot(case_of(dataclasses.replace(base, system=link)), batch) <= slow_s * (1 + 1e-12)
+    assert tpot(case_of(replace(base, accelerator=fast)), batch) <= slow_s * (1 + 1e-12)
+    assert tpot(case_of(replace(base, system=link)), batch) <= slow_s * (1 + 1e-12)
 
 
 @settings(max_examples=60, deadline=None)

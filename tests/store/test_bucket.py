@@ -13,7 +13,7 @@ from gpucost.store import bucket
 from gpucost.store.client import FetchError
 from gpucost.store.folder import Folder
 from gpucost.store.remote import fetched, is_remote
-from tests.importers.server import Server, send
+from tests.refresh.server import Server, send
 from tests.store.parts import publish, row
 
 
@@ -165,7 +165,10 @@ def test_what_is_published_comes_in_the_order_in_which_it_can_be_read(store, mon
 
     monkeypatch.setattr(bucket, "Bucket", Objects)
     publish(store, [row(2.6, "2025-06-02")], "2025-06-02")
-    for expected in (["parts", "snapshots", "parts", "snapshots", "index.json"], ["index.json"]):
+    for expected in (
+        ["parts", "snapshots", "parts", "snapshots", "seal.json", "index.json"],
+        ["seal.json", "index.json"],
+    ):
         sent = []
         assert bucket.published(store, "s3://prices/gpu/") == 2
         assert sent == expected

@@ -12,7 +12,7 @@ from gpucost.store.client import Client, FetchError
 from gpucost.store.folder import Folder
 from gpucost.store.remote import fetched
 from tests.catalog.world import offer, world
-from tests.importers.server import Server
+from tests.refresh.server import Server
 from tests.store.parts import publish, row
 
 quick = partial(Client, pause=lambda _: None)
@@ -38,7 +38,7 @@ def test_a_catalog_reads_a_published_store_by_its_address(tmp_path, published):
         assert [(item.usd_per_hour, item.book) for item in found] == [(2.0, "refreshed")]
         asked = len(server.asked)
         open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
-        assert len(server.asked) == asked + 1, "what is known is not fetched again"
+        assert len(server.asked) == asked + 2, "seal and index alone: what is known is not fetched again"
 
 
 def test_a_tampered_part_is_refused_and_the_snapshot_before_serves(tmp_path, published):
@@ -101,3 +101,39 @@ def test_a_published_store_is_read_only():
 
     with pytest.raises(UsageError, match="read-only"):
         folder_of("https://example.org/p", written=True)
+
+
+def test_a_seal_names_every_file_and_an_index_that_it_does_not_name_is_refused(tmp_path, published):
+    import json
+
+    files = json.loads(published["/p/seal.json"])["files"]
+    assert files == {
+        name.removeprefix("/p/"): sha256(body).hexdigest() for name, body in published.items() if "seal" not in name
+    }
+    published["/p/index.json"] = published["/p/index.json"].replace(b"snapshots", b"snapshots ").replace(b" ", b"")
+    with Server(published) as server, pytest.raises(FetchError, match=r"not the one that its seal\.json names"):
+        fetched(f"{server.url}/p", tmp_path / "cache", quick())
+
+
+def test_a_seal_that_was_changed_is_refused(tmp_path, published):
+    published["/p/seal.json"] = published["/p/seal.json"].replace(b'"parts/', b'"parts/0', 1)
+    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*another SHA-256"):
+        fetched(f"{server.url}/p", tmp_path / "cache", quick())
+
+
+@pytest.mark.parametrize(("theirs", "ours", "taken"), [("k", "k", True), ("other", "k", False), ("", "k", False)])
+def test_with_a_key_only_a_store_that_is_signed_with_it_is_read(tmp_path, published, monkeypatch, theirs, ours, taken):
+    monkeypatch.setenv("GPUCOST_STORE_KEY", theirs)
+    Folder(tmp_path / "store").export(tmp_path / "public")
+    published["/p/seal.json"] = (tmp_path / "public" / "seal.json").read_bytes()
+    assert b"hmac" in published["/p/seal.json"] or not theirs
+    monkeypatch.setenv("GPUCOST_STORE_KEY", ours)
+    with Server(published) as server:
+        if taken:
+            assert len(fetched(f"{server.url}/p", tmp_path / "cache", quick()).names()) == 2
+        else:
+            with pytest.raises(GpuCostError, match="not signed with the key in GPUCOST_STORE_KEY"):
+                fetched(f"{server.url}/p", tmp_path / "cache", quick())
+            del server.routes["/p/seal.json"]
+            with pytest.raises(GpuCostError, match="asks for a signed one"):
+                fetched(f"{server.url}/p", tmp_path / "cache", quick())

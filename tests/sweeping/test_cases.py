@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gpucost
+from gpucost.ask.estimate import request_of
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.training.sweep import Sweeper
 
@@ -39,7 +40,7 @@ GRIDS = {
                   "deadline": ["none", "20d"], "commitment": ["full", "used"]},
     "goals": {"model": ["8b"], "gpu": ["h100"], "gpus": [32], "tokens": ["100b"],
               "optimize": ["cost", "time", "carbon"], "overhead": ["0%", "20%"], "experiments": ["0%", "50%"]},
-    "pocket money": {"model": ["0.5b"], "gpus": [1, 8], "tokens": ["10m", "60m", "2b"], "max_cost": [1, 3, 1e6]},
+    "pocket money": {"model": ["0.5b"], "gpus": [1, 8], "tokens": ["10m", "60m", "2b"], "budget": [1, 3, 1e6]},
     "free sizes": {"model": ["8b", "70b"], "gpu": ["h100", "b200"], "tokens": ["9b", "90b"], "deadline": ["7d", "9d"]},
     "own speed": {"model": ["8b"], "gpu": ["h100"], "gpus": [64], "tokens": ["100b"], "mfu": ["30%", "45%"]},
     "short of a batch": {"model": ["8b"], "gpu": ["h100"], "gpus": [8], "tokens": ["1m", "3m"], "global_batch": [64]},
@@ -51,7 +52,7 @@ def test_a_row_equals_the_single_estimate(catalog, name):
     values = GRIDS[name]
     cases = list(product(*(range(len(listed)) for listed in values.values())))
     codes = {name: np.array([case[place] for case in cases]) for place, name in enumerate(values)}
-    found = Sweeper(catalog).rows(values, codes)
+    found = Sweeper(catalog, request_of).rows(values, codes)
     for row, case in enumerate(cases):
         asked = {name: values[name][code] for name, code in zip(values, case, strict=True)}
         best = single(catalog, **asked)

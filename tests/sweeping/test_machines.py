@@ -146,7 +146,7 @@ def test_the_command_joins_chunks_into_one_file(tmp_path):
     asked = ["sweep", "--model", "8b", "--gpu", "h100", "--gpus", "8:32:x2", "--tokens", "1b,2b", "--as-of", DAY]
     done = CliRunner().invoke(cli, [*asked, "-o", str(target)])
     assert done.exit_code == 0, done.output
-    assert "6 cases (3 --gpus × 2 --tokens), 6 with an answer" in done.output
+    assert "6 cases (gpus: 3, tokens: 2), 6 with an answer" in done.output
     assert list(pandas.DataFrame(__import__("duckdb").read_parquet(str(target)).df())["gpus"]) == [8, 8, 16, 16, 32, 32]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["sweep.parquet"]
     assert CliRunner().invoke(cli, [*asked, "-o", str(page)]).exit_code == 0
@@ -159,7 +159,7 @@ def test_the_command_joins_chunks_into_one_file(tmp_path):
         ("gpus", [8.0, float("nan")]),
         ("epochs", [2, None]),
         ("deadline", [None, 9]),
-        ("max_cost", [None, 1e6]),
+        ("budget", [None, 1e6]),
         ("mfu", [0.3, None]),
         ("deadline", [pandas.Timestamp("2026-12-31"), None]),
         ("as_of", [pandas.Timestamp(DAY)] * 2),

@@ -4,13 +4,13 @@ from datetime import date
 
 import numpy as np
 
+from gpucost.ask.estimate import request_of
 from gpucost.market.facts import Facts, embed, make_market, make_offer
 from gpucost.market.supply import sold_nodes
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training.structs import PARTS
 from gpucost.training import run
-from gpucost.training.request import make_request
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.workloads import speeds
 
@@ -182,7 +182,7 @@ def round_physics(workload, keys, gpus, calibration):
 
 def ask(**wanted):
     """Return a request for 100B tokens of the round model unless told otherwise."""
-    return make_request(**{"model": "round-8b", "tokens": "100b", "today": TODAY, **wanted})
+    return request_of({"model": "round-8b", "tokens": "100b", **wanted}, TODAY)
 
 
 def answer(offers, systems=None, spot=(), **wanted) -> dict:

@@ -2,10 +2,10 @@
 
 import json
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpucost.errors import NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.training.cases import recompute
@@ -111,7 +111,7 @@ def test_without_a_deadline_the_cheapest_size_wins():
 def test_for_time_the_largest_cluster_within_the_budget_wins():
     everything = answer([offer(2.0)], optimize="time", deadline="none")["options"][0]
     assert everything["days"] < answer([offer(2.0)])["options"][0]["days"]
-    tight = answer([offer(2.0)], optimize="time", deadline="none", max_cost=8000)["options"][0]
+    tight = answer([offer(2.0)], optimize="time", deadline="none", budget=8000)["options"][0]
     assert tight["cost_usd"] <= 8000
 
 
@@ -275,7 +275,7 @@ def test_strict_prices_and_max_age_leave_old_prices_out():
 
 def test_over_the_budget_has_its_own_error():
     with pytest.raises(OverBudgetError, match=r"over the budget of 10\.00 USD"):
-        answer([offer(2.0)], max_cost=10)
+        answer([offer(2.0)], budget=10)
 
 
 def test_what_fits_nowhere_says_so():

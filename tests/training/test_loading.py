@@ -3,8 +3,8 @@
 import pytest
 
 import gpucost
+from gpucost.ask.estimate import rerun
 from gpucost.errors import NothingFitsError, UsageError
-from gpucost.training.rerun import rerun
 
 CLUSTER = {"gpu": "h100-sxm", "gpus": 64, "top": 1}
 
@@ -114,7 +114,7 @@ def test_a_saved_answer_reruns_to_the_same(catalog):
 
 
 def test_a_scenario_takes_them():
-    from gpucost.api.scenario import make_scenario
+    from gpucost.library.scenario import make_scenario
 
     part = {"name": "run", "model": "8b", "tokens": "100b", "dataset": "2TB", "storage_bandwidth": "2GB/s"}
     assert make_scenario({"training": [part]}).parts[0].arguments["storage_bandwidth"] == "2GB/s"

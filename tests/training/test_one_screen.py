@@ -32,7 +32,7 @@ def test_the_default_answer_fits_one_screen(question):
 def test_details_show_what_the_screen_leaves_out():
     _, screen, _ = gpucost(*RUN, COLUMNS=str(COLUMNS))
     _, details, _ = gpucost(*RUN, "--details", COLUMNS=str(COLUMNS))
-    for heading in ("Offers, cheapest run first", "Other ways to buy", "The bill of the first offer"):
+    for heading in ("Offers, cheapest run first", "Other ways to buy", "Bill of the top offer"):
         assert heading in details
         assert heading not in screen
 
@@ -69,7 +69,7 @@ def test_the_best_of_each_kind_stands_once():
     kinds = {row["kind"]: (row["option"], row["provider"]) for row in found}
     assert kinds["cheapest"] == ("spot", "acme")  # fresh too, and not repeated
     assert kinds["on demand"] == ("on_demand", "acme")
-    assert kinds["both"] == ("on_demand", "new")
+    assert kinds["fresh on demand"] == ("on_demand", "new")
     assert kinds["committed"][0] == "reserved"
     assert len({tuple(row.items()) for row in found}) == len(found)
 

@@ -1,16 +1,17 @@
 """Purchase options: every field of the table has an effect, and a new row works everywhere at once."""
 
 import ast
-from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import gpucost
-from gpucost.catalog import checks
-from gpucost.catalog.offer_rows import complete_offer
+from gpucost.catalog.loader import Store, shipped_root
+from gpucost.catalog.price_checks import Reference, check_prices, load_prices
+from gpucost.catalog.price_rows import billing_sql
 from gpucost.errors import NothingFitsError
 from gpucost.invoices import rows as invoices
 from gpucost.market.facts import make_market
@@ -48,16 +49,23 @@ def reasons(**more):
     return [row["reason"] for row in found["excluded"]]
 
 
+def odd(rows):
+    """Return what is found wrong with prices, by the order in which they stand."""
+    blank = dict.fromkeys(TABLES["offers"].names) | {"gpus": 1, "gpu": "x", "observed_on": TODAY, "term_months": 0}
+    store = Store(shipped_root())
+    prices = load_prices(store, "prices", [(number, {**blank, **row}) for number, row in enumerate(rows, 2)])
+    return list(check_prices(store, prices, prices, Reference({}, {"x": {}}, {}, TODAY)))
+
+
 def needs_a_term():
     stated = {"usd_per_hour": 2.0, "usd_per_gpu_hour": 2.0, "gpus": 1, "gpu": "x", "option": "on_demand"}
-    row = {**dict.fromkeys(TABLES["offers"].names), **stated, "term_months": 0, "observed_on": TODAY}
-    known = checks.Reference({}, {"x": {}}, {}, TODAY)
-    return [column for column, *_ in checks._judge_offer(row, known)]
+    row = {**stated, "term_months": 0, "observed_on": TODAY}
+    return [finding.column for finding in odd([row])]
 
 
 def billing():
-    values = {"provider": "p", "gpu": "x", "usd_per_gpu_hour": 1.0, "observed_on": "2026-01-01"}
-    return complete_offer(values, {})["billing"]
+    query = f"SELECT {billing_sql()} AS billing FROM (SELECT 'on_demand' AS option, 0 AS term_months)"
+    return Store(shipped_root()).fetch(query)
 
 
 def terms(**more):
@@ -91,7 +99,7 @@ EFFECTS = {
 }
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(OptionRule)])
+@pytest.mark.parametrize("field", OptionRule.__struct_fields__)
 def test_every_field_has_an_effect(field, monkeypatch):
     changed, observe = EFFECTS[field]
     before = observe()
@@ -125,10 +133,8 @@ def test_a_new_option_works_in_every_room():
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
     assert terms(option="burst", age_days=8).stale.all()
-    dear = {"option": "burst", "usd_per_gpu_hour": 3.0}
-    place = dict.fromkeys(("provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id"))
-    rows = [(2, {**place, "option": "on_demand", "usd_per_gpu_hour": 2.0}), (3, {**place, **dear})]
-    assert [found.row for found in checks._spot_above_demand(rows)] == [3]
+    rows = [{"option": "on_demand", "usd_per_gpu_hour": 2.0}, {"option": "burst", "usd_per_gpu_hour": 3.0}]
+    assert [found.row for found in odd(rows)] == [3]
 
 
 def decided_by_name(path):
@@ -142,7 +148,7 @@ def decided_by_name(path):
 
 def test_no_other_module_decides_by_the_name_of_an_option():
     package = Path(gpucost.__file__).parent
-    foreign = package / "importers"  # reads the words of its sources into ours
+    foreign = package / "refresh"  # reads the words of its sources into ours
     modules = [path for path in package.rglob("*.py") if path != package / "options.py" and foreign not in path.parents]
     assert [line for path in modules for line in decided_by_name(path)] == []
 
@@ -162,7 +168,7 @@ def test_community_is_interruptible_everywhere():
 
 
 def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():
-    # 100B tokens at 10,000 a second and accelerator: 17 days on 8, with what stands beside the steps; 7 days are sold.
+    # 100B tokens at 10,000 a second and accelerator: 17 days on 8, with overhead; 7 days are sold.
     found = answer([offer(2.0, option="flex_start"), offer(3.0, provider="other")])
     rows = {row["option"]: row for row in found["options"]}
     assert rows["flex_start"]["gpus"] > rows["on_demand"]["gpus"]

@@ -5,14 +5,16 @@ from datetime import date
 import pytest
 
 import gpucost
+from gpucost.ask import QUESTIONS
+from gpucost.ask.estimate import request_of
 from gpucost.errors import UsageError
-from gpucost.training.request import from_dict, make_request
+from gpucost.training.request import from_dict
 
 TODAY = date(2026, 6, 1)
 
 
 def ask(**wanted):
-    return make_request(**{"model": "8b", "tokens": "100b", "today": TODAY, **wanted})
+    return request_of({"model": "8b", "tokens": "100b", **wanted}, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ def ask(**wanted):
         ({"deadline": "2026-05-01"}, "not after 2026-06-01"),
         ({"deadline": "-3d"}, "30d"),
         ({"deadline": "soon"}, "30d, 36h"),
-        ({"max_cost": "-1"}, "max-cost"),
+        ({"budget": "-1"}, "budget"),
         ({"sequence": 10**9}, "beyond"),
         ({"precision": "fp12"}, "bf16"),
         ({"method": "qlora2"}, "full, lora, qlora"),
@@ -71,4 +73,4 @@ def test_a_deadline_may_be_a_day_a_duration_or_none():
 
 def test_a_request_survives_being_saved():
     asked = ask(gpus=8, deadline="2w", method="lora", lora_rank=64, experiments="30%")
-    assert from_dict({**asked.to_dict(), "of_another_version": 1}) == asked
+    assert from_dict({**asked.to_dict(), "of_another_version": 1}, QUESTIONS["estimate"]) == asked

@@ -5,10 +5,10 @@ import json
 import pytest
 
 import gpucost
+from gpucost.ask.estimate import rerun
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.render.json import dumps
-from gpucost.training.rerun import rerun
 
 WANTED = [
     *({"option": name} for name in ("spot", "dedicated", "on_demand", "reserved", "savings_plan", "community")),

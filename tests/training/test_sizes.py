@@ -4,12 +4,14 @@ from itertools import pairwise
 
 import openpyxl
 import pytest
+from msgspec.structs import replace
 
 import gpucost
 from gpucost.errors import NothingFitsError
 from gpucost.render.offers import training_causes
 from gpucost.training import search
 from gpucost.training.cases import concatenate, evaluate
+from gpucost.workloads.training import Workload
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +152,12 @@ def test_a_short_run_has_the_range_of_its_start_and_more_tokens_never_lower_an_e
 def test_more_accelerators_than_the_batch_can_use_ask_for_fewer(catalog):
     with pytest.raises(NothingFitsError, match="Try fewer accelerators or a larger --global-batch"):
         ask(catalog, "8b", 1, gpus=7)
+
+
+def test_a_chip_of_which_no_peak_is_known_hides_no_size(catalog):
+    """MI430X is announced without peaks: what it would need is unknown, and no cluster is skipped for it."""
+    known, unknown = catalog.accelerator("mi325x"), catalog.accelerator("mi430x")
+    run = Workload(catalog.architecture("llama-3-8b"), 4096, 1024, None, "full", 0, "", "typical")
+    assert search._peak_flop_per_s(known, run) == known.bf16_tflops * 1e12
+    assert search._peak_flop_per_s(replace(known, bf16_tflops=None, fp16_tflops=None), run) == known.fp8_tflops * 1e12
+    assert search._peak_flop_per_s(unknown, run) == float("inf")

@@ -1,10 +1,10 @@
 """The range of a spot price: what moved within a quarter moves by its root within a month, whatever the list did."""
 
 import re
-from dataclasses import replace
 from math import sqrt
 
 import pytest
+from msgspec.structs import replace
 
 from gpucost.catalog import open_catalog
 from gpucost.market.facts import make_market

@@ -3,13 +3,13 @@
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from msgspec import Struct
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -189,8 +189,7 @@ def parameters_of(model: nn.Module) -> int:
 # GPUs), 2 and 3 are FSDP with and without keeping what a forward pass gathered.
 
 
-@dataclass(frozen=True)
-class TrainStep:
+class TrainStep(Struct, frozen=True):
     """One training step: model, sizes and recipe."""
 
     model: str

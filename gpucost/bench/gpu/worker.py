@@ -8,10 +8,10 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import torch
+from msgspec.structs import fields
 
 from gpucost.bench.gpu import clock, kernels, steps
 

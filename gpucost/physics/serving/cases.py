@@ -1,11 +1,11 @@
 """From records to serving cases: weight formats, the peaks at which they run, links of a replica, kinds of memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from gpucost.errors import UsageError
 from gpucost.gate import beside
@@ -45,8 +45,7 @@ EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpo
 LOCAL_BYTES = 1.0625  # what llama.cpp keeps at 16 bits elsewhere: 8 bits and a 16-bit scale per 32 values
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
+class Deployment(Struct, frozen=True):
     """One model on one kind of accelerator by one engine, and how a replica is spread."""
 
     architecture: Architecture

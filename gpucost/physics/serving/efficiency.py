@@ -30,7 +30,7 @@ PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-class Software(Columns):
+class Software(Columns, frozen=True):
     """Which engine serves, and which kinds of memory, link and weight format a case has, as codes."""
 
     engine: Integers  # into ENGINE_NAMES
@@ -43,7 +43,7 @@ class Software(Columns):
     seats: Floats  # sequences that a server as it comes runs at once; infinite where it has no such limit
 
 
-class EngineRates(Columns):
+class EngineRates(Columns, frozen=True):
     """The parameters, resolved for each case."""
 
     weights_half: Floats  # fractions of the memory bandwidth

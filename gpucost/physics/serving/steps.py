@@ -198,7 +198,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
 
 
-class StepParts(Columns):
+class StepParts(Columns, frozen=True):
     """Seconds of one decode step by what they go to; `total_s` is what a sequence waits for its next token."""
 
     linear_s: Floats
@@ -328,7 +328,7 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
     return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
 
 
-class Steady(Columns):
+class Steady(Columns, frozen=True):
     """A replica under a steady load: per sequence, per replica, and where the time goes."""
 
     sequences: Floats

@@ -8,7 +8,7 @@ from gpucost.physics.serving.efficiency import EngineRates
 from gpucost.physics.transformer import Attending, Shape
 
 
-class Work(Attending):
+class Work(Attending, frozen=True):
     """What a model asks for: parameters by part, cached values, FLOP of attention."""
 
     layers: Floats
@@ -25,7 +25,7 @@ class Work(Attending):
     cache_heads: Floats  # ranks over which the cache can be divided
 
 
-class Chip(Columns):
+class Chip(Columns, frozen=True):
     """What an accelerator offers to a replica in its system."""
 
     hbm_gb_per_s: Floats
@@ -37,7 +37,7 @@ class Chip(Columns):
     host_gb_per_s: Floats
 
 
-class Bytes(Columns):
+class Bytes(Columns, frozen=True):
     """Bytes per value of each kind."""
 
     weights: Floats
@@ -46,7 +46,7 @@ class Bytes(Columns):
     cache: Floats
 
 
-class Placement(Columns):
+class Placement(Columns, frozen=True):
     """How a replica is spread: tensor × data × pipeline accelerators; experts over tensor × data of them."""
 
     tensor: Floats
@@ -60,7 +60,7 @@ class Placement(Columns):
         return self.tensor * self.data * self.pipeline
 
 
-class Options(Columns):
+class Options(Columns, frozen=True):
     """What a deployment adds: cached prefixes, drafted tokens, weights left in host memory."""
 
     prefix_hit: Floats  # share of prompt tokens found in the prefix cache
@@ -71,7 +71,7 @@ class Options(Columns):
     longer_tokens: Floats  # that a running sequence holds beyond mean prompt and half the mean output: long ones stay
 
 
-class ServingCase(Gathered):
+class ServingCase(Gathered, frozen=True):
     """Models on chips, their placement, formats, options and the efficiencies that hold there."""
 
     work: Work

@@ -41,7 +41,7 @@ LONG_CONTEXT_TOKENS = 32_768
 OLDER_STACKS = [CLASSES.index(name) for name in ("megatron", "deepspeed")]
 
 
-class Observations(Gathered):
+class Observations(Gathered, frozen=True):
     """Measured cases: what was run, by which software, and how fast it was."""
 
     case: TrainingCase  # its efficiencies are ignored

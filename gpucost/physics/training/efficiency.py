@@ -19,7 +19,7 @@ PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-class Efficiencies(Columns):
+class Efficiencies(Columns, frozen=True):
     """The parameters, resolved for each case."""
 
     matrix: Floats
@@ -101,7 +101,7 @@ SHARDED, COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
 TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
 EARLY = ("megatron", "deepspeed")  # and one of the years before FUSED_YEAR
 FUSED_YEAR = 2023.0  # from when on fused attention is usual
-# From when on stacks have FlashAttention-2 (arXiv:2307.08691, July 2023) whole: with position biases since January 2024.
+# From when on stacks have all of FlashAttention-2 (arXiv:2307.08691): position biases came in January 2024.
 SECOND_FLASH_YEAR = 2024.05
 SPLIT_NORMS_YEAR = 2022.5  # from when on stacks split norms over the tensor group and repeat attention alone
 UNKNOWN = CLASSES.index("unknown")

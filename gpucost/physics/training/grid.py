@@ -15,7 +15,7 @@ USUAL_EXPERT = 8  # fewest expert ranks in common use
 SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
-class Grid(Columns):
+class Grid(Columns, frozen=True):
     """Combinations of degrees, without data parallelism."""
 
     tensor: Floats

@@ -26,7 +26,7 @@ ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one
 # Products ----------------------------------------------------------------------------------------------------------
 
 
-class LayerRates(Columns):
+class LayerRates(Columns, frozen=True):
     """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits or more, bytes/s of the memory."""
 
     matrix_flop_per_s: Floats

@@ -11,9 +11,9 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.frozen import Frozen
 from gpucost.physics.columns import (
     CHUNK,
     PRECISIONS,
@@ -48,7 +48,7 @@ REASONS = ("ok", "does not fit in memory", "the chip lacks the precision", "more
 FITS, NO_MEMORY, NO_PRECISION, NO_BATCH = range(4)
 
 
-class Keys(Frozen):
+class Keys(Struct, frozen=True):
     """Distinct pairs of accelerator and system, and the key of each request: a pair and a number of accelerators."""
 
     hardware: HardwareColumns  # one element per pair
@@ -57,7 +57,7 @@ class Keys(Frozen):
     gpus: Floats  # per key
 
 
-class Candidates(Frozen):
+class Candidates(Struct, frozen=True):
     """Layouts that were timed: the key each belongs to, the layout, its speed, memory and micro-batch."""
 
     key: Integers
@@ -77,7 +77,7 @@ class Candidates(Frozen):
         )  # fmt: skip
 
 
-class BestLayouts(Frozen):
+class BestLayouts(Struct, frozen=True):
     """The best layout of each key; rows without one have `reason` other than 0 and NaN figures."""
 
     reason: Integers  # code into REASONS
@@ -122,7 +122,7 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
 # The search --------------------------------------------------------------------------------------------------------
 
 
-class Setting(Frozen):
+class Setting(Struct, frozen=True):
     """A job on the pairs of the search: hardware, precision and efficiencies, one element per pair."""
 
     job: Job

@@ -13,9 +13,9 @@ Between them gradients grow and activations shrink linearly, so that the ends ar
 """
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike
 
-from gpucost.frozen import Frozen
 from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, constant, pick
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import (
@@ -49,7 +49,7 @@ CONTEXT_BYTES = 1.5e9
 FRAGMENTATION_RATIO = 1.06
 
 
-class MemoryColumns(Columns):
+class MemoryColumns(Columns, frozen=True):
     """Bytes on the fullest GPU at the moment of the peak, by component."""
 
     weights_bytes: Floats
@@ -64,7 +64,7 @@ class MemoryColumns(Columns):
     first_stage: Flags  # the fullest GPU holds the first pipeline stage
 
 
-class Holdings(Columns):
+class Holdings(Columns, frozen=True):
     """Parameters that one GPU of a pipeline stage holds, before sharding over data-parallel ranks."""
 
     trained: Floats
@@ -134,7 +134,7 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     )  # fmt: skip
 
 
-class Lasting(Columns):
+class Lasting(Columns, frozen=True):
     """What stays through the whole step."""
 
     weights: Floats
@@ -190,7 +190,7 @@ def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
     return np.where(first, several, 1.0)
 
 
-class Passing(Columns):
+class Passing(Columns, frozen=True):
     """What comes and goes within a step."""
 
     activations: Floats
@@ -259,7 +259,7 @@ def moments_of(
     )
 
 
-class Stages(Frozen):
+class Stages(Struct, frozen=True):
     """Pipeline stages of layouts and what they hold: the first stage of each, then the last where there are several."""
 
     row: Integers  # the layout that a stage belongs to

@@ -40,7 +40,7 @@ LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0])
 ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
 
 
-class LayerBytes(Columns):
+class LayerBytes(Columns, frozen=True):
     """Bytes per token of one GPU's share of one layer."""
 
     saved: Floats  # kept from forward to backward under the layout's recomputation

@@ -51,7 +51,7 @@ LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5 + 0.127 / 8}  # NF4 with double quantisation: 4.127 bits (arXiv:2305.14314)
 
 
-class MemoryRecipe(Columns):
+class MemoryRecipe(Columns, frozen=True):
     """What is kept, as arrays; a struct of length one holds for all cases."""
 
     sequence_tokens: Floats

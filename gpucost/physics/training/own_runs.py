@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
-from gpucost.frozen import Frozen
 from gpucost.physics import transformer
 from gpucost.physics.calibration import Run
 from gpucost.physics.columns import Floats, Integers, LayoutColumns
@@ -57,7 +57,7 @@ class Alike(NamedTuple):
     software: Integers | int
 
 
-class OwnRuns(Frozen):
+class OwnRuns(Struct, frozen=True):
     """Configurations of one's own runs, and how far predictions were off: log(predicted ÷ measured)."""
 
     features: Floats  # runs × (SIZES, TRAITS, PARTS); no shares where a run is not of one script with others

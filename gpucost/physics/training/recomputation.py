@@ -7,8 +7,8 @@ degree alone, so that memory is counted once per combination and power of two, a
 from collections.abc import Mapping
 
 import numpy as np
+from msgspec import Struct
 
-from gpucost.frozen import Frozen
 from gpucost.physics.columns import (
     CHUNK,
     RECOMPUTES,
@@ -31,7 +31,7 @@ LEVELS = 32  # powers of two that a data-parallel degree may reach
 _WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
 
 
-class Job(Frozen):
+class Job(Struct, frozen=True):
     """What is trained: one architecture and recipe, the batch, and the software that runs it."""
 
     shape: Shape

@@ -3,8 +3,8 @@
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
-from gpucost.frozen import Frozen
 from gpucost.physics.columns import METHODS, PRECISIONS, Columns, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.training.efficiency import Efficiencies
@@ -18,7 +18,7 @@ BF16, FP8, FP4, FP32, INT8 = (PRECISIONS.index(name) for name in ("bf16", "fp8",
 SELECTIVE, FULL = 1, 2  # recompute codes
 
 
-class Recipe(Columns):
+class Recipe(Columns, frozen=True):
     """What is trained and how, beyond the layout."""
 
     sequence_tokens: Floats
@@ -35,7 +35,7 @@ class Recipe(Columns):
     vocabulary_split: Flags  # embeddings and logits are divided over the tensor group
 
 
-class TrainingCase(Frozen):
+class TrainingCase(Struct, frozen=True):
     """All that a step depends on: structs of arrays of one length; one that all cases share may have length one."""
 
     shape: Shape
@@ -56,7 +56,7 @@ class TrainingCase(Frozen):
         return TrainingCase(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
 
 
-class MicroStep(Columns):
+class MicroStep(Columns, frozen=True):
     """Seconds of one micro-batch on the slowest pipeline stage, by part."""
 
     matrix_s: Floats
@@ -75,7 +75,7 @@ class MicroStep(Columns):
         return sum((getattr(self, name) for name in self.names()), np.zeros(len(self)))
 
 
-class Step(Columns):
+class Step(Columns, frozen=True):
     """Seconds of one optimizer step by part, and what follows from their sum."""
 
     matrix_s: Floats

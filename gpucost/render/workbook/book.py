@@ -3,15 +3,16 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from gpucost.errors import UsageError
 from gpucost.limits import limit
 from gpucost.render.document import MISSING, visible
 
-_FRESH = "Static: computed by Python for the inputs as delivered."
-_STALE = "Static, and out of date: inputs were changed since Python computed this."
+_FRESH = "Static: computed for the inputs as delivered."
+_STALE = "Static and out of date: inputs have changed since this was computed."
 BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 
@@ -26,16 +27,14 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1 << 20, 1 << 14, 32_000  # of a shee
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """A live cell: its text without "=", and the value that Python found for it."""
 
     text: str
     value: Any = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A value or formula with the style and unit that decide its format."""
 
     value: Any
@@ -113,9 +112,9 @@ class Workbook:
 
     def sheet(self, name: str, widths: Sequence[float] = ()) -> "Sheet":
         """Add a sheet; sheets appear in the order in which they are added."""
-        made = Sheet(self, name, widths)
-        self.sheets[name] = made
-        return made
+        sheet = Sheet(self, name, widths)
+        self.sheets[name] = sheet
+        return sheet
 
     def refuse_more_than(self, cells: int) -> None:
         """Refuse so many more cells where they would be too many."""
@@ -218,7 +217,7 @@ class Sheet:
 
     def paragraph(self, text: str, last_column: int, style: str = "wrap") -> None:
         """Write running text over several columns, in a row that is high enough for it."""
-        text = words(text)
+        text = cell_text(text)
         characters = int(sum(self.widths[: last_column + 1]) * _WORDS_RATIO)
         lines = sum(max(1, -(-len(line) // characters)) for line in text.splitlines() or [""])
         self.page.set_row(self.next_row, _LINE_HEIGHT * lines)
@@ -259,11 +258,11 @@ class Sheet:
             else:
                 page.write_string(row, column, MISSING, self.book.format(cell.style, ""))
         else:
-            text = "" if value is None else words(str(value))
+            text = "" if value is None else cell_text(str(value))
             page.write_string(row, column, text, self.book.format(style, ""))
 
 
-def words(text: str) -> str:
+def cell_text(text: str) -> str:
     """Return a text as a cell shows it; of one that is longer than a cell its beginning, and that it goes on."""
     text = visible(text)
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}… (cut: {len(text):,} characters)"
@@ -287,8 +286,8 @@ def column_letters(column: int) -> str:
     letters = ""
     column += 1
     while column:
-        column, rest = divmod(column - 1, 26)
-        letters = chr(65 + rest) + letters
+        column, digit = divmod(column - 1, 26)
+        letters = chr(65 + digit) + letters
     return letters
 
 

@@ -1,9 +1,10 @@
 """The Calculations and Cash flows sheets, a model recomputed case by case, and the checks of the book on itself."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from msgspec import Struct, field
 
 from gpucost.formula.language import Line, names
 from gpucost.formula.spreadsheet import ALL_MONTHS, to_excel
@@ -11,8 +12,7 @@ from gpucost.money import comparison
 from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters, shown_usd
 from gpucost.render.workbook.live import LiveModel, Value, needed
 
-# --- The Calculations and Cash flows sheets: one live formula per row, every input by name, no figure inside a
-# formula.
+# --- Calculations and Cash flows: one live formula per row, every input by name, no figure inside a formula.
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
@@ -34,15 +34,15 @@ _TOTALS = frozenset(
         "saving",
     )
 )
-Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
+FlowRows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
 
 def write(
-    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: FlowRows
 ) -> None:
     """Write the lines with one value, in the order in which they follow from each other."""
     sheet.title("Calculations")
-    sheet.page.freeze_panes(sheet.heading("name", "what it is", "unit", "value", "in words") + 1, 1)
+    sheet.page.freeze_panes(sheet.heading("name", "meaning", "unit", "value", "formula in names") + 1, 1)
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
@@ -56,8 +56,8 @@ def write(
             )
             style = "answer" if line.name in model.shown else "plain"
             live = Cell(Formula(text, value), style, shown_unit(line))
-            words, formula = Cell(line.description, "wrap"), Cell(line.text, "wrap")
-            row = sheet.row(line.name, words, line.measure, live, formula)
+            description, formula = Cell(line.description, "wrap"), Cell(line.text, "wrap")
+            row = sheet.row(line.name, description, line.measure, live, formula)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 
@@ -66,7 +66,7 @@ def shown_unit(line: Line) -> str:
     return POSSIBLE if line.name == "breakeven_utilisation_fraction" else line.measure
 
 
-def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
+def scalar_reference(model: LiveModel, flows: FlowRows, name: str) -> str:
     """Return how a formula outside the timeline names a quantity: a monthly line is its whole row."""
     name = name.removesuffix(ALL_MONTHS)
     if (model.key, name) in flows:
@@ -78,10 +78,10 @@ def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
 
 def solved(text: str, value: Any) -> tuple[str, Any]:
     """Let a figure that does not exist (the IRR of cash flows of one sign) read "none" in the workbook."""
-    found = plain(value)
+    number = plain(value)
     if "IRR(" not in text and "NA(" not in text:
-        return text, found
-    return f'IFERROR({text},"none")', "none" if isinstance(found, float) and found != found else found
+        return text, number
+    return f'IFERROR({text},"none")', "none" if isinstance(number, float) and number != number else number
 
 
 def plain(value: Any) -> Any:
@@ -89,9 +89,9 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str) else float(value)
 
 
-def plan_rows(models: list[LiveModel]) -> Rows:
+def plan_rows(models: list[LiveModel]) -> FlowRows:
     """Decide on which row of the Cash flows sheet every monthly line stands."""
-    rows: Rows = {}
+    rows: FlowRows = {}
     row = 3
     for model in models:
         if not model.monthly:
@@ -106,12 +106,12 @@ def plan_rows(models: list[LiveModel]) -> Rows:
 
 
 def write_flows(
-    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: FlowRows
 ) -> None:
     """Write one row per line and one column per month; each row holds one formula, copied across."""
     unit = shown_usd(_largest(models, values))
     sheet.title(f"Cash flows by month, in {unit.removesuffix(' in whole')}")
-    sheet.row(Cell("Folded: lines that others are worked out from, and what is nothing as delivered.", "note"))
+    sheet.row(Cell("Folded: intermediate lines, and lines that are zero as delivered.", "note"))
     sheet.page.freeze_panes(0, FIRST_MONTH)
     sheet.page.repeat_columns(0, 1)
     compared, longest = (max(getattr(model, name) for model in models) for name in ("compared_months", "months"))
@@ -131,7 +131,7 @@ def write_flows(
         sheet.next_row = flows[model.key, "m"] - 1
         sheet.row(Cell(model.title, "heading"))
         months = [Cell(month, "head") for month in range(model.months + 1)]
-        sheet.row(*(Cell(text, "head") for text in ("name", "what it is", "unit", "side", "total")), *months)
+        sheet.row(*(Cell(text, "head") for text in ("name", "meaning", "unit", "side", "total")), *months)
         for line in model.monthly:
             read = line.name in _TOTALS or (line.side and abs(values[model.key][line.name]).max() > 0)
             if not read:
@@ -152,11 +152,11 @@ def _largest(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -
     return max(float(abs(series).max()) for series, unit in lines if unit == "USD")
 
 
-def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows, shown: str) -> None:
+def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: FlowRows, shown_in: str) -> None:
     row = flows[model.key, line.name]
     assert row == sheet.next_row
     first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
-    unit = shown if line.measure == "USD" else line.measure
+    unit = shown_in if line.measure == "USD" else line.measure
     added = line.measure == "USD"
     total = Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", unit) if added else None
     template = to_excel(line.text, partial(_month_reference, model, flows))
@@ -167,7 +167,7 @@ def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows, 
     sheet.row(line.name, line.description, line.measure, line.side, total, *cells)
 
 
-def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
+def _month_reference(model: LiveModel, flows: FlowRows, name: str) -> str:
     if name.endswith(ALL_MONTHS):
         return scalar_reference(model, flows, name)
     if (model.key, name) in flows:
@@ -189,7 +189,7 @@ def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
         book.define(model.cell_name(name), TABLES, head + 1, column, head + len(table))
 
 
-# --- A model recomputed case by case: one column of scalars a case, and only those monthly lines that a case moves.
+# --- Cases: a column of scalars for each case, and only those monthly lines that the case changes.
 
 CASES, CASE_FLOWS = "Cases", "Case flows"
 _FIRST_CASE = 3  # column of the first case on the Cases sheet
@@ -197,8 +197,7 @@ _FIRST_MONTH = 2
 _BASE_COLUMN = "\x02"  # stands for the column of the month on the sheet of months
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """The model with some inputs changed, what Python finds for it, and cells that an input is taken from."""
 
     label: str
@@ -207,10 +206,10 @@ class Case:
     cells: Mapping[str, str] = field(default_factory=dict)  # input -> formula of the cell
 
 
-class Cases:
+class CaseBlock:
     """The recomputation of one model for some targets."""
 
-    def __init__(self, model: LiveModel, cases: Sequence[Case], targets: Sequence[str], flows: Rows) -> None:
+    def __init__(self, model: LiveModel, cases: Sequence[Case], targets: Sequence[str], flows: FlowRows) -> None:
         self.model, self.cases, self.flows = model, list(cases), flows
         reached = {name for target in targets for name in needed(model, target)}
         self.inputs = [entry for entry in model.inputs if entry.name in reached]
@@ -328,13 +327,13 @@ def _moved(changes: Mapping[str, Value], scalars: Sequence[Line], monthly: Seque
     return moved
 
 
-# --- Checks that a workbook makes on itself, each by another way than the figure that it checks.
+# --- Checks, each by another route than the figure it checks.
 
 Check = tuple[str, str, str]  # what holds, the condition, how it is found
 _NEAR = "ABS(({0})-({1}))<=check_tolerance*MAX(1,ABS({1}),{2})"
 
 
-def balances(model: LiveModel, flows: Rows) -> list[Check]:
+def balances(model: LiveModel, flows: FlowRows) -> list[Check]:
     """Return the checks of a cash-flow model: totals, balances, depreciation and present values; others have none."""
     if (model.key, "saving_usd") not in flows:
         return []
@@ -342,8 +341,8 @@ def balances(model: LiveModel, flows: Rows) -> list[Check]:
     def ref(name: str) -> str:
         return scalar_reference(model, flows, name)
 
-    def near(one: str, other: str) -> str:
-        return _NEAR.format(one, other, f"ABS({ref('capex_usd')})")
+    def near(first: str, second: str) -> str:
+        return _NEAR.format(first, second, f"ABS({ref('capex_usd')})")
 
     def total(*names: str) -> str:
         return "+".join(f"SUM({ref(name)})" for name in names)

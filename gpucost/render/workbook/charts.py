@@ -8,7 +8,7 @@ from gpucost.render.workbook import options, statements, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
 from gpucost.render.workbook.statements import NAME as STATEMENTS
-from gpucost.render.workbook.statements import Place
+from gpucost.render.workbook.statements import StatementLayout
 
 NAME = "Charts"
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#7F7F7F"
@@ -26,7 +26,7 @@ class Gallery:
 
     def add(self, chart: Any, title: str, x_title: str, y_title: str, number: str = "#,##0") -> None:
         """Put one chart onto the sheet."""
-        chart.set_title({"name": static.words(title), "name_font": {"size": 12}})
+        chart.set_title({"name": static.series_name(title), "name_font": {"size": 12}})
         chart.set_x_axis({"name": x_title, "name_font": {"size": 9}, "num_font": {"size": 9}, "label_position": "low"})
         chart.set_y_axis(
             {
@@ -93,7 +93,7 @@ class Gallery:
             points.set_legend({"none": True})
             self.add(points, "Cost against time", "days", "USD")
 
-    def picture(self, drawn: static.Drawn) -> None:
+    def picture(self, drawn: static.NativeChart) -> None:
         """Put a chart of an answer without a live model here."""
         self.add(drawn.chart, drawn.title, drawn.across, drawn.up, drawn.number)
         if drawn.lowest is not None:
@@ -167,13 +167,13 @@ class Gallery:
         chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": "USD"})
         chart.set_y_axis({"reverse": True, "num_font": {"size": 9}})
 
-    def years(self, model: LiveModel, place: Place) -> None:
+    def years(self, model: LiveModel, statement: StatementLayout) -> None:
         """Cash of both sides by fiscal year; the quarters, folded away beside them, are not drawn."""
         chart = self.book.file.add_chart({"type": "column"})
-        first, last = min(place.years), max(place.years)
-        head = place.rows["cash_purchase_usd"] - 1
+        first, last = min(statement.years), max(statement.years)
+        head = statement.rows["cash_purchase_usd"] - 1
         for name, line, color in (("owning", "cash_own_usd", _BLUE), ("renting", "cash_rent_usd", _ORANGE)):
-            row = place.rows[line]
+            row = statement.rows[line]
             chart.add_series(
                 {
                     "name": name,

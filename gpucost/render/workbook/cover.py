@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucost.gate import beside
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
-from gpucost.render.workbook.calculations import Rows, balances, shown_unit, solved
+from gpucost.render.workbook.calculations import FlowRows, balances, shown_unit, solved
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
@@ -47,16 +47,21 @@ def write_cover(
     for number, text in enumerate(how, 1):
         sheet.row(str(number), Cell(text, "wrap"))
     for name, part in parts:
-        _said(sheet, name if len(parts) > 1 else "", part)
+        _write_remarks(sheet, name if len(parts) > 1 else "", part)
     if payload.get("kind") == "scenario":
-        _said(sheet, "", {"warnings": payload.get("warnings")})
+        _write_remarks(sheet, "", {"warnings": payload.get("warnings")})
 
 
-def _said(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
+def _write_remarks(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
     """Write what an answer says beside its figures: what was assumed aloud, its conventions and its warnings."""
     warnings = [str(text) for text in part.get("warnings") or ()]
-    said = [str(text) for text in (*(part.get("said") or ()), part.get("conventions") or "") if text]
-    for heading, mark, texts in (("Warnings", "!", warnings), ("Conventions", "", said)):
+    conventions = [str(text) for text in (*(part.get("said") or ()), part.get("conventions") or "") if text]
+    remarks = [str(text) for text in part.get("remarks") or ()]
+    for heading, mark, texts in (
+        ("Warnings", "!", warnings),
+        ("Remarks", "", remarks),
+        ("Conventions", "", conventions),
+    ):
         if texts:
             sheet.skip()
             sheet.row(Cell(f"{heading}: {name}" if name else heading, "heading"))
@@ -78,7 +83,7 @@ def write_summary(
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
         sheet.heading("answer", "now", "unit", "as delivered", "change", "name")
-        for name in _shown(model):
+        for name in _summary_lines(model):
             line = model.line(name)
             value = solved(line.text.replace("internal_rate", "IRR"), values[model.key][name])[1]
             now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
@@ -99,7 +104,7 @@ def write_checks(
     models: Sequence[LiveModel],
     values: Mapping[str, Mapping[str, Any]],
     budgets: Mapping[str, Any],
-    flows: Rows,
+    flows: FlowRows,
 ) -> None:
     """Write the checks of the book and one master check that needs them all."""
     sheet.title("Checks")
@@ -107,7 +112,11 @@ def write_checks(
     book.define(_TOLERANCE, CHECKS, row, 1)
     master = sheet.next_row
     count = sum(
-        len(_expected(one)) + len(_shown(one)) + (one.key in budgets) + len(balances(one, flows)) for one in models
+        len(_expected(each_model))
+        + len(_summary_lines(each_model))
+        + (each_model.key in budgets)
+        + len(balances(each_model, flows))
+        for each_model in models
     )
     first = master + 3
     span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
@@ -119,9 +128,9 @@ def write_checks(
     sheet.skip()
     sheet.heading("check", "verdict", "what it compares")
     for model in models:
-        _model(sheet, model, values[model.key], budgets)
-        for what, condition, note in balances(model, flows):
-            sheet.row(f"{model.title}: {what}", _verdict(condition), note)
+        _write_model_checks(sheet, model, values[model.key], budgets)
+        for claim, condition, note in balances(model, flows):
+            sheet.row(f"{model.title}: {claim}", _verdict(condition), note)
     green = book.file.add_format({"font_color": "#1B6E2C"})
     red = book.file.add_format({"font_color": "#FFFFFF", "bg_color": "#C00000"})
     area = (master, 1, sheet.next_row, 1)
@@ -130,18 +139,18 @@ def write_checks(
 
 
 def _expected(model: LiveModel) -> list[str]:
-    known = {line.name for line in model.scalars}
-    return [name for name, value in model.expected.items() if name in known and isinstance(value, (int, float))]
+    scalars = {line.name for line in model.scalars}
+    return [name for name, value in model.expected.items() if name in scalars and isinstance(value, (int, float))]
 
 
-def _shown(model: LiveModel) -> list[str]:
-    known = {line.name for line in model.scalars}
-    return [name for name in model.shown if name in known]
+def _summary_lines(model: LiveModel) -> list[str]:
+    scalars = {line.name for line in model.scalars}
+    return [name for name in model.shown if name in scalars]
 
 
 def master_verdict(models: Sequence[LiveModel], values: Mapping[str, Mapping[str, Any]]) -> str:
     """Return what the master check says as delivered."""
-    agree = all(_agrees(one, name, values[one.key]) for one in models for name in _expected(one))
+    agree = all(_agrees(model, name, values[model.key]) for model in models for name in _expected(model))
     return "OK" if agree else "LOOK BELOW"
 
 
@@ -155,15 +164,15 @@ def _agrees(model: LiveModel, name: str, values: Mapping[str, Any]) -> bool:
 
 def _scale(model: LiveModel, name: str) -> str:
     """Return the line by whose size another is judged: of money the largest, for some is a difference of the rest."""
-    money = [one for one in _expected(model) if one.endswith("usd")]
-    return max(money, key=lambda one: abs(model.expected[one])) if name in money else name
+    amounts = [line for line in _expected(model) if line.endswith("usd")]
+    return max(amounts, key=lambda line: abs(model.expected[line])) if name in amounts else name
 
 
 def _verdict(condition: str, holds: bool = True) -> Formula:
     return Formula(f'IF({condition},"OK","LOOK")', "OK" if holds else "LOOK")
 
 
-def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: Mapping[str, Any]) -> None:
+def _write_model_checks(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: Mapping[str, Any]) -> None:
     first, names = sheet.next_row, _expected(model)
     for name in names:
         cell = model.cell_name(name)
@@ -172,14 +181,14 @@ def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: M
         near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({scale}))"
         agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
         sheet.row(
-            f"{model.title}: {name} is what Python found",
+            f"{model.title}: {name} agrees with gpucost",
             _verdict(agree, _agrees(model, name, values)),
-            "as long as no input was changed",
+            "while no input is changed",
             then,
         )
-    for name in _shown(model):
+    for name in _summary_lines(model):
         finite = f"OR(ISNUMBER({model.cell_name(name)}),ISTEXT({model.cell_name(name)}))"
-        sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input shows here")
+        sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input would show here")
     if model.key in budgets:
         share = model.cell_name("budget_share")
         sheet.row(

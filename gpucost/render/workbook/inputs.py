@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.formula.language import names
+from gpucost.render.document import in_words
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 
 NAME = "Inputs"
 BASE = "Base"
-_BEFORE = {"name": 32, "what it is": 46, "unit": 28}  # columns and their widths
+_BEFORE = {"name": 32, "meaning": 46, "unit": 28}  # columns and their widths
 _AFTER = {"in use": 16, "as delivered": 16, "changed": 9, "source": 44, "dated": 12, "status": 11}
 _BASE = len(_BEFORE)  # column
 _WIDTH = 16
@@ -22,20 +23,20 @@ def write(
 ) -> None:
     """Write all inputs; blue on pale yellow may be changed, everything else follows. Each scenario has its column."""
     names = list(dict.fromkeys(name for changes in scenarios.values() for name in changes))
-    heads = [BASE, *(f"{name[:1].upper()}{name[1:]}" for name in names)]
+    heads = [BASE, *(f"{name[:1].upper()}{name[1:]}" for name in (in_words("name", name) for name in names))]
     sheet = book.sheet(NAME, (*_BEFORE.values(), *(_WIDTH,) * len(heads), *_AFTER.values()))
     sheet.title("Inputs")
     row = sheet.next_row  # of the scenario; its number, the count of changes and the heads follow
     first, last = (address(row + 3, column, fixed=True) for column in (_BASE, _BASE + len(names)))
-    words = "every input at its base, or where the column of the scenario holds another value, at that"
-    sheet.row("Scenario", None, None, Cell(BASE, "input"), words)
-    choices = {"validate": "list", "source": f"={first}:{last}", "error_message": "Choose a scenario of the list."}
+    explanation = "inputs take their base value, or the value in the chosen scenario's column"
+    sheet.row("Scenario", None, None, Cell(BASE, "input"), explanation)
+    choices = {"validate": "list", "source": f"={first}:{last}", "error_message": "Choose a scenario from the list."}
     sheet.page.data_validation(row, _BASE, row, _BASE, choices)
     book.define("scenario", NAME, row, _BASE)
     sheet.row("Scenario number", None, None, Formula(f"MATCH(scenario,{first}:{last},0)", 1))
     book.define("scenario_number", NAME, row + 1, _BASE)
     count = sum(len(model.inputs) for model in models)
-    end = row + 4 + count + 2 * sum(_groups(model) + 1 for model in models)
+    end = row + 4 + count + 2 * sum(len({entry.group for entry in model.inputs}) + 1 for model in models)
     changed = _BASE + len(heads) + list(_AFTER).index("changed")
     span = f"{address(row + 3, changed, fixed=True)}:{address(end, changed, fixed=True)}"
     counted = Formula(f"SUM({span})+IF(scenario_number=1,0,1)", 0)
@@ -47,10 +48,6 @@ def write(
     for model in models:
         changes = scenarios[model.key]
         _model(book, sheet, model, [changes.get(name, {}) for name in names], sources)
-
-
-def _groups(model: LiveModel) -> int:
-    return len({entry.group for entry in model.inputs})
 
 
 def _model(
@@ -76,14 +73,18 @@ def _model(
 
 def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], source: Mapping[str, Any]) -> int:
     row = sheet.next_row
-    base, *others = (address(row, _BASE + column) for column in range(len(values) + 1))
-    texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in others)]
-    active = f"CHOOSE(scenario_number,{','.join(texts)})" if others else base
+    base, *scenario_cells = (address(row, _BASE + column) for column in range(len(values) + 1))
+    texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in scenario_cells)]
+    active = f"CHOOSE(scenario_number,{','.join(texts)})" if scenario_cells else base
     style = "input" if live else "shade"
     delivered = _BASE + len(texts) + list(_AFTER).index("as delivered")
     sheet.row(
         entry.name,
-        Cell(entry.description + ("" if live else "; pinned: it shapes a lookup table, change it in Python"), "wrap"),
+        Cell(
+            entry.description
+            + ("" if live else "; fixed: it shapes a lookup table, so changing it needs a new run of gpucost"),
+            "wrap",
+        ),
         entry.unit,
         *(Cell(value, style, entry.unit) for value in (entry.value, *values)),
         Cell(Formula(active, 0.0 if entry.value is None else entry.value), "plain", entry.unit),

@@ -1,9 +1,11 @@
 """The live part of an answer: inputs and formulas of gpucost.money for training, serving and owning."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gpucost.errors import UsageError
 from gpucost.formula.language import Input, Line, expand, names
@@ -12,13 +14,12 @@ from gpucost.money import serving_bill as serving_bill
 from gpucost.money import training_bill as training_bill
 from gpucost.units import HOURS_PER_MONTH, unit_of
 
-# --- The live part of an answer: its inputs, and formulas of gpucost.money, with the values Python found.
+# --- Inputs and lines.
 
 Value = float | str | None  # None is an input that nobody gave: an empty cell, which is not above zero
 
 
-@dataclass(frozen=True, slots=True)
-class LiveInput:
+class LiveInput(Struct, frozen=True):
     """One cell that a person may change."""
 
     name: str
@@ -36,8 +37,7 @@ class LiveInput:
     observed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveModel:
+class LiveModel(Struct, frozen=True):
     """Inputs, tables and lines of one answer. `answer` is the line that sensitivities and scenarios look at."""
 
     key: str  # prefix of its names in the workbook
@@ -75,18 +75,20 @@ class LiveModel:
         return next(line for line in (*self.scalars, *self.monthly) if line.name == name)
 
 
-def constants(values: Mapping[str, float], words: Mapping[str, str]) -> tuple[LiveInput, ...]:
+def constants(values: Mapping[str, float], descriptions: Mapping[str, str]) -> tuple[LiveInput, ...]:
     """Return constants as inputs, so that no figure stands inside a formula."""
     return tuple(
-        LiveInput(name, value, unit_of(name), status="constant", group="constants", description=words.get(name, ""))
+        LiveInput(
+            name, value, unit_of(name), status="constant", group="constants", description=descriptions.get(name, "")
+        )
         for name, value in values.items()
     )
 
 
-def numbers(lines: Sequence[Line], found: Mapping[str, Any]) -> dict[str, float]:
+def numbers(lines: Sequence[Line], answer: Mapping[str, Any]) -> dict[str, float]:
     """Return what an answer says of some lines, where it says a number."""
-    said = {line.name: found.get(line.name) for line in lines}
-    return {name: value for name, value in said.items() if isinstance(value, (int, float))}
+    values = {line.name: answer.get(line.name) for line in lines}
+    return {name: value for name, value in values.items() if isinstance(value, (int, float))}
 
 
 def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dict[str, Any]:
@@ -113,17 +115,17 @@ def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dic
 def needed(model: LiveModel, target: str) -> set[str]:
     """Return every name that a line depends on, itself included."""
     texts = {line.name: line.text for line in (*model.derived, *model.monthly, *model.answers)}
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [target]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             waiting += names(texts[name]) if name in texts else ()
-    return found
+    return reached
 
 
-# --- The live model of rent or buy: the inputs of the saved answer under the formulas of this version, and no others.
+# --- Rent or buy: the inputs of the saved answer under the formulas of this version.
 
 
 def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
@@ -136,45 +138,44 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
             "this answer was computed by the formulas of another version, and a workbook holds only those of this"
             " one. Ask the question again with `gpucost tco` and save its answer."
         )
-    shown = [line.name for line in comparison.ANSWERS]
-    said = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
+    summary_lines = [line.name for line in comparison.ANSWERS]
+    values = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
+    months = int(block["months"])
+    entries = map(_ownership_input, block["inputs"])
     return LiveModel(
         key=key,
         title=title,
-        inputs=tuple(_fitting(_ownership_input(row), int(block["months"])) for row in block["inputs"]),
+        inputs=tuple(  # no comparison may be longer than the sheet of its months
+            replace(entry, maximum=float(months)) if entry.name == "months" else entry for entry in entries
+        ),
         derived=comparison.SCALARS,
         answer="npv_saving_usd",
-        shown=tuple(shown),
+        shown=tuple(summary_lines),
         lower_is_better=False,
         tables=block["tables"],
         monthly=comparison.BY_MONTH,
         answers=comparison.ANSWERS,
-        months=int(block["months"]),
+        months=months,
         scenarios={row["name"]: row["changes"] for row in payload.get("scenarios") or () if row["changes"]} or None,
         ways=[row for row in payload["options"] if "rival" in row],
-        periods=_periods(payload, int(block["months"])),
+        periods=_periods(payload, months),
         compared_months=len(payload["cash_flows"]) - 1,
-        expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
+        expected={name: value for name, value in values.items() if isinstance(value, (int, float))},
     )
 
 
 def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str, str]]:
     """Return fiscal year, quarter and name of the months, from the day of the first."""
-    said = payload.get("statements")
-    if not said:
+    statements = payload.get("statements")
+    if not statements:
         return []
-    first, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(said["fiscal_year_end_month"])
-    found = []
+    first, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(statements["fiscal_year_end_month"])
+    periods = []
     for month in range(first.month - 1, first.month + months):
-        calendar, place = first.year + month // 12, month % 12 + 1
-        year, quarter = calendar + (place > end), (place - end - 1) % 12 // 3 + 1
-        found.append((f"FY{year}", f"FY{year} Q{quarter}", f"{calendar}-{place:02d}"))
-    return found
-
-
-def _fitting(entry: LiveInput, months: int) -> LiveInput:
-    """Refuse a comparison that is longer than the sheet of its months."""
-    return replace(entry, maximum=float(months)) if entry.name == "months" else entry
+        calendar, calendar_month = first.year + month // 12, month % 12 + 1
+        year, quarter = calendar + (calendar_month > end), (calendar_month - end - 1) % 12 // 3 + 1
+        periods.append((f"FY{year}", f"FY{year} Q{quarter}", f"{calendar}-{calendar_month:02d}"))
+    return periods
 
 
 def _ownership_input(row: Mapping[str, Any]) -> LiveInput:
@@ -198,7 +199,7 @@ def _ownership_input(row: Mapping[str, Any]) -> LiveInput:
     )
 
 
-# --- The live model of serving: the engine's own bill, from tokens or utilisation on; fleet and layout are pinned.
+# --- Serving: from tokens or utilisation to the bill; fleet and layout are pinned.
 
 SHOWN_SERVING = (
     "usd_per_mtok",
@@ -227,14 +228,14 @@ def serving_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel
     if not options or not set(serving_bill.INPUT_NAMES) <= set(options[0].get("factors") or ()):
         return None
     option = options[0]
-    values = {**option["factors"], **_asked(payload, option["factors"])}
-    given = (*serving_bill.DEMAND_INPUTS, *serving_bill.INPUTS, *serving_bill.HOSTED_INPUTS)
+    values = {**option["factors"], **_load_inputs(payload, option["factors"])}
+    entries = (*serving_bill.DEMAND_INPUTS, *serving_bill.INPUTS, *serving_bill.HOSTED_INPUTS)
     lines = (*serving_bill.WITH_DEMAND, *(serving_bill.HOSTED if values["api_usd_per_mtok"] else ()))
     return LiveModel(
         key=key,
         title=title,
         inputs=(
-            *(_serving_input(entry, values, payload, option) for entry in given),
+            *(_serving_input(entry, values, payload, option) for entry in entries),
             *constants(serving_bill.CONSTANTS, {}),
         ),
         derived=lines,
@@ -244,14 +245,14 @@ def serving_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel
     )
 
 
-def _asked(payload: Mapping[str, Any], factors: Mapping[str, Any]) -> dict[str, Any]:
+def _load_inputs(payload: Mapping[str, Any], factors: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a workbook asks beside the factors: how the load is given, and the hosted price."""
     request = payload.get("request") or {}
     demanded = request.get("tokens_per_month") is not None or request.get("requests_per_s") is not None
-    there = factors["serving_replicas"] * factors["replica_gpus"] * HOURS_PER_MONTH
+    capacity_hours = factors["serving_replicas"] * factors["replica_gpus"] * HOURS_PER_MONTH
     return {
         "demand_basis": _TOKENS if demanded else _UTILISATION,
-        "utilisation_fraction": factors["busy_gpu_hours"] / there,
+        "utilisation_fraction": factors["busy_gpu_hours"] / capacity_hours,
         "api_usd_per_mtok": (payload.get("breakeven") or {}).get("against_usd_per_mtok"),
     }
 
@@ -297,10 +298,10 @@ def _source(name: str, payload: Mapping[str, Any], option: Mapping[str, Any]) ->
     return next((str(row.get("source_id")) for row in payload.get("api") or () if row.get("provider") == provider), "")
 
 
-# --- The live model of a training run: the engine's own bill, from the MFU of the best offer on; the fleet is pinned.
+# --- Training: from the MFU of the best offer to the bill; the fleet is pinned.
 
 _PINNED_TRAINING = ("gpus", "nodes", "gpus_per_unit")
-_SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
+_TRAINING_SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
 SHOWN_TRAINING = (
     "cost_usd",
     "cost_low_usd",
@@ -313,7 +314,7 @@ SHOWN_TRAINING = (
     "energy_kwh",
     "kgco2e",
 )
-_WORDS = {
+_CONSTANT_DESCRIPTIONS = {
     "ramp_low_ratio": "shortest start ÷ usual one",
     "ramp_high_ratio": "longest start ÷ usual one",
     "z90_ratio": "standard deviations from the middle to the end of an 80 % range",
@@ -331,13 +332,16 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
     option = options[0]
     values = {**option["factors"], **_speed(option["factors"])}
     follows = {line.name for line in training_bill.SPEED}
-    given = [*training_bill.SPEED_INPUTS, *(entry for entry in training_bill.INPUTS if entry.name not in follows)]
+    entries = [*training_bill.SPEED_INPUTS, *(entry for entry in training_bill.INPUTS if entry.name not in follows)]
     lines = (*training_bill.SPEED, *expand(training_bill.LINES))
     fixed = {**training_bill.CONSTANTS, **training_bill.SPEED_CONSTANTS}
     return LiveModel(
         key=key,
         title=title,
-        inputs=(*(_training_input(entry, values, option) for entry in given), *constants(fixed, _WORDS)),
+        inputs=(
+            *(_training_input(entry, values, option) for entry in entries),
+            *constants(fixed, _CONSTANT_DESCRIPTIONS),
+        ),
         derived=lines,
         answer="cost_usd",
         shown=SHOWN_TRAINING,
@@ -381,10 +385,14 @@ def _training_ends(name: str, values: Mapping[str, float]) -> tuple[float | None
         return values[f"{name}_low"], values[f"{name}_high"]
     if name == "usd_per_gpu_hour" and (values["price_low_ratio"], values["price_high_ratio"]) != (1.0, 1.0):
         return value * values["price_low_ratio"], value * values["price_high_ratio"]
-    return (value * _SWING[0], value * _SWING[1]) if name in ("usd_per_gpu_hour", "tokens") else (None, None)
+    return (
+        (value * _TRAINING_SWING[0], value * _TRAINING_SWING[1])
+        if name in ("usd_per_gpu_hour", "tokens")
+        else (None, None)
+    )
 
 
-# --- Which live model an answer has.
+# --- Choice of the model.
 
 # kind of answer -> prefix of its names in the workbook, and what makes its model
 _MAKERS: dict[str, tuple[str, Callable[[Mapping[str, Any], str, str], LiveModel | None]]] = {

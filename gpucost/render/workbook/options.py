@@ -1,16 +1,17 @@
 """The Options and Sensitivity sheets of owning and renting: every option and every input's ends, recomputed live."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from gpucost.answers.ownership import interruptible
 from gpucost.gate import beside
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
-from gpucost.render.workbook.calculations import CASES, Case, Cases, Rows, plain, scalar_reference
+from gpucost.render.workbook.calculations import CASES, Case, CaseBlock, FlowRows, plain, scalar_reference
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
 
-# --- The Options sheet of owning and renting: every option live, each against its closest rival, one of them picked.
+# --- Options: every option live, each against its closest rival, one of them picked.
 
 NAME = "Options"
 _PER_HOUR = "USD per GPU-hour"
@@ -23,7 +24,7 @@ _TERMS = {
 }
 
 
-class Column(NamedTuple):
+class OptionColumn(NamedTuple):
     """A column of the table: its heading, width and unit; `live` is a figure that follows, `shown` where it is read."""
 
     heading: str
@@ -34,17 +35,17 @@ class Column(NamedTuple):
 
 
 COLUMNS = {
-    name: Column(heading, int(width), unit, bool(live), bool(shown))
+    name: OptionColumn(heading, int(width), unit, bool(live), bool(shown))
     for name, heading, width, unit, live, shown in beside(__file__, "options")[1:]
 }
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 WIDTHS = tuple(column.width for column in COLUMNS.values())
-_OWN = ("own", "own_in_cash")
+_OWNING = ("own", "own_in_cash")
 _FALLEN = "_then_rent"
 _MOVES = "rent_moves_usd"
-_HOW = (
-    "Pick an option: its break-even and its odds follow, against the cheapest of the others that can be counted on. "
-    "Prices and terms of the options may be changed; the odds are those of the draws as delivered."
+_INSTRUCTIONS = (
+    "Pick an option to see its break-even and odds against the cheapest other option that is not interruptible. "
+    "Prices and terms may be changed; the odds come from the simulation as delivered."
 )
 
 
@@ -55,10 +56,10 @@ class Leg(NamedTuple):
     case: int | None
 
 
-class Ways(Cases):
+class RentOptions(CaseBlock):
     """Every way to rent of one comparison, recomputed live."""
 
-    def __init__(self, model: LiveModel, base: Mapping[str, Any], flows: Rows, name: str) -> None:
+    def __init__(self, model: LiveModel, base: Mapping[str, Any], flows: FlowRows, name: str) -> None:
         self.base, self.name = base, name
         self.rows_of = _ordered(model.ways)
         self.rivals = [row for row in self.rows_of if row["name"] != "own_in_cash" and not interruptible(row)]
@@ -111,35 +112,38 @@ def _span(first: int, last: int, column: str) -> str:
 
 def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Put owning first and what is nobody's rival last, so that rivals are one block."""
-    place = {"own": 0, "own_in_cash": 2}
-    return sorted(rows, key=lambda row: place.get(row["name"], 3 if interruptible(row) else 1))
+    order = {"own": 0, "own_in_cash": 2}
+    return sorted(rows, key=lambda row: order.get(row["name"], 3 if interruptible(row) else 1))
 
 
-def write(book: Workbook, sheet: Sheet, ways: Ways) -> tuple[int, int]:
+def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
     """Write the options of one comparison; return the first and last row of the table."""
     model = ways.model
     sheet.title("Options")
-    sheet.paragraph(_HOW, 8)
+    sheet.paragraph(_INSTRUCTIONS, 8)
     best = min(ways.rivals, key=lambda row: row["npv_usd"])
     last = _FIRST + len(ways.rows_of) - 1
     picked = sheet.row(Cell("option picked", "head"), Cell(best["name"], "input"))
     listed = _span(_FIRST, last, "option")
     sheet.page.data_validation(picked, 1, picked, 1, {"validate": "list", "source": f"={listed}"})
     book.define(model.cell_name("option_picked"), ways.name, picked, 1)
-    found = _figures(ways)
+    figures = _figures(ways)
     at = ways.rows_of.index(best)
     for name, column in COLUMNS.items():
         if column.shown:
             text = f"INDEX({_span(_FIRST, last, name)},MATCH({address(picked, 1, fixed=True)},{listed},0))"
-            value = found[at][name]
-            shown = Cell(Formula(text, "none" if value is None else value), "answer", column.unit)
-            sheet.row(Cell(column.heading, "plain"), shown)
+            value = figures[at][name]
+            live_cell = Cell(Formula(text, "none" if value is None else value), "answer", column.unit)
+            sheet.row(Cell(column.heading, "plain"), live_cell)
     sheet.next_row = _FIRST - 1
     sheet.heading(*(column.heading for column in COLUMNS.values()))
-    for place, row in enumerate(ways.rows_of):
-        _line(sheet, ways, place, row, found[place], last)
+    for index, row in enumerate(ways.rows_of):
+        _line(sheet, ways, index, row, figures[index], last)
     sheet.row(
-        Cell("Prices are those of the option, or of its rival where it has none. Spot is nobody's rival.", "note")
+        Cell(
+            "The break-even price is that of the option, or of its rival where it has none. Spot is not a rival.",
+            "note",
+        )
     )
     _layers(sheet, ways.rows_of)
     folded = PLACES["by_price"], PLACES["rival_worth"]
@@ -154,48 +158,50 @@ def _layers(sheet: Sheet, rows: Sequence[Mapping[str, Any]]) -> None:
     sheet.row(Cell("Layers of the rental prices, USD per GPU-hour, as delivered", "heading"))
     sheet.heading("option", "layer", "list", "contracted", "used", "effective")
     for row in rows:
-        used = row.get("usd_per_gpu_hour")
-        if used is None:
+        price = row.get("usd_per_gpu_hour")
+        if price is None:
             continue
         kind, book = row.get("price_kind"), row.get("price_book")
-        listed = row.get("list_usd_per_gpu_hour", used if kind == "list" else None)
-        figures = (listed, row.get("contracted_usd_per_gpu_hour"), used, row.get("effective_usd_per_gpu_hour", used))
-        words = f"{kind}, of the book {book}" if kind else row.get("note") or "stated with the question"
-        sheet.row(row["name"], Cell(words, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in figures))
+        listed = row.get("list_usd_per_gpu_hour", price if kind == "list" else None)
+        figures = (listed, row.get("contracted_usd_per_gpu_hour"), price, row.get("effective_usd_per_gpu_hour", price))
+        layer = f"{kind}, from the {book} price book" if kind else row.get("note") or "stated with the question"
+        sheet.row(row["name"], Cell(layer, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in figures))
 
 
-def _line(sheet: Sheet, ways: Ways, place: int, row: Mapping[str, Any], found: dict[str, Any], last: int) -> None:
-    texts = _texts(ways, place, last)
+def _line(
+    sheet: Sheet, ways: RentOptions, index: int, row: Mapping[str, Any], figures: dict[str, Any], last: int
+) -> None:
+    texts = _texts(ways, index, last)
     cells = [Cell(row["name"]), Cell(row["terms"], "wrap"), *_terms(ways, row)]
     for name, column in COLUMNS.items():
         if column.live:
-            value = "none" if found[name] is None else found[name]
-            shown = Formula(texts[name], value) if name in texts else value
-            cells.append(Cell(shown, "answer" if name == "worth" else "plain", column.unit))
+            value = "none" if figures[name] is None else figures[name]
+            cell = Formula(texts[name], value) if name in texts else value
+            cells.append(Cell(cell, "answer" if name == "worth" else "plain", column.unit))
     sheet.row(*cells)
 
 
-def _terms(ways: Ways, row: Mapping[str, Any]) -> list[Cell]:
+def _terms(ways: RentOptions, row: Mapping[str, Any]) -> list[Cell]:
     """Return price and terms: cells to change where the option states them, else those that it takes over."""
     if row.get("usd_per_gpu_hour") is None:
         return [Cell(None)] * len(_TERMS)
     changes, parent = row["legs"][0]["changes"], ways.parent(row)
-    own = ways.rows_of[parent] is row
+    is_own = ways.rows_of[parent] is row
     cells = []
     for name, column in _TERMS.items():
         stored = changes.get(name, ways.model.starting_values()[name])
-        if own and name in changes:
+        if is_own and name in changes:
             cells.append(Cell(stored, "input", COLUMNS[column].unit))
         else:
-            text = ways.model.cell_name(name) if own else address(_FIRST + parent, PLACES[column])
+            text = ways.model.cell_name(name) if is_own else address(_FIRST + parent, PLACES[column])
             cells.append(Cell(Formula(text, stored), "plain", COLUMNS[column].unit))
     return cells
 
 
-def _figures(ways: Ways) -> list[dict[str, Any]]:
+def _figures(ways: RentOptions) -> list[dict[str, Any]]:
     """Return what Python found for the cells of every option, by column."""
     base = ways.base
-    found: list[dict[str, Any]] = []
+    figures: list[dict[str, Any]] = []
     for row in ways.rows_of:
         rival: Mapping[str, Any] = row.get("rival") or {}
         legs = [
@@ -207,8 +213,8 @@ def _figures(ways: Ways) -> list[dict[str, Any]]:
             for move, (_, values) in zip(moves, legs, strict=True)
         )
         if not legs:
-            by_use = _worth(base, "own_moves_with_use_usd") if row["name"] in _OWN else row["npv_usd"]
-        found.append(
+            by_use = _worth(base, "own_moves_with_use_usd") if row["name"] in _OWNING else row["npv_usd"]
+        figures.append(
             {
                 "worth": row["npv_usd"],
                 "level": row["levelised_usd_per_gpu_hour"],
@@ -224,26 +230,26 @@ def _figures(ways: Ways) -> list[dict[str, Any]]:
                 "rival_worth": row["npv_usd"] + rival.get("saving_usd", 0.0),
             }
         )
-    return found
+    return figures
 
 
 def _worth(values: Mapping[str, Any], name: str) -> float:
     return float((values[name] * values["discount_ratio"]).sum())
 
 
-def _texts(ways: Ways, place: int, last: int) -> dict[str, str]:
+def _texts(ways: RentOptions, index: int, last: int) -> dict[str, str]:
     """Return the formulas of an option's row, by column."""
-    model, row = ways.model, ways.rows_of[place]
-    here = {column: _at(_FIRST + place, column) for column in COLUMNS}
+    model, row = ways.model, ways.rows_of[index]
+    cells = {column: _at(_FIRST + index, column) for column in COLUMNS}
     low, high = (_FIRST + (row["name"] == "own_in_cash"), _FIRST + len(ways.rivals) - 1)
 
     def span(column: str) -> str:
         return _span(low, high, column)
 
     def of_rival(column: str) -> str:
-        return f"INDEX({span(column)},MATCH({here['rival_worth']},{span('worth')},0))"
+        return f"INDEX({span(column)},MATCH({cells['rival_worth']},{span('worth')},0))"
 
-    worth = here["worth"]
+    worth = cells["worth"]
     among = row in ways.rivals
     rival = f"MIN({span('worth')})"
     if among:
@@ -254,42 +260,43 @@ def _texts(ways: Ways, place: int, last: int) -> dict[str, str]:
         "level": f"{worth}/({model.cell_name('discounted_gpu_hours')}*{model.cell_name('after_tax_ratio')})",
         "rival_worth": rival,
         "rival": of_rival("option"),
-        "saves": f"{here['rival_worth']}-{worth}",
-        "at_price": _at_price(ways, here, row, of_rival, straight),
-        "at_use": _at_use(model, here, row, of_rival, straight),
+        "saves": f"{cells['rival_worth']}-{worth}",
+        "at_price": _at_price(ways, cells, row, of_rival, straight),
+        "at_use": _at_use(model, cells, row, of_rival, straight),
     }
 
 
-def _at_price(ways: Ways, here: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
+def _at_price(ways: RentOptions, cells: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
     """Return the rental price at which an option and its rival cost the same."""
     lines = (scalar_reference(ways.model, ways.flows, name) for name in ("own_moves_with_price_usd", "discount_ratio"))
     moved = f"SUMPRODUCT({','.join(lines)})"
     if row.get("usd_per_gpu_hour") is not None:
-        price, worth, other, slope = here["price"], here["worth"], here["rival_worth"], here["by_price"]
+        price, worth, rival_worth, slope = cells["price"], cells["worth"], cells["rival_worth"], cells["by_price"]
         if row["name"] == "rent":
-            slope = f'({slope}-IF(LEFT({here["rival"]},3)="own",{moved},0))'
+            slope = f'({slope}-IF(LEFT({cells["rival"]},3)="own",{moved},0))'
     else:
-        price, worth, other, slope = of_rival("price"), here["rival_worth"], here["worth"], of_rival("by_price")
-        if row["name"] in _OWN:
-            slope = f'({slope}-IF({here["rival"]}="rent",{moved},0))'
-    text = f"{price}*(1-({worth}-{other})/{slope})"
+        price, worth, rival_worth, slope = of_rival("price"), cells["rival_worth"], cells["worth"], of_rival("by_price")
+        if row["name"] in _OWNING:
+            slope = f'({slope}-IF({cells["rival"]}="rent",{moved},0))'
+    text = f"{price}*(1-({worth}-{rival_worth})/{slope})"
     return f'IFERROR(IF(AND({straight},{text}>0),{text},"none"),"none")'
 
 
-def _at_use(model: LiveModel, here: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
+def _at_use(model: LiveModel, cells: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
     """Return the utilisation at which an option and its rival cost the same."""
-    mine, other = here["by_use"], of_rival("by_use")
-    owned = "TRUE" if row["name"] in _OWN else f'LEFT({here["rival"]},3)="own"'
-    text = f"{model.cell_name('utilisation_fraction')}*(1-({here['worth']}-{here['rival_worth']})/({mine}-{other}))"
-    valid = f"{straight},NOT(AND({owned},OR({mine}=0,{other}=0))),{text}>0,{text}<=1"
+    own_use, rival_use = cells["by_use"], of_rival("by_use")
+    owned = "TRUE" if row["name"] in _OWNING else f'LEFT({cells["rival"]},3)="own"'
+    used = model.cell_name("utilisation_fraction")
+    text = f"{used}*(1-({cells['worth']}-{cells['rival_worth']})/({own_use}-{rival_use}))"
+    valid = f"{straight},NOT(AND({owned},OR({own_use}=0,{rival_use}=0))),{text}>0,{text}<=1"
     return f'IFERROR(IF(AND({valid}),{text},"none"),"none")'
 
 
-def _values(ways: Ways, row: Mapping[str, Any]) -> dict[str, str]:
+def _values(ways: RentOptions, row: Mapping[str, Any]) -> dict[str, str]:
     """Return present value, cash, and what moves with price and use."""
     model, flows = ways.model, ways.flows
     discount = scalar_reference(model, flows, "discount_ratio")
-    if row["name"] in _OWN:
+    if row["name"] in _OWNING:
         worth, cash = (
             ("npv_own_usd", "own_total_usd") if row["name"] == "own" else ("npv_own_in_cash_usd", "own_in_cash_usd")
         )
@@ -315,7 +322,7 @@ def _values(ways: Ways, row: Mapping[str, Any]) -> dict[str, str]:
         worth = f"{hours}*3600/1000000*SUMPRODUCT({use},{discount})"
         return {"worth": worth, "cash": f"{hours}*3600/1000000*SUM({use})", "by_price": "0", "by_use": worth}
 
-    def each(text: Any) -> str:
+    def weighted(text: Any) -> str:
         return "+".join(f"({leg.weight!r})*{text(leg.case)}" for leg in legs)
 
     def moving(case: int | None) -> str:
@@ -330,27 +337,27 @@ def _values(ways: Ways, row: Mapping[str, Any]) -> dict[str, str]:
         return model.cell_name("npv_rent_usd") if case is None else ways.scalar(case, "npv_rent_usd", CASES)
 
     return {
-        "worth": each(worth_of),
-        "cash": each(lambda case: f"SUM({_line_of(ways, case, 'rent_total_usd')})"),
+        "worth": weighted(worth_of),
+        "cash": weighted(lambda case: f"SUM({_line_of(ways, case, 'rent_total_usd')})"),
         "by_price": f"{legs[0].weight!r}*{moving(legs[0].case)}" if row.get("usd_per_gpu_hour") is not None else "0",
-        "by_use": each(by_use),
+        "by_use": weighted(by_use),
     }
 
 
-def _line_of(ways: Ways, case: int | None, name: str) -> str:
+def _line_of(ways: RentOptions, case: int | None, name: str) -> str:
     return scalar_reference(ways.model, ways.flows, name) if case is None else ways.line(case, name)
 
 
-# --- The Sensitivity sheet: each input at its low and high end, everything recomputed by live formulas.
+# --- Sensitivity: each input at its low and high end, recomputed by live formulas.
 #
 # The Cases sheet holds the calculation once per case (one column a case); where the model has monthly lines, the Case
 # flows sheet holds those that a case moves, one block a case.
 
 SENSITIVITY = "Sensitivity"
-_SHOWN, _SHOWN_MONTHLY = 10, 6  # inputs that move the answer most; monthly lines are many cells a case
+_MOST_INPUTS, _MOST_INPUTS_MONTHLY = 10, 6  # inputs that move the answer most; monthly lines are many cells a case
 _HEADINGS = (
     "input",
-    "what it is",
+    "meaning",
     "unit",
     "low",
     "high",
@@ -361,8 +368,7 @@ _HEADINGS = (
 LABELS, CHANGES = 1, (8, 9)  # columns of a chart's names and bars
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class InputSwing(Struct, frozen=True):
     """What one input does to the answer."""
 
     entry: LiveInput
@@ -371,9 +377,9 @@ class Span:
     width: float
 
 
-def spans(model: LiveModel) -> list[Span]:
+def spans(model: LiveModel) -> list[InputSwing]:
     """Recompute the answer at both ends of every input that has them, widest first."""
-    found = []
+    spans = []
     reached = needed(model, model.answer)
     for entry in model.inputs:
         if entry.low is None or entry.high is None or entry.low == entry.high or entry.name not in reached:
@@ -384,43 +390,43 @@ def spans(model: LiveModel) -> list[Span]:
         ]
         width = abs(float(cases[1].values[model.answer]) - float(cases[0].values[model.answer]))
         if width > 0:  # also leaves out what is not a number
-            found.append(Span(entry, cases[0], cases[1], width))
-    return sorted(found, key=lambda span: (-span.width, span.entry.name))
+            spans.append(InputSwing(entry, cases[0], cases[1], width))
+    return sorted(spans, key=lambda span: (-span.width, span.entry.name))
 
 
-def scenarios(model: LiveModel, found: list[Span]) -> Mapping[str, Mapping[str, Value]]:
+def scenarios(model: LiveModel, spans: list[InputSwing]) -> Mapping[str, Mapping[str, Value]]:
     """Return what each scenario changes: as the answer states it, else every input's better or worse end."""
     if model.scenarios is not None:
         return model.scenarios
     better, worse = {}, {}
-    for span in found:
+    for span in spans:
         low, high = (float(case.values[model.answer]) for case in (span.low, span.high))
         ends = (span.entry.low, span.entry.high)
         better[span.entry.name], worse[span.entry.name] = ends if (low < high) == model.lower_is_better else ends[::-1]
     return {"favourable": better, "adverse": worse}
 
 
-class Probes(Cases):
+class SensitivityCases(CaseBlock):
     """The recomputation of one model at the ends of the inputs that move its answer most."""
 
-    def __init__(self, model: LiveModel, found: list[Span], base: Mapping[str, Any], flows: Rows) -> None:
-        self.spans = found[: _SHOWN_MONTHLY if model.monthly else _SHOWN]
+    def __init__(self, model: LiveModel, spans: list[InputSwing], base: Mapping[str, Any], flows: FlowRows) -> None:
+        self.spans = spans[: _MOST_INPUTS_MONTHLY if model.monthly else _MOST_INPUTS]
         ends = [case for span in self.spans for case in (span.low, span.high)]
         super().__init__(model, [Case("base", {}, base), *ends], [model.answer], flows)
 
     def answer(self, case: int) -> Cell:
         """Return a cell that shows the answer of one case."""
         line = self.model.line(self.model.answer)
-        found = plain(self.cases[case].values[line.name])
-        return Cell(Formula(self.scalar(case, line.name, CASES), found), "plain", line.measure)
+        value = plain(self.cases[case].values[line.name])
+        return Cell(Formula(self.scalar(case, line.name, CASES), value), "plain", line.measure)
 
 
-def write_sensitivity(sheet: Sheet, blocks: list[Probes]) -> dict[str, tuple[int, int]]:
+def write_sensitivity(sheet: Sheet, blocks: list[SensitivityCases]) -> dict[str, tuple[int, int]]:
     """Write the Sensitivity sheet; return for each model the first and last row of its table, for the chart."""
     sheet.title("Sensitivity")
     sheet.row(
-        "Each input alone at its low and high end; all cells are recomputed live (sheet Cases). Ends are "
-        "those of the inputs' sources as delivered."
+        "Each input alone at its low and high end, recomputed live (sheet Cases). The ends come from the inputs' "
+        "sources, as delivered."
     )
     places = {}
     for block in blocks:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from gpucost.money.statements import ROWS, Row
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, shown_usd
-from gpucost.render.workbook.calculations import FIRST_MONTH, FLOWS, Rows, plain
+from gpucost.render.workbook.calculations import FIRST_MONTH, FLOWS, FlowRows, plain
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
 
-# --- The Statements sheet: cash, profit and loss, balance sheet by fiscal year, quarters and months folded beneath.
+# --- Statements: cash, profit and loss, and balance sheet by fiscal year; quarters and months folded beneath.
 
 NAME = "Statements"
 _FIRST = 2  # column of the first period
@@ -20,7 +20,7 @@ _WIDTH = 16
 _LEVELS = 3  # years, quarters, months
 
 
-class Place(NamedTuple):
+class StatementLayout(NamedTuple):
     """Where the statements of a model stand: the row of each line, the columns of the years compared, the figures."""
 
     rows: dict[str, int]
@@ -29,7 +29,7 @@ class Place(NamedTuple):
     unit: str
 
 
-class Span(NamedTuple):
+class Period(NamedTuple):
     """A column of the sheet: a fiscal year, quarter or month, its level in the outline, and the months in it."""
 
     title: str
@@ -38,25 +38,25 @@ class Span(NamedTuple):
     level: int
 
 
-def spans(model: LiveModel) -> list[Span]:
+def spans(model: LiveModel) -> list[Period]:
     """Return years, each followed by its quarters and these by their months, as far as the sheet of months reaches."""
     return list(_inside(model, range(len(model.periods)), 0))
 
 
-def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[Span]:
+def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[Period]:
     for title, part in groupby(months, lambda month: model.periods[month][level]):
         members = list(part)
-        yield Span(title, members[0], members[-1], level)
+        yield Period(title, members[0], members[-1], level)
         if level < _LEVELS - 1:
             yield from _inside(model, members, level + 1)
 
 
 def write(
-    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
-) -> dict[str, Place]:
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: FlowRows
+) -> dict[str, StatementLayout]:
     """Write the statements of every model that has books, all live; return where they stand."""
     sheet.title("Statements by fiscal year")
-    sheet.row("Fold out the years above the columns to see quarters and months; costs are positive.")
+    sheet.row("Expand the years above the columns to see quarters and months. Costs are positive.")
     places = {}
     for model in models:
         columns = spans(model)
@@ -66,7 +66,7 @@ def write(
             if not span.level and span.first <= model.compared_months
         }
         unit = shown_usd(float(abs(values[model.key]["assets_usd"]).max()))
-        place = places[model.key] = Place({}, years, {}, unit)
+        location = places[model.key] = StatementLayout({}, years, {}, unit)
         for column, span in enumerate(columns, _FIRST):
             beyond = span.first > model.compared_months
             fold = {"level": min(span.level + beyond, _LEVELS), "hidden": True} if span.level or beyond else {}
@@ -77,8 +77,8 @@ def write(
             sheet.skip()
             sheet.heading(f"{block}, {unit.removesuffix(' in whole')}", "name", *(span.title for span in columns))
             for row in rows:
-                _line(sheet, model, row, columns, values[model.key], flows, place)
-        _check(book, sheet, model, columns, place)
+                _line(sheet, model, row, columns, values[model.key], flows, location)
+        _check(book, sheet, model, columns, location)
     sheet.page.freeze_panes(0, _FIRST)
     sheet.page.repeat_columns(0, _FIRST - 1)
     sheet.page.fit_to_pages(1, 0)
@@ -86,21 +86,27 @@ def write(
 
 
 def _line(
-    sheet: Sheet, model: LiveModel, row: Row, columns: list[Span], values: Mapping[str, Any], flows: Rows, place: Place
+    sheet: Sheet,
+    model: LiveModel,
+    row: Row,
+    columns: list[Period],
+    values: Mapping[str, Any],
+    flows: FlowRows,
+    location: StatementLayout,
 ) -> None:
-    place.rows[row.name] = sheet.next_row
+    location.rows[row.name] = sheet.next_row
     total = row.name in ("cash_own_usd", "book_own_usd", "end_assets_usd", "end_debts_usd", "end_equity_usd")
     cells = []
     for at, span in enumerate(columns, _FIRST):
         parts = [_term(model, flows, name, how, span) for _, name, how in row.terms]
         text = "".join(f"{'-' if sign < 0 else '+'}{part}" for (sign, _, _), part in zip(row.terms, parts, strict=True))
-        found = sum(sign * _value(values[name], how, span) for sign, name, how in row.terms)
-        place.figures[row.name, at] = found
-        cells.append(Cell(Formula(text.lstrip("+"), found), "answer" if total else "plain", place.unit))
+        amount = sum(sign * _value(values[name], how, span) for sign, name, how in row.terms)
+        location.figures[row.name, at] = amount
+        cells.append(Cell(Formula(text.lstrip("+"), amount), "answer" if total else "plain", location.unit))
     sheet.row(Cell(row.description, "answer" if total else "plain"), Cell(row.name, "unit"), *cells)
 
 
-def _term(model: LiveModel, flows: Rows, name: str, how: str, span: Span) -> str:
+def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: Period) -> str:
     row = flows[model.key, name]
 
     def at(month: int) -> str:
@@ -114,7 +120,7 @@ def _term(model: LiveModel, flows: Rows, name: str, how: str, span: Span) -> str
     return f"SUM('{FLOWS}'!{at(0 if how == 'so_far' else span.first)}:{at(span.last)})"
 
 
-def _value(line: Any, how: str, span: Span) -> float:
+def _value(line: Any, how: str, span: Period) -> float:
     if how == "end":
         return float(line[span.last])
     if how == "change":
@@ -122,11 +128,13 @@ def _value(line: Any, how: str, span: Span) -> float:
     return float(line[0 if how == "so_far" else span.first : span.last + 1].sum())
 
 
-def _check(book: Workbook, sheet: Sheet, model: LiveModel, columns: list[Span], place: Place) -> None:
+def _check(book: Workbook, sheet: Sheet, model: LiveModel, columns: list[Period], location: StatementLayout) -> None:
     """Write how far the balance sheet is from balancing, over all periods."""
 
     def across(name: str) -> str:
-        first, last = (address(place.rows[name], column, fixed=True) for column in (_FIRST, _FIRST + len(columns) - 1))
+        first, last = (
+            address(location.rows[name], column, fixed=True) for column in (_FIRST, _FIRST + len(columns) - 1)
+        )
         return f"{first}:{last}"
 
     assets, debts, equity = (across(f"end_{name}_usd") for name in ("assets", "debts", "equity"))
@@ -140,8 +148,7 @@ def books(models: list[LiveModel]) -> Iterator[LiveModel]:
     return (model for model in models if model.periods)
 
 
-# --- The Budget sheet: a run's cost by month, at even odds (P50) and with the contingency that covers 80 % of
-# outcomes.
+# --- Budget: cost by month at even odds (P50), and with the contingency that covers 80 % of outcomes.
 
 BUDGET = "Budget"
 _Z80, _Z90, _Z95 = 0.8416, 1.2816, 1.6449  # standard deviations up to the 80th, 90th and 95th percentile
@@ -160,7 +167,7 @@ def write_budget(
     book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
 ) -> dict[str, tuple[int, int]]:
     """Spread each run's cost evenly over its calendar days; return the rows of each run's first and last month."""
-    return {model.key: _model(book, sheet, model, values[model.key], as_of) for model in models}
+    return {model.key: _write_run(book, sheet, model, values[model.key], as_of) for model in models}
 
 
 def is_run(model: LiveModel) -> bool:
@@ -168,43 +175,47 @@ def is_run(model: LiveModel) -> bool:
     return {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
 
 
-def write_owning(book: Workbook, sheet: Sheet, model: LiveModel, place: Place, drawn: Mapping[str, Any] | None) -> None:
+def write_owning(
+    book: Workbook, sheet: Sheet, model: LiveModel, location: StatementLayout, drawn: Mapping[str, Any] | None
+) -> None:
     """Write the budget of owning by fiscal year, live, with the contingency that covers 80 % of the draws."""
     p50, p95 = ((drawn or {}).get(f"own_{name}_usd") or 0.0 for name in ("p50", "p95"))
     ratio = (p95 / p50) ** (_Z80 / _Z95) if p50 > 0 and p95 > 0 else 1.0
     name = model.cell_name("owning_p80_ratio")
     sheet.row(Cell(model.title, "heading"))
-    sheet.row("P80 ÷ P50 of owning is that of the draws as delivered, of a lognormal through their P50 and P95.")
+    sheet.row("P80 ÷ P50 of owning comes from the simulation as delivered: a lognormal through its P50 and P95.")
     book.define(name, BUDGET, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
-    sheet.heading(place.unit.removesuffix(" in whole"), "name", *place.years.values())
+    sheet.heading(location.unit.removesuffix(" in whole"), "name", *location.years.values())
     for line in _OWNING:
         cells = [
             Cell(
-                Formula(f"'{NAME}'!{address(place.rows[line], at)}", place.figures[line, at]),
+                Formula(f"'{NAME}'!{address(location.rows[line], at)}", location.figures[line, at]),
                 "answer" if line == _OWNING[-1] else "plain",
-                place.unit,
+                location.unit,
             )
-            for at in place.years
+            for at in location.years
         ]
         total = sheet.row(next(row.description for row in ROWS if row.name == line), Cell(line, "unit"), *cells)
-    paid = [max(place.figures[_OWNING[-1], at], 0.0) * (ratio - 1) for at in place.years]
+    paid = [max(location.figures[_OWNING[-1], at], 0.0) * (ratio - 1) for at in location.years]
     texts = [f"MAX({address(total, column)},0)*({name}-1)" for column in range(2, 2 + len(paid))]
     sheet.row(
         "contingency to P80, none on proceeds",
         None,
-        *(Cell(Formula(*pair), "plain", place.unit) for pair in zip(texts, paid, strict=True)),
+        *(Cell(Formula(*pair), "plain", location.unit) for pair in zip(texts, paid, strict=True)),
     )
     sheet.skip()
 
 
-def _model(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str) -> tuple[int, int]:
+def _write_run(
+    book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str
+) -> tuple[int, int]:
     cost, high, days = (plain(values[name]) for name in ("cost_usd", "cost_high_usd", "days"))
     names = {name: model.cell_name(name) for name in ("cost_usd", "cost_high_usd", "days")}
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
     sheet.row(
-        "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal "
-        "distribution, from which P80 follows."
+        "The range holds 80 % of outcomes: its high end is taken as the P90 of a lognormal distribution, "
+        "which gives P80."
     )
     ratio = (high / cost) ** (_Z80 / _Z90) if cost > 0 else 1.0
     per_month, p80 = _settings(book, sheet, model, ratio)
@@ -260,8 +271,8 @@ def _settings(book: Workbook, sheet: Sheet, model: LiveModel, ratio: float) -> t
     return per_month, p80
 
 
-def _setting(book: Workbook, sheet: Sheet, model: LiveModel, name: str, value: float, words: str) -> str:
-    row = sheet.row(name, words, "", Cell(value, "input"))
+def _setting(book: Workbook, sheet: Sheet, model: LiveModel, name: str, value: float, description: str) -> str:
+    row = sheet.row(name, description, "", Cell(value, "input"))
     book.define(model.cell_name(name), BUDGET, row, 3)
     return model.cell_name(name)
 
@@ -275,22 +286,23 @@ def _month_after(as_of: str, months: int) -> str:
     return f"{year}-{month + 1:02d}"
 
 
-# --- The Currency sheet: cash by year and present values in another currency, live, at the rates of its months.
+# --- Currency: cash by year and present values in another currency, live, at the rates of its months.
 
 CURRENCY = "Currency"
 
 
 def write_currency(
-    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: Rows, said: Mapping[str, Any], months: int
+    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: FlowRows, currency: Mapping[str, Any], months: int
 ) -> None:
     """Write the rates, which may be changed, and cash and present values at them."""
-    code, rates = said["currency"], said["rates"]
+    code, rates = currency["currency"], currency["rates"]
     sheet.title(f"In {code}: {model.title}")
     sheet.row(
-        f"USD for one {code}: {said['forward']}, spot of {said['usd_per_unit_on']}; discounted: {said['discounting']}."
+        f"USD for one {code}: {currency['forward']}, spot of {currency['usd_per_unit_on']};"
+        f" discounted: {currency['discounting']}."
     )
     sheet.page.freeze_panes(0, _FIRST)
-    width = max(12, len(f"-{max(map(abs, (*said['cash_own'], *said['cash_rent']))) * 10:,.0f}"))
+    width = max(12, len(f"-{max(map(abs, (*currency['cash_own'], *currency['cash_rent']))) * 10:,.0f}"))
     sheet.page.set_column(_FIRST, _FIRST + months, width)
     sheet.skip()
     top = sheet.row(Cell("month", "head"), Cell("", "head"), *(Cell(month, "head") for month in range(months + 1)))
@@ -302,14 +314,14 @@ def write_currency(
         Cell(f"cash in {code}", "head"), Cell("total", "head"), *(Cell(f"year {n}", "head") for n in range(years + 1))
     )
     for side in ("own", "rent"):
-        _years(sheet, side, cash[side], top, said["by_year"], months)
+        _years(sheet, side, cash[side], top, currency["by_year"], months)
     sheet.skip()
-    _present(sheet, model, flows, said, row, months)
+    _present(sheet, model, flows, currency, row, months)
     sheet.page.print_area(0, 0, sheet.next_row, _FIRST + max(years, MONTHS_PER_YEAR))
 
 
 def _cash(
-    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: Rows, side: str, row: int, rates: Any
+    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: FlowRows, side: str, row: int, rates: Any
 ) -> int:
     """Write the cash of a side by month."""
     line = flows[model.key, f"{side}_total_usd"]
@@ -342,12 +354,16 @@ def _years(sheet: Sheet, side: str, cash: int, top: int, years: Any, months: int
     sheet.row({"own": "owning", "rent": "renting"}[side], Cell(total, "answer", "USD in whole"), *cells)
 
 
-def _present(sheet: Sheet, model: LiveModel, flows: Rows, said: Mapping[str, Any], row: int, months: int) -> None:
+def _present(
+    sheet: Sheet, model: LiveModel, flows: FlowRows, currency: Mapping[str, Any], row: int, months: int
+) -> None:
     """Write present values: at the cost of capital given for the currency, else at the one that the rates imply."""
     spot = address(row, _FIRST, fixed=True)
-    code = said["currency"]
-    if said["discounting"].startswith("given"):
-        rate = sheet.row(f"cost of capital in {code}, a year", Cell(said["wacc_fraction"], "input", "fraction of one"))
+    code = currency["currency"]
+    if currency["discounting"].startswith("given"):
+        rate = sheet.row(
+            f"cost of capital in {code}, a year", Cell(currency["wacc_fraction"], "input", "fraction of one")
+        )
         wacc = address(rate, 1, fixed=True)
         span = f"{address(row, _FIRST, fixed=True)}:{address(row, _FIRST + months, fixed=True)}"
         month = _cut(model, flows, "m", months)
@@ -359,17 +375,18 @@ def _present(sheet: Sheet, model: LiveModel, flows: Rows, said: Mapping[str, Any
         texts["own"] += f"+{model.cell_name('npv_financing_usd')}/{spot}"
     else:
         texts = {side: f"{model.cell_name(f'npv_{side}_usd')}/{spot}" for side in ("own", "rent")}
-    places = []
-    for side, words in (("own", "owning"), ("rent", "renting")):
-        cell = Cell(Formula(texts[side], said[f"npv_{side}"]), "answer", "USD in whole")
-        places.append(sheet.row(f"{words}, present value in {code}", cell))
-    text = f"{address(places[1], 1)}-{address(places[0], 1)}"
+    rows = []
+    for side, label in (("own", "owning"), ("rent", "renting")):
+        cell = Cell(Formula(texts[side], currency[f"npv_{side}"]), "answer", "USD in whole")
+        rows.append(sheet.row(f"{label}, present value in {code}", cell))
+    text = f"{address(rows[1], 1)}-{address(rows[0], 1)}"
     sheet.row(
-        f"owning saves, in {code}", Cell(Formula(text, said["npv_rent"] - said["npv_own"]), "answer", "USD in whole")
+        f"owning saves, in {code}",
+        Cell(Formula(text, currency["npv_rent"] - currency["npv_own"]), "answer", "USD in whole"),
     )
 
 
-def _cut(model: LiveModel, flows: Rows, name: str, months: int) -> str:
+def _cut(model: LiveModel, flows: FlowRows, name: str, months: int) -> str:
     """Return the months compared of a monthly line."""
     row = flows[model.key, name]
     return f"'Cash flows'!{address(row, FIRST_MONTH, fixed=True)}:{address(row, FIRST_MONTH + months, fixed=True)}"

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from gpucost.render.document import Chart, Document, Table, heading_of, short_unit, visible, with_heading
+from gpucost.render.document import Chart, Document, Table, heading_of, in_words, short_unit, visible, with_heading
 from gpucost.render.json import dumps
 from gpucost.render.table_csv import flatten, is_nested
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, number_format
-from gpucost.render.workbook.book import words as book_words
+from gpucost.render.workbook.book import cell_text as book_text
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
-# --- Native charts of answers without a live model: bridges, lines and bars, drawn from cells that stand beside them.
+# --- Native charts of answers without a live model, drawn from cells beside them.
 
 DRAWN = ("bridge", "line", "bar")
 _DECIMALS_BELOW = 100
@@ -28,7 +28,7 @@ _STACK = {
 }
 
 
-class Drawn(NamedTuple):
+class NativeChart(NamedTuple):
     """A native chart and what stands around it."""
 
     chart: Any
@@ -44,15 +44,15 @@ def axis_format(largest: float) -> str:
     return "#,##0" if abs(largest) >= _DECIMALS_BELOW else "General"
 
 
-def draw(book: Workbook, sheet: Sheet, chart: Chart) -> Drawn:
+def draw(book: Workbook, sheet: Sheet, chart: Chart) -> NativeChart:
     """Write the cells of a chart and make the native chart that reads them."""
     sheet.skip()
     sheet.row(Cell(f"{chart.title}: figures of the chart", "heading"))
     title = with_heading(chart.y.label, short_unit(chart.y.measure))
     number = axis_format(max((abs(row[chart.y.key] or 0.0) for row in chart.data), default=0.0))
     if chart.kind == "bridge":
-        return Drawn(_bridge(book, sheet, chart), chart.title, "", title, _floor(chart), number)
-    return Drawn(_plain(book, sheet, chart), chart.title, chart.x.label, title, None, number)
+        return NativeChart(_bridge(book, sheet, chart), chart.title, "", title, _floor(chart), number)
+    return NativeChart(_plain(book, sheet, chart), chart.title, chart.x.label, title, None, number)
 
 
 def _floor(chart: Chart) -> float | None:
@@ -67,20 +67,20 @@ def _bridge(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
     for row in chart.data:
         low, high = sorted((float(row[chart.low]), float(row[chart.high])))
         ends = [address(sheet.next_row, column) for column in (2, 3)]
-        found = (max(0.0, low), min(0.0, high), max(0.0, high) - max(0.0, low), min(0.0, low) - min(0.0, high))
-        stack = (Formula(text.format(*ends), value) for text, value in zip(_STACK.values(), found, strict=True))
+        stack_values = (max(0.0, low), min(0.0, high), max(0.0, high) - max(0.0, low), min(0.0, low) - min(0.0, high))
+        stack = (Formula(text.format(*ends), value) for text, value in zip(_STACK.values(), stack_values, strict=True))
         figures = (row[chart.y.key], low, high, *stack)
         sheet.row(str(row[chart.x.key]), *(Cell(figure, "plain", unit) for figure in figures))
     points = [{"fill": {"color": _OF_BRIDGE[str(row[chart.series])]}} for row in chart.data]
-    made = book.file.add_chart({"type": "column", "subtype": "stacked"})
+    chart_object = book.file.add_chart({"type": "column", "subtype": "stacked"})
     for column in range(4, 8):
         look = {"fill": {"none": True}, "border": {"none": True}} if column < 6 else {"points": points}
-        made.add_series({**_series(sheet, first, column), **look, "gap": 40})
-    made.set_legend({"none": True})
-    return made
+        chart_object.add_series({**_series(sheet, first, column), **look, "gap": 40})
+    chart_object.set_legend({"none": True})
+    return chart_object
 
 
-def words(text: str) -> str:
+def series_name(text: str) -> str:
     """Return a name as a chart shows it: words, even where XlsxWriter would take them for the address of a cell.
 
     >>> words("='[x.xlsx]S'!$A$1: cost"), words("Hello!")
@@ -97,16 +97,16 @@ def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
         name = str(row[chart.series]) if chart.series else chart.y.label
         table.setdefault(row[chart.x.key], {})[name] = row[chart.y.key]
     first = sheet.heading(chart.x.label, *names) + 1
-    for place, found in table.items():
-        sheet.row(place, *(Cell(found.get(name), "plain", chart.y.measure) for name in names))
+    for x_value, y_values in table.items():
+        sheet.row(x_value, *(Cell(y_values.get(name), "plain", chart.y.measure) for name in names))
     kind = "line" if chart.kind == "line" else "column"
-    made = book.file.add_chart({"type": kind})
+    chart_object = book.file.add_chart({"type": kind})
     for number, name in enumerate(names):
         color = {"color": _COLORS[number % len(_COLORS)]}
         look = {"line": {**color, "width": 1.75}} if kind == "line" else {"fill": color}
-        made.add_series({"name": words(name), **_series(sheet, first, 1 + number), **look})
-    made.set_legend({"position": "bottom"} if len(names) > 1 else {"none": True})
-    return made
+        chart_object.add_series({"name": series_name(name), **_series(sheet, first, 1 + number), **look})
+    chart_object.set_legend({"position": "bottom"} if len(names) > 1 else {"none": True})
+    return chart_object
 
 
 def _series(sheet: Sheet, first: int, column: int) -> dict[str, Any]:
@@ -114,10 +114,11 @@ def _series(sheet: Sheet, first: int, column: int) -> dict[str, Any]:
     return {"categories": [sheet.name, first, 0, last, 0], "values": [sheet.name, first, column, last, column]}
 
 
-# --- Sheets that are not live: offers, options side by side, assumptions, sources, and the tables of other answers.
+# --- Sheets.
 
-_HOW_SCENARIOS = (
-    "Each is a column of the sheet Inputs: chosen there, it is computed live in all sheets, and in the first row."
+_SCENARIO_NOTE = (
+    "Each scenario is a column of the sheet Inputs. The one chosen there is computed live in all sheets, and in the"
+    " first row."
 )
 _IN_USE = {
     "npv_own_usd": "{npv_own_usd}",
@@ -270,8 +271,8 @@ def _fast_rows(
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 write_number(at, column, value, formats[column])
             else:
-                text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-                write_string(at, column, book_words(text))
+                text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(in_words(key, value))
+                write_string(at, column, book_text(text))
         at += 1
     sheet.next_row = at
 
@@ -309,12 +310,16 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         flat = [flatten({key: value for key, value in row.items() if key not in _HIDDEN - {"layout"}}) for row in best]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
-        first = sheet.heading("option", "unit", *(_called(row) for row in best)) + 1
+        first = sheet.heading("option", "unit", *(_option_name(row) for row in best)) + 1
         present = dict.fromkeys(name for row in flat for name in row if name != "name")
         for key in sorted(present, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
             if any(row.get(key) not in (None, "") for row in flat):
                 unit = unit_of(key.rsplit(".", 1)[-1])
-                sheet.row(heading_of(key.replace(".", " ")), unit, *(Cell(row.get(key), "plain", unit) for row in flat))
+                sheet.row(
+                    heading_of(key.replace(".", " ")),
+                    unit,
+                    *(Cell(in_words(key, row.get(key)), "plain", unit) for row in flat),
+                )
         for line in dict.fromkeys(entry["name"] for row in best for entry in row.get("lines") or ()):
             costs = [
                 next((entry["cost_usd"] for entry in row.get("lines") or () if entry["name"] == line), None)
@@ -324,9 +329,12 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         sheet.red_when_stale(first, len(best) + 1)
 
 
-def _called(row: Mapping[str, Any]) -> str:
+def _option_name(row: Mapping[str, Any]) -> str:
     """Return what an option is called over its column."""
-    return str(row.get("name") or " ".join(str(row[key]) for key in ("provider", "option") if row.get(key)))
+    return str(
+        in_words("name", row.get("name"))
+        or " ".join(in_words(key, row[key]) for key in ("provider", "option") if row.get(key))
+    )
 
 
 def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable[LiveModel]) -> None:
@@ -341,13 +349,16 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable
         keys = [key for key, value in rows[0].items() if not isinstance(value, (dict, list))]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
-        sheet.row(Cell(_HOW_SCENARIOS, "note"))
+        sheet.row(Cell(_SCENARIO_NOTE, "note"))
         sheet.heading(*map(_head, keys))
         if title in by_title:
             sheet.row(*(Cell(_in_use(by_title[title], rows[0], key), "answer", unit_of(key)) for key in keys))
         first = sheet.next_row
         for row in rows:
-            cells = [Cell(row.get(key), "wrap" if key == "description" else "plain", unit_of(key)) for key in keys]
+            cells = [
+                Cell(in_words(key, row.get(key)), "wrap" if key == "description" else "plain", unit_of(key))
+                for key in keys
+            ]
             sheet.row(*cells)
         sheet.red_when_stale(first, len(keys) - 1)
 
@@ -369,14 +380,14 @@ def write_assumptions(
     sheet.page.freeze_panes(
         sheet.heading("part", "name", "value", "unit", "low", "high", "status", "source", "dated", "note") + 1, 0
     )
-    said = set()
+    written = set()
     for title, payload in parts:
         for row in payload.get("assumptions") or ():
             _assumption(sheet, title, row, sources)
-            said.add((title, row.get("name")))
+            written.add((title, row.get("name")))
     for model in models:
         for entry in model.inputs:
-            if (model.title, entry.name) in said:
+            if (model.title, entry.name) in written:
                 continue
             row = {"name": entry.name, "value": entry.value, "unit": entry.unit, "low": entry.low, "high": entry.high}
             row |= {
@@ -392,20 +403,20 @@ def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mappi
     unit = str(row.get("unit") or unit_of(str(row.get("name", ""))))
     source = sources.get(str(row.get("source_id") or "")) or {}
     status = str(row.get("status") or "assumed")
-    place = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or str(
-        row.get("source_id") or "no source: an assumption" if status == "assumed" else ""
+    origin = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or str(
+        row.get("source_id") or "assumed, no source" if status == "assumed" else ""
     )
     numbers = [Cell(row.get(key), "plain", unit) for key in ("value", "low", "high")]
     dated = str(row.get("observed") or source.get("published_on") or source.get("accessed_on") or "")
     sheet.row(
         title,
-        str(row.get("name", "")),
+        in_words("name", str(row.get("name", ""))),
         numbers[0],
         unit,
         numbers[1],
         numbers[2],
         status,
-        Cell(place, "wrap"),
+        Cell(origin, "wrap"),
         dated,
         Cell(str(row.get("note") or ""), "wrap"),
     )
@@ -415,14 +426,14 @@ def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[st
     """Write where every number comes from."""
     keys = ("publisher", "title", "locator", "published_on", "accessed_on", "note")
     sheet.title("Sources")
-    head = sheet.heading("source", *keys)
+    head = sheet.heading("source", "publisher", "title", "where", "published", "accessed", "note")
     sheet.page.freeze_panes(head + 1, 0)
     for source_id, row in sorted(sources.items()):
         sheet.row(Cell(source_id, "wrap"), *(Cell(str(row.get(key) or ""), "wrap") for key in keys))
     sheet.page.autofilter(head, 0, max(sheet.next_row - 1, head + 1), len(keys))
 
 
-def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[Drawn]:
+def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[NativeChart]:
     """Write the tables of an answer that has no live model, as they stand; return the charts beside them."""
     drawn = []
     blocks = (block for section in document.sections for block in section.blocks)
@@ -449,6 +460,8 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[Dra
 
 def _cell(row: Mapping[str, Any], column: Any) -> Cell:
     value = row.get(column.key)
+    if not column.verbatim:
+        value = in_words(column.key, value)
     if is_nested(value):
         value = dumps(value, indent=None)
     elif isinstance(value, (list, tuple)):

@@ -1,1 +1,0 @@
-"""The library's face: functions that answer a question and results that render themselves. No arithmetic here."""

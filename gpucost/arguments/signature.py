@@ -1,0 +1,236 @@
+"""Signatures: what a function takes, said once in its annotations, is what commands, files, schemas and agents offer.
+
+An annotation says how an argument is typed for a caller in Python, and beside it how its values are read and in which
+unit (a `Kind`), what it is for (a sentence), and what else there is to say (`detail`):
+
+    deadline: Annotated[str | float | None, DEADLINE, "Longest run.", detail(usual="30d", example="30d")] = None
+
+Of two annotations laid over each other, such as `Annotated[Gpus | None, "Number of GPUs."]`, the outer one speaks last.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Signature, signature
+from typing import Any, NamedTuple, Union
+
+from gpucost.arguments.kinds import Kind
+
+COLUMNS = "@columns"  # among what an argument needs: that any is a column of values
+
+
+class Detail(NamedTuple):
+    """What is to be said of an argument beside its kind and its sentence; None says nothing."""
+
+    usual: str | None = None
+    example: Any = None
+    field: str | None = None
+    old: str | None = None
+    column: bool | None = None
+    place: bool | None = None
+    library_only: bool | None = None
+
+    def __hash__(self) -> int:  # the example may be a dictionary
+        return hash((self.usual, self.field, self.old))
+
+    def __repr__(self) -> str:
+        """Return what is said, as it was written."""
+        said = (f"{name}={value!r}" for name, value in self._asdict().items() if value is not None)
+        return f"detail({', '.join(said)})"
+
+
+detail = Detail
+COLUMN, PLACE, LIBRARY_ONLY = Detail(column=True), Detail(place=True), Detail(library_only=True)
+
+
+class Group(dict[str, Any]):
+    """Arguments that several functions take together, by name: such a parameter gets them as a dictionary."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class Argument(NamedTuple):
+    """One argument of a question or a command."""
+
+    name: str  # in the library and in scenario files; the command writes it --with-hyphens
+    kind: Kind
+    help: str = ""
+    default: Any = None
+    usual: str = ""  # what holds where nothing is said and the default depends on the rest
+    field: str = ""  # its name with its unit, as requests and saved answers have it, where that differs
+    old: tuple[str, ...] = ()  # names of former versions, still read
+    required: bool = False
+    column: bool = False  # may be a list or an array instead: a case each
+    example: Any = None
+    library_only: bool = False
+    place: bool = False  # the command takes it without an option's name
+
+
+class Condition(NamedTuple):
+    """That another argument is given, or is one of some words; or, not `wanted`, that it is not."""
+
+    name: str
+    wanted: bool = True
+    words: tuple[str, ...] = ()
+
+
+class Needs(NamedTuple):
+    """Arguments that mean something only where one of some conditions holds: elsewhere they would be ignored."""
+
+    names: tuple[str, ...]
+    one_of: tuple[Condition, ...]
+    words: str  # the condition as a person says it; none: as the conditions say it
+
+
+def given(name: str, *words: str) -> Condition:
+    """Another argument is given; with words, it is one of them."""
+    return Condition(name, True, words)
+
+
+def absent(name: str, *words: str) -> Condition:
+    """Another argument is not given; with words, it is none of them."""
+    return Condition(name, False, words)
+
+
+def needs(names: str, *one_of: Condition, words: str = "") -> Needs:
+    """Say what arguments need beside them, so that none is ignored without a word."""
+    return Needs(tuple(names.split()), one_of, words)
+
+
+class Question(NamedTuple):
+    """A question that the library, a command and, for some, a part of a scenario ask."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    help: str
+    examples: tuple[str, ...]
+    places: int  # how many arguments may be given by place in the library
+    exclusive: tuple[tuple[str, ...], ...]  # say the same thing: at most one of each
+    needs: tuple[Needs, ...]
+    ask: Callable[..., Any]  # the function as it was written
+
+    @property
+    def fields(self) -> dict[str, Argument]:
+        """The arguments by their names with units."""
+        return {argument.field or argument.name: argument for argument in self.arguments}
+
+
+def question_of(function: Callable[..., Any], exclusive: Sequence[str], rules: Sequence[Needs]) -> Question:
+    """Return what a function asks: its arguments from its signature, its help and examples from its docstring."""
+    _, *paragraphs = (" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n"))
+    examples = [line.strip() for part in paragraphs if part.startswith("$ ") for line in part.split("$ gpucost ")]
+    help_text = "\n\n".join(part for part in paragraphs if part and not part.startswith("$ "))
+    places = function.__code__.co_argcount
+    same = tuple(tuple(names.split()) for names in exclusive)
+    return Question(
+        function.__name__,
+        arguments_of(function),
+        help_text,
+        tuple(filter(None, examples)),
+        places,
+        same,
+        tuple(rules),
+        function,
+    )
+
+
+def arguments_of(function: Callable[..., Any]) -> tuple[Argument, ...]:
+    """Return the arguments that the signature of a function declares, in its order.
+
+    >>> from typing import Annotated
+    >>> from gpucost.arguments.kinds import USD
+    >>> def ask(budget: Annotated[float, USD, "Most to spend."], *, top: int = 3) -> None: ...
+    >>> arguments_of(ask)[0][:3]
+    ('budget', USD, 'Most to spend.')
+    """
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults = dict(
+        zip(names[code.co_argcount - len(function.__defaults__ or ()) :], function.__defaults__ or (), strict=False)
+    )
+    defaults |= function.__kwdefaults__ or {}
+    return tuple(
+        argument
+        for name in names
+        for argument in _declared(name, function.__annotations__.get(name), defaults.get(name), name not in defaults)
+    )
+
+
+def argument_of(name: str, annotation: Any, default: Any = None, required: bool = False) -> Argument:
+    """Return the argument that an annotation declares."""
+    return next(_declared(name, annotation, default, required))
+
+
+def _declared(name: str, annotation: Any, default: Any, required: bool) -> Iterator[Argument]:
+    """Yield the argument of a parameter, those of a group, or none where the annotation declares nothing."""
+    kind, help_, details = None, "", {}
+    for entry in _metadata(annotation):
+        if isinstance(entry, Group):
+            for inner, declared in entry.items():
+                yield from _declared(inner, declared, None, False)
+        elif isinstance(entry, Kind):
+            kind = entry
+        elif isinstance(entry, str):
+            help_ = entry
+        elif isinstance(entry, Detail):
+            details.update({key: value for key, value in entry._asdict().items() if value is not None})
+    if kind is not None:
+        details["old"] = tuple(details.get("old", "").split())
+        yield Argument(name, kind, help_, default, required=required, **details)
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """Yield what annotations hold beside the type, the inner ones first."""
+    metadata = getattr(annotation, "__metadata__", None)
+    if metadata is not None:
+        yield from _metadata(annotation.__origin__)
+        yield from metadata
+        return
+    for inner in getattr(annotation, "__args__", ()):
+        if hasattr(inner, "__metadata__"):
+            yield from _metadata(inner)
+
+
+def described(question: Question) -> str:
+    """Return the docstring of a question's function with a line for each argument."""
+    first, *paragraphs = (question.ask.__doc__ or "").rstrip().split("\n\n")
+    lines = []
+    for argument in question.arguments:
+        choices = f" One of {', '.join(argument.kind.choices)}." if argument.kind.choices else ""
+        usual = f" Default: {argument.usual}." if argument.usual else ""
+        lines.append(f"        {argument.name}: {argument.help}{choices}{usual}")
+    lines.append("        catalog: A catalog that is already open; else one is opened for the days asked for.")
+    return "\n\n".join([first, *paragraphs, "    Args:\n" + "\n".join(lines) + "\n    "])
+
+
+def plain_signature(function: Callable[..., Any]) -> Signature:
+    """Return a signature with the types alone, as `help` shows it; the docstring has what is declared beside them.
+
+    >>> from typing import Annotated
+    >>> from gpucost.arguments.kinds import USD
+    >>> def ask(budget: Annotated[float, USD, "Most to spend."] | None = None) -> None: ...
+    >>> print(plain_signature(ask))
+    (budget: Optional[float] = None) -> None
+    """
+    declared = signature(function)
+    plain = [item.replace(annotation=_plain(item.annotation)) for item in declared.parameters.values()]
+    return declared.replace(parameters=plain)
+
+
+def _plain(annotation: Any) -> Any:
+    """Return an annotation without its metadata."""
+    if hasattr(annotation, "__metadata__"):
+        return _plain(annotation.__origin__)
+    inner = getattr(annotation, "__args__", ())
+    if not any(hasattr(each, "__metadata__") for each in inner):
+        return annotation
+    return Union[tuple(map(_plain, inner))]  # noqa: UP007 # of as many types as there are
+
+
+def by_field(question: Question, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values under their names with units, as the request behind a question uses them."""
+    return {
+        argument.field or argument.name: values[argument.name]
+        for argument in question.arguments
+        if argument.name in values
+    }

@@ -1,0 +1,30 @@
+"""The questions: each a function whose signature says what it takes, and what every answer can do."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+
+from gpucost import QUESTION_MODULES
+from gpucost.arguments import Question
+
+
+@cache
+def _question(name: str) -> Question:
+    question: Question = getattr(import_module(QUESTION_MODULES[name]), name).question
+    return question
+
+
+class Questions(Mapping[str, Question]):
+    """The questions by name; the module of each is imported when it is first looked up."""
+
+    def __getitem__(self, name: str) -> Question:
+        return _question(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(QUESTION_MODULES)
+
+    def __len__(self) -> int:
+        return len(QUESTION_MODULES)
+
+
+QUESTIONS = Questions()

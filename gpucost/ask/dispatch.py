@@ -1,0 +1,125 @@
+"""Asking a question: arguments under the names of today, and the catalog that they ask for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpucost.arguments import Needs, flag_of, renamed
+from gpucost.arguments.kinds import TABLE
+from gpucost.arguments.signature import Question, argument_of, described, plain_signature, question_of
+from gpucost.arguments.vocabulary import AsOf, KnownAsOf
+from gpucost.ask import QUESTIONS
+from gpucost.errors import UsageError
+from gpucost.gate import shown
+
+if TYPE_CHECKING:
+    from gpucost.answers.common import Frame
+    from gpucost.catalog import Catalog
+
+Asks = TypeVar("Asks", bound=Callable[..., Any])
+DAYS = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
+
+
+def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> Callable[[Asks], Asks]:
+    """Make a function ask a question: old names of its arguments are read with a hint, unknown ones refused.
+
+    Args:
+        exclusive: Arguments that say the same thing, names with spaces between: at most one of each may be given.
+        needs: What arguments need beside them.
+    """
+
+    def decorate(function: Asks) -> Asks:
+        asks = question_of(function, exclusive, needs)
+
+        @wraps(function)
+        def asked(*places: Any, **named: Any) -> Any:
+            import warnings
+
+            names = [argument.name for argument in asks.arguments]
+            if len(places) > asks.places:
+                raise TypeError(f"{asks.name}() takes at most {asks.places} arguments by place; name the others.")
+            if twice := sorted(set(names[: len(places)]) & set(named)):
+                raise TypeError(f"{asks.name}() got {twice[0]} twice.")
+            catalog = own_catalog(named.pop("catalog", None))
+            arguments = _inputs_apart({**dict(zip(names, places, strict=False)), **named}, asks)
+            try:
+                result, hints = answered(asks, arguments, catalog)
+            except RecursionError as error:
+                raise UsageError(f"{asks.name}: an argument holds itself, or is nested too deeply.") from error
+            for hint in hints:
+                warnings.warn(hint, DeprecationWarning, stacklevel=2)
+            return result
+
+        asked.__doc__ = described(asks)
+        vars(asked).update(question=asks, __signature__=plain_signature(function))
+        return asked  # type: ignore[return-value]
+
+    return decorate
+
+
+def own_catalog(catalog: Any) -> "Catalog | None":
+    """Return the catalog that was handed over, if one was; nothing else stands for one."""
+    if catalog is None:
+        return None
+    from gpucost.catalog import Catalog
+
+    if not isinstance(catalog, Catalog):
+        raise UsageError(f"catalog: found {shown(catalog)}; gpucost.open_catalog() returns one.")
+    return catalog
+
+
+def _inputs_apart(stated: dict[str, Any], asks: Question) -> dict[str, Any]:
+    """Gather inputs of a plan that were given by their own names, such as pue_ratio=1.2, under `set`."""
+    names = {name for argument in asks.arguments for name in (argument.name, *argument.old)}
+    loose = {name: value for name, value in stated.items() if name not in names and value is not None}
+    if "set" not in names or not loose:
+        return stated
+    arguments = {name: value for name, value in stated.items() if name not in loose}
+    inputs = stated.get("set")
+    return {**arguments, "set": {**loose, **({} if inputs is None else TABLE.read(inputs, "--set"))}}
+
+
+def answered(
+    name_or_question: str | Question, stated: Mapping[str, Any], catalog: "Catalog | None" = None
+) -> tuple[Any, list[str]]:
+    """Return the answer to a question and the hints about old names."""
+    asks = QUESTIONS[name_or_question] if isinstance(name_or_question, str) else name_or_question
+    arguments, hints = renamed(asks, stated)
+    if catalog is not None:
+        _of_its_days(catalog, arguments)
+    # an argument that must be given and was not: reading says so
+    missing = {item.name: None for item in asks.arguments if item.required and item.name not in arguments}
+    return asks.ask(**arguments, **missing, catalog=catalog), hints
+
+
+def answer(name: str, stated: Mapping[str, Any], catalog: "Catalog | None" = None) -> Any:
+    """Return the answer to a question that another one asks."""
+    return answered(name, stated, catalog)[0]
+
+
+def _of_its_days(catalog: "Catalog", arguments: Mapping[str, Any]) -> None:
+    """Refuse a day beside a catalog that is seen from another one."""
+    for argument in DAYS:
+        if (day_stated := arguments.get(argument.name)) is None:
+            continue
+        day, own_day = argument.kind.read(day_stated, flag_of(argument.name)), getattr(catalog, argument.name)
+        if own_day is None or day != own_day.isoformat():
+            seen = f"the catalog that was given has {own_day or 'none'}"
+            raise UsageError(f"{argument.name}: {day}, but {seen}. Open it on that day, or leave one of them out.")
+
+
+def opened(values: Mapping[str, Any], catalog: "Catalog | None") -> "Catalog":
+    """Return the catalog that a question looks at: the one given, or that of the days asked for."""
+    if catalog is None:
+        from gpucost.catalog import open_catalog
+
+        catalog = open_catalog(values["as_of"], values["known_as_of"])
+    return catalog
+
+
+def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
+    """Return the keys that every answer starts with; of the arguments those that were said."""
+    from gpucost.answers.common import frame
+
+    stated = {key: value for key, value in request.items() if value is not None}
+    return frame(stated, catalog.as_of, catalog.version)

@@ -1,0 +1,172 @@
+"""`gpucost.estimate(...)`: what a training run costs, on every offer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from msgspec.structs import replace
+
+from gpucost.arguments import by_field, read, renamed
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import DEADLINE, FILE, FLAG, USD, count, one_of, share
+from gpucost.arguments.signature import LIBRARY_ONLY, detail, given, needs
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import opened, question
+from gpucost.ask.result import BilledResult, Unabridged
+from gpucost.words import GOALS
+
+if TYPE_CHECKING:
+    from gpucost.answers.training import Estimate
+    from gpucost.catalog import Catalog
+    from gpucost.physics.calibration import Calibration
+    from gpucost.render.document import Document
+    from gpucost.training.request import TrainingRequest
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EstimateResult(BilledResult):
+    """Ranked options of a training run, with their bills."""
+
+    def explanation(self, rank: int = 1) -> "Document":
+        """Return the document that explains an option, step by step, with formulas, numbers and sources."""
+        from gpucost.render.explain import explanation
+
+        return explanation(cast("Estimate", self.payload), rank)
+
+    def explain(self, rank: int = 1) -> str:
+        """Return how an option's figures come about."""
+        from gpucost.render.text import write
+
+        return write(self.explanation(rank), all_sections=True)
+
+
+@question(
+    exclusive=["mfu tokens_per_s_per_gpu step_time"],
+    needs=[
+        needs(
+            "lora_rank lora_targets",
+            given("method", "lora", "qlora"),
+            words="with --method lora or qlora: full training has no adapters",
+        ),
+        needs("pool_view", given("pool")),
+    ],
+)
+def estimate(
+    model: v.Model,
+    tokens: v.Tokens,
+    *,
+    epochs: Annotated[str | float, count(10_000), "Passes over the tokens."] = 1,
+    gpus: v.Gpus | None = None,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+    max_age: v.MaxAge | None = None,
+    deadline: Annotated[
+        str | float | date | None,
+        DEADLINE,
+        "Longest run allowed: a duration, a day, or none.",
+        detail(usual="30d; none with gpus", example="30d"),
+    ] = None,
+    budget: Annotated[
+        str | float | None,
+        USD,
+        "Budget; exit code 3 if no option fits it.",
+        detail(example=100000, field="max_cost_usd", old="max_cost"),
+    ] = None,
+    sequence: v.SequenceTokens | None = None,
+    document_tokens: v.DocumentTokens | None = None,
+    global_batch: v.GlobalBatch | None = None,
+    precision: Annotated[
+        str | None,
+        one_of("bf16", "fp16", "fp8", "fp4", "tf32", "fp32"),
+        "Precision of the matrix products.",
+        detail(usual="bf16, or fp16 on chips without it", example="bf16"),
+    ] = None,
+    method: v.Method = "full",
+    lora_rank: v.LoraRank = 16,
+    offload: v.Offload = "none",
+    lora_targets: Annotated[
+        str, one_of("all", "attention", "feed_forward"), "Matrices that get adapters.", detail(old="targets")
+    ] = "all",
+    software: v.Software = "typical",
+    software_year: v.SoftwareYear | None = None,
+    mfu: v.Mfu | None = None,
+    tokens_per_s_per_gpu: v.TokensPerSPerGpu | None = None,
+    step_time: v.StepTime | None = None,
+    optimize: Annotated[str, one_of(*GOALS["estimate"]), "What to rank by."] = "cost",
+    top: v.Top = 10,
+    all_regions: Annotated[bool, FLAG, "Show a row for every region, not only the cheapest."] = False,
+    strict_prices: v.StrictPrices = False,
+    commitment: Annotated[
+        str, one_of("full", "used"), "Charge a run for its whole term (full) or for its hours (used)."
+    ] = "full",
+    overhead: Annotated[
+        str | float,
+        share(),
+        "Hours outside training steps (evaluations, stalls, slower phases), as a share of the steps.",
+        detail(field="evaluation_fraction", old="evaluation"),
+    ] = "20%",
+    experiments: Annotated[
+        str | float,
+        share(100),
+        "Trial runs and failed experiments, as a share of the run.",
+        detail(field="experiments_fraction"),
+    ] = "0%",
+    pool: Annotated[
+        str | None, FILE, "TOML file of your own accelerators, to compare as offers.", detail(example="pool.toml")
+    ] = None,
+    pool_view: Annotated[
+        str,
+        one_of("both", "loaded", "incremental"),
+        "Cost of your own accelerators: loaded, incremental or both.",
+        detail(old="pool_cost"),
+    ] = "both",
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    with_facts: Annotated[bool, FLAG, "Embed the facts that `gpucost rerun` needs.", LIBRARY_ONLY] = True,
+    dataset: v.Dataset | None = None,
+    loader_workers: v.LoaderWorkers | None = None,
+    decode_rate: v.DecodeRate | None = None,
+    storage_bandwidth: v.StorageBandwidth | None = None,
+    catalog: "Catalog | None" = None,
+) -> EstimateResult:
+    """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
+
+    Rank real offers by the cost of a whole training run, with days, accelerators, layout, range and price age.
+
+    $ gpucost estimate --model 8b --tokens 100b
+    $ gpucost estimate --model llama-3-70b --tokens 2t --gpu h100 --option on_demand --deadline 60d
+    $ gpucost estimate --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --explain
+    """
+    values = read(QUESTIONS["estimate"], locals())
+    from gpucost.training.run import estimate as run
+
+    facts, request = opened(values, catalog), _request(values, deadline is not None)
+    payload = run(request, facts, with_facts=values["with_facts"])
+    if len(payload["options"]) == payload["options_found"]:
+        return EstimateResult(payload)
+    return EstimateResult(
+        payload, all_of_it=Unabridged(lambda: run(replace(request, top=0), facts, with_facts=False), payload)
+    )
+
+
+def _request(values: Mapping[str, Any], deadline_given: bool, today: date | None = None) -> "TrainingRequest":
+    from gpucost.training.request import make_request
+
+    return make_request(by_field(QUESTIONS["estimate"], values), deadline_given, today)
+
+
+def request_of(stated: Mapping[str, Any], today: date | None = None) -> "TrainingRequest":
+    """Read arguments of `estimate` into the request of its engine."""
+    arguments, _ = renamed(QUESTIONS["estimate"], stated)
+    return _request(read(QUESTIONS["estimate"], arguments), "deadline" in arguments, today)
+
+
+def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
+    """Compute a saved estimate again from its own facts; its request is read as it was once asked."""
+    from gpucost.training.request import from_dict
+    from gpucost.training.rerun import rerun
+
+    return rerun(saved, calibration, lambda values: from_dict(values, QUESTIONS["estimate"]))

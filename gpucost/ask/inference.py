@@ -1,0 +1,169 @@
+"""`gpucost.inference(...)`: what serving a model costs per million tokens, on every offer."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from msgspec.structs import replace
+
+from gpucost.arguments import by_field, read, renamed
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FLAG, USD, count, named, one_of, share, whole
+from gpucost.arguments.signature import absent, detail, given, needs
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import opened, question
+from gpucost.ask.result import BilledResult, Unabridged
+from gpucost.words import GOALS
+
+if TYPE_CHECKING:
+    from gpucost.answers.serving import Inference
+    from gpucost.catalog import Catalog
+    from gpucost.render.document import Document
+    from gpucost.serving.request import InferenceRequest
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class InferenceResult(BilledResult):
+    """Ranked options of a deployment, with latency, cost per token and bills."""
+
+    def explanation(self) -> "Document":
+        """Return the document that explains the first option."""
+        return explanation(cast("Inference", self.payload))
+
+
+def explanation(payload: "Inference") -> "Document":
+    """Return the document that explains the first option: its range by cause, formulas, step by part, memory."""
+    from gpucost.render.document import Paragraph, Section, Table, columns, document_of
+    from gpucost.render.offers import CAUSES, serving_causes
+
+    best, block = payload["options"][0], payload["model"]
+    parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
+    memory = [{"part": name, "value": value} for name, value in best["memory"].items()]
+    return document_of(
+        payload,
+        f"How {best['provider']} {best['instance_type']} comes to its price",
+        Section("Assumptions", [Paragraph(text) for text in payload["said"]]),
+        Section("Where the monthly range comes from", [Table(CAUSES, serving_causes(best))]),
+        Section("One decode step, by part", [Table(columns("part", "time_ms"), parts)]),
+        Section("Memory of one accelerator, GB", [Table(columns("part", "value"), memory)]),
+        Section("Numbers", [Table(columns("name", "value", "unit", "source_id:2"), block["inputs"])]),
+        Section(
+            "Formulas",
+            [Table(columns("name", "formula", "value", "unit"), block["derived"]), Paragraph(payload["split_rule"])],
+        ),
+    )
+
+
+@question(
+    exclusive=["requests_per_s tokens_per_month", "own_output_tokens_per_s own_tpot"],
+    needs=[
+        needs(
+            "acceptance draft_cost", given("draft_tokens"), words="with --draft-tokens: how many are proposed per step"
+        ),
+        needs("floor", given("requests_per_s"), given("tokens_per_month")),
+        needs("floor", absent("replicas"), words="without --replicas, which fixes them"),
+    ],
+)
+def inference(
+    model: v.Model,
+    *,
+    prompt_tokens: v.PromptTokens | None = None,
+    output_tokens: v.OutputTokens | None = None,
+    lengths: Annotated[
+        str | None,
+        named("NAME|FILE", "length_distributions"),
+        "Named length distribution, or a CSV of prompt,output.",
+        detail(example="azure-conversation", field="distribution", old="distribution"),
+    ] = None,
+    requests_per_s: Annotated[
+        str | float | None, count(1e7), "Mean load, in requests per second.", detail(example=5)
+    ] = None,
+    tokens_per_month: Annotated[
+        str | float | None,
+        count(1e18, metavar="TOKENS"),
+        "Load in tokens per month, prompt and output together.",
+        detail(example="5b"),
+    ] = None,
+    ttft: v.Ttft | None = None,
+    tpot: v.Tpot | None = None,
+    precision: v.WeightFormat = "auto",
+    cache: v.CacheFormat = "auto",
+    engine: v.Engine = "vllm",
+    server: Annotated[
+        str | None,
+        one_of("default", "tuned", "offline"),
+        "How it is served: by a server as it comes, by one set up for this model, or in batches without a server.",
+        detail(usual="default, with a range that holds tuned ones too", example="tuned"),
+    ] = None,
+    utilisation: Annotated[
+        str | float | None,
+        share(),
+        "Load at the peak hour as a share of capacity.",
+        detail(usual="70%; 100% at saturation", example="60%", field="utilisation_fraction", old="utilization"),
+    ] = None,
+    profile: Annotated[
+        str, named("NAME|FILE"), "Load over the day: flat, office, consumer, or a file of 24 or 168 numbers."
+    ] = "flat",
+    autoscale: Annotated[bool, FLAG, "Scale replicas every hour."] = False,
+    floor: Annotated[str | int, whole(0), "Minimum replicas when scaling.", detail(field="floor_replicas")] = 1,
+    replicas: Annotated[str | int | None, whole(), "Run exactly this many serving replicas.", detail(example=2)] = None,
+    redundancy: Annotated[str | int, whole(0), "Spare replicas."] = 0,
+    prefix_hit: Annotated[
+        str | float, share(), "Share of prompt tokens in the prefix cache.", detail(field="prefix_hit_fraction")
+    ] = 0,
+    draft_tokens: Annotated[str | int, whole(0), "Tokens per step proposed by speculative decoding."] = 0,
+    acceptance: Annotated[
+        str | float, share(), "Probability that a proposed token is accepted.", detail(field="acceptance_fraction")
+    ] = 0,
+    draft_cost: Annotated[
+        str | float, share(), "Time of proposing a token, as a share of a step.", detail(field="draft_cost_fraction")
+    ] = "5%",
+    offload: Annotated[
+        str | float, share(), "Share of the weights left in host memory.", detail(field="offload_fraction")
+    ] = 0,
+    own_output_tokens_per_s: v.OwnOutputTokensPerS | None = None,
+    own_tpot: v.OwnTpot | None = None,
+    own_concurrency: v.OwnConcurrency | None = None,
+    replica_gpus: v.ReplicaGpus | None = None,
+    optimize: Annotated[str, one_of(*GOALS["inference"]), "What to rank by."] = "cost",
+    budget: Annotated[
+        str | float | None,
+        USD,
+        "Monthly budget; exit code 3 if no offer fits it.",
+        detail(example=50000, field="max_cost_usd", old="max_cost"),
+    ] = None,
+    top: Annotated[v.Top, "Number of options to show, interruptible ones counted apart; 0 shows all."] = 10,
+    strict_prices: v.StrictPrices = False,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+    max_age: v.MaxAge | None = None,
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> InferenceResult:
+    """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
+
+    Rank real offers by the cost of a million tokens, with replicas, latency and range; beside hosted prices.
+
+    $ gpucost inference --model llama-3.1-70b --precision fp8 --prompt-tokens 2000 --output-tokens 300
+    $ gpucost inference --model 8b --requests-per-s 20 --profile office --autoscale --tpot 50ms
+    $ gpucost inference --model gpt-oss-120b --lengths azure-conversation --tokens-per-month 20b --gpu h100
+    """
+    values = read(QUESTIONS["inference"], locals())
+    from gpucost.serving.request import make_request
+    from gpucost.serving.run import infer, lengths_of
+
+    facts = opened(values, catalog)
+    request = make_request(by_field(QUESTIONS["inference"], values), lengths_of(facts))
+    payload = infer(request, facts)
+    return InferenceResult(payload, all_of_it=Unabridged(lambda: infer(replace(request, top=0), facts), payload))
+
+
+def request_of(catalog: "Catalog", **stated: Any) -> "InferenceRequest":
+    """Read arguments of `inference` into the request of its engine."""
+    from gpucost.serving.request import make_request
+    from gpucost.serving.run import lengths_of
+
+    question_ = QUESTIONS["inference"]
+    return make_request(by_field(question_, read(question_, renamed(question_, stated)[0])), lengths_of(catalog))

@@ -1,0 +1,312 @@
+"""`gpucost.reconcile(...)`, `commit(...)`, `export(...)`: invoices against plans, commitments, answers as invoices."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from gpucost.arguments import read, read_list
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import DEMAND, FILE, PLAN, TABLE, USD, named, one_of, share, whole
+from gpucost.arguments.signature import absent, arguments_of, detail, given, needs
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import framed, opened, question
+from gpucost.ask.result import Result, copied
+from gpucost.errors import PriceMissingError, UsageError
+from gpucost.gate import shown
+from gpucost.options import OPTIONS, is_plain
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+    from gpucost.types import Offer
+
+FORMS = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReconcileResult(Result):
+    """An invoice against a plan: the parts of the difference, what is unmatched, and what each tag bears."""
+
+    @property
+    def parts(self) -> list[Mapping[str, Any]]:
+        """The parts of the difference; billed and effective each add up to it."""
+        return [*map(copied, self.payload["parts"])]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.payload["parts"] or self.payload["showback"]]
+
+
+@question(
+    needs=[
+        needs("rank side start done", given("estimate")),
+        needs("rate budget_rate", given("estimate"), given("showback")),
+        needs("idle_by", given("showback")),
+    ],
+)
+def reconcile(
+    invoice: Annotated[
+        str, FILE, "FOCUS 1.x file: .csv, .parquet or .json, also .gz.", detail(example="invoice.csv", place=True)
+    ],
+    estimate: Annotated[
+        str | Mapping[str, Any] | None,
+        PLAN,
+        "Saved answer (.json), or a FOCUS file of what was planned; in the library also a payload.",
+        detail(example="saved.json"),
+    ] = None,
+    *,
+    start: v.Start | None = None,
+    rank: v.Rank = 1,
+    side: v.Side | None = None,
+    done: Annotated[
+        str | float | None,
+        share(100),
+        "Work done, as a share of what was planned for the time: splits quantity from efficiency.",
+        detail(example="95%"),
+    ] = None,
+    map: Annotated[
+        str | None,
+        FILE,
+        "CSV with the columns invoice and estimate: what the same product is called.",
+        detail(example="map.csv"),
+    ] = None,
+    rate: Annotated[
+        Mapping[str, Any] | None,
+        TABLE,
+        "USD per unit of a currency, as paid.",
+        detail(usual="the catalog's at the invoice's end", example={"EUR": "1.08"}),
+    ] = None,
+    budget_rate: Annotated[
+        Mapping[str, Any] | None,
+        TABLE,
+        "USD per unit of a currency, as planned.",
+        detail(usual="the catalog's on the plan's day", example={"EUR": "1.10"}),
+    ] = None,
+    showback: Annotated[
+        str | None, named("TAG"), "Show the effective cost by the values of this tag.", detail(example="team")
+    ] = None,
+    idle_by: Annotated[
+        str, one_of("cost", "quantity", "even"), "How the cost of unused commitments is shared among the tags."
+    ] = "cost",
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> ReconcileResult:
+    """Return why an invoice differs from a plan, in parts that add up, or what each value of a tag bears.
+
+    Hold an invoice against what was planned: price, mix, quantity, efficiency, use of commitments, exchange rate.
+
+    The parts add up to the difference, as billed and as used. Unmatched charges are shown with the reason.
+
+    $ gpucost reconcile invoice.csv --estimate saved.json
+    $ gpucost reconcile invoice.parquet --estimate plan.csv --done 95% --map map.csv
+    $ gpucost reconcile invoice.csv --showback team --idle-by cost
+    """
+    values = read(QUESTIONS["reconcile"], locals())
+    facts = opened(values, catalog)
+    from gpucost.answers.saved import reading
+    from gpucost.catalog import open_catalog
+    from gpucost.invoices.reading import read_charges
+    from gpucost.invoices.reconciliation import Asked, period_of, planned, read_map, reconciled
+
+    charges = read_charges(values["invoice"], values["showback"])
+    plan = plan_of(values["estimate"])
+    with reading("the plan"):
+        expected = planned(plan, charges, _moment(values["start"]), values["rank"], values["side"])
+    budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
+    billed = {charge.currency for charge in [*charges, *expected]}
+    idle = sorted({*budget, *paid} - billed)
+    if not billed <= {"USD", *(budget.keys() & paid.keys())}:
+        begin, end = period_of(charges)
+        day = plan["as_of"] if isinstance(plan, Mapping) else f"{begin:%Y-%m-%d}"
+        budget = {**open_catalog(min(day, facts.as_of.isoformat())).exchange_rates, **budget}
+        paid = {**open_catalog(min(f"{end:%Y-%m-%d}", facts.as_of.isoformat())).exchange_rates, **paid}
+    terms = Asked(
+        values["showback"], values["idle_by"], values["done"], read_map(values["map"]), {"USD": 1.0, **budget},
+        {"USD": 1.0, **paid},
+    )  # fmt: skip
+    if isinstance(plan, Mapping):
+        values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
+    answer = reconciled(framed(facts, values), charges, expected, terms)
+    notes = [f"No charge is in {code}: its rate changes nothing." for code in idle]
+    return ReconcileResult({**answer, "warnings": [*notes, *answer["warnings"]]})
+
+
+def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
+    """Return a saved answer, or the name of a FOCUS file."""
+    from gpucost.answers.saved import checked, read_answer
+    from gpucost.render.json import plain
+
+    if isinstance(plan, str):
+        return read_answer(plan) if plan.lower().endswith(".json") else plan
+    if plan is None:
+        return None
+    if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
+        raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
+    return checked(plain(plan), "--estimate")
+
+
+def _moment(day: str | None) -> datetime | None:
+    return datetime.fromisoformat(day) if day else None
+
+
+def _rates(stated: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
+    """Read USD per unit by currency, a code of three letters."""
+    from gpucost.arguments.kinds import once, plain
+
+    read = plain(1e-9, 1e9).read
+    rates = once([(str(code).upper(), read(value, flag)) for code, value in (stated or {}).items()], flag)
+    for code in rates:
+        if not (len(code) == 3 and code.isascii() and code.isalpha()):
+            raise UsageError(f"{flag}: {shown(code)} is no currency. Write a code of three letters, such as EUR=1.1.")
+        if code == "USD":
+            raise UsageError(f"{flag}: a rate is in USD for one of another currency, such as EUR=1.1; leave out USD.")
+    return rates
+
+
+def export(
+    saved: str | Mapping[str, Any] | Result,
+    path: str,
+    *,
+    start: v.FirstDay | None = None,
+    rank: v.Rank = 1,
+    side: v.Side | None = None,
+    tag: v.Tags | None = None,
+) -> int:
+    """Write a saved answer as FOCUS rows to a .csv or .parquet file and return how many; see docs/reconcile.md."""
+    import json
+
+    from gpucost.answers.saved import reading
+    from gpucost.invoices.reading import write_rows
+    from gpucost.invoices.rows import focus_rows
+    from gpucost.store.files import replacing
+
+    saved = saved.payload if isinstance(saved, Result) else saved
+    values = read_list(arguments_of(export), {"start": start, "rank": rank, "side": side, "tag": tag})
+    path = FILE.read(path, "-o")
+    form = next((form for form in FORMS if path.lower().endswith(form)), None)
+    if form is None:
+        raise UsageError(f"cannot tell the form of {shown(path)} from its name: {' or '.join(FORMS)}.")
+    plan = plan_of(saved if isinstance(saved, Mapping) else FILE.read(saved, "saved"))
+    if not isinstance(plan, Mapping):
+        raise UsageError(f"{shown(plan)} is no saved answer: save one with --format json -o FILE.json.")
+    begin = datetime.fromisoformat(values["start"] or str(plan["as_of"]))
+    tags = json.dumps({name: str(value) for name, value in (values["tag"] or {}).items()}, sort_keys=True)
+    with reading("the answer"):
+        rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, values["rank"], values["side"], tags)
+    with replacing(path) as temporary:
+        write_rows(rows, str(temporary), form[1:])
+    return len(rows)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CommitResult(Result):
+    """How much to commit, its regret, the bill under one's agreements, and the ladder of commitments."""
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """The level that is advised."""
+        return next((level for level in self.options if level["gpus"] == self.gpus), None)
+
+    @property
+    def gpus(self) -> float:
+        """The GPUs to commit in all."""
+        return float(self.payload["advised_gpus"])
+
+
+@question(
+    needs=[
+        needs(
+            "gpu provider region",
+            absent("on_demand"),
+            absent("committed"),
+            words="where a price is looked up: --on-demand and --committed say both",
+        ),
+    ],
+)
+def commit(
+    usage: Annotated[
+        str | Sequence[float],
+        DEMAND,
+        "CSV with time and gpus (or gpu_hours) by hour or day; in the library also GPUs by hour.",
+        detail(example="usage.csv", place=True),
+    ],
+    *,
+    gpu: Annotated[v.OneGpu | None, "GPU whose prices are looked up where they are not said."] = None,
+    provider: Annotated[v.Provider | None, "Look prices up at this provider."] = None,
+    region: v.Region | None = None,
+    on_demand: Annotated[
+        str | float | None,
+        USD,
+        "Price per GPU-hour without a commitment.",
+        detail(usual="the cheapest on record", example=3.99),
+    ] = None,
+    committed: Annotated[
+        str | float | None,
+        USD,
+        "Price per GPU-hour under a commitment.",
+        detail(usual="the cheapest of the term on record", example=2.1),
+    ] = None,
+    term: Annotated[str | int, whole(1, 120, metavar="MONTHS"), "Months of a commitment."] = 12,
+    step: Annotated[str | int, whole(1, 100_000, metavar="GPUS"), "GPUs of the smallest commitment."] = 1,
+    rungs: Annotated[
+        str | int, whole(1, 24), "Purchases over which to spread what is committed, so that not all ends at once."
+    ] = 1,
+    agreements: Annotated[
+        str | None,
+        FILE,
+        "CSV of agreements that hold: name, kind (contract, reservation, savings_plan, private, credit, annual), "
+        "start, end and their figures.",
+        detail(example="agreements.csv"),
+    ] = None,
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> CommitResult:
+    """Return how much to commit for `usage`, and what the agreements that hold make of it.
+
+    How much to commit for a history of use, with the regret at a low and a high demand; the bill under the agreements
+    that hold, the ladder of commitments and when they end.
+
+    $ gpucost commit usage.csv --on-demand 3.99 --committed 2.10 --term 12 --step 8
+    $ gpucost commit usage.csv --gpu h100-sxm --provider aws --rungs 4 --agreements agreements.csv
+    """
+    values = read(QUESTIONS["commit"], locals())
+    facts = opened(values, catalog)
+    from gpucost.answers.common import cited
+    from gpucost.invoices.commitment import Wanted, read_agreements, refuse, usage_of
+    from gpucost.invoices.commitment import committed as advised
+
+    used_gpus, notes = usage_of(values["usage"], facts.as_of)
+    prices, used = {"on_demand": values["on_demand"], "committed": values["committed"]}, []
+    for name, price in prices.items():
+        if price is None:
+            offer = _cheapest(facts, values, name)
+            used.append(offer)
+            prices[name] = offer.usd_per_gpu_hour
+    said_of = [f"{offer.provider} {offer.instance_type} in {offer.region or offer.region_scope}, "
+               f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
+               for offer in used]  # fmt: skip
+    sources = cited({offer.source_id: facts.source(offer.source_id) for offer in used}, [o.source_id for o in used])
+    decision = Wanted(
+        float(prices["on_demand"]), float(prices["committed"]), values["term"], float(values["step"]), values["rungs"],
+        said_of, sources,
+    )  # fmt: skip
+    refuse(decision)
+    if not isinstance(values["usage"], str):
+        values["usage"] = [float(value) for value in values["usage"]]
+    held = read_agreements(values["agreements"])
+    return CommitResult(advised(framed(facts, values), used_gpus, notes, held, decision))
+
+
+def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offer":
+    """Return the cheapest offer on demand, or with a commitment of the term."""
+    flag = f"--{name.replace('_', '-')}"
+    if values["gpu"] is None:
+        raise UsageError(f"{flag} is missing: say the price per GPU-hour, or --gpu (and --provider) to look it up.")
+    term = values["term"] if name == "committed" else 0
+    for offer in catalog.offers(values["gpu"], values["provider"], values["region"]):
+        fits = is_plain(offer.option) if not term else OPTIONS[offer.option].family == "committed"
+        if fits and offer.term_months == term:
+            return offer
+    offer_kind = f"a commitment of {term} months" if term else "an offer on demand"
+    raise PriceMissingError(f"no price of {offer_kind} for {values['gpu']} is on record: say it with {flag}.")

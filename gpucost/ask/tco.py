@@ -1,0 +1,499 @@
+"""`gpucost.tco(...)` and `gpucost.mix(...)`: own or rent as a finance team would compute it, and the cheapest mix."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from gpucost.arguments import Question, by_field, read_stated, refuse_idle
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import DEMAND, FILE, FLAG, RENTS, USD, Kind, count, named, one_of, plain, share, whole
+from gpucost.arguments.signature import absent, detail, given, needs
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import question
+from gpucost.ask.result import Result, copied
+from gpucost.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+    from gpucost.ownership.plan import Given, PlanFile
+    from gpucost.render.document import Document
+
+_MONTHS = 36  # of a mix, with a constant demand
+_OF_A_PRICE = ("provider", "option", "region")
+_LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months", "gap", "time_limit_s")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TcoResult(Result):
+    """Cash flows, present values, break-even and risk of owning against renting."""
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The way to have the cluster that costs least in present value."""
+        return min(self.options, key=lambda way: float(way["npv_usd"]))
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The lines of both sides with totals and present values."""
+        return [*map(copied, self.payload["lines"])]
+
+    @property
+    def assumptions(self) -> list[Mapping[str, Any]]:
+        """Every input with value, range, status and source."""
+        return [*map(copied, self.payload["assumptions"])]
+
+    def explanation(self) -> "Document":
+        """Return the document with every formula and its numbers, and the inputs with their sources."""
+        from gpucost.render.tco import explanation_document as document
+
+        return document(self.payload)
+
+    def to_plan(self) -> str:
+        """Return the effective inputs as a plan file; reading it back gives the same answer."""
+        from gpucost.ownership.plan import write_plan
+
+        return write_plan(self.payload["assumptions"], self.payload["settings"], self.payload["model"]["tables"])
+
+
+@question(
+    exclusive=["years months", "mfu tokens_per_s_per_gpu step_time"],
+    needs=[
+        needs("provider option region", absent("rent"), words="without a price by --rent, which is the rental price"),
+        needs("region", given("provider"), words="with --provider: it is the region of a price"),
+        needs("prompt_tokens output_tokens", given("tokens_per_month")),
+        needs(
+            "mfu step_time tokens runs_per_year",
+            given("model"),
+            words="with --model, such as --model 8b: say of which model",
+        ),
+        needs(
+            "mfu step_time",
+            absent("tokens_per_month"),
+            words="without --tokens-per-month: a serving load takes --tokens-per-s-per-gpu",
+        ),
+        needs(
+            "tokens runs_per_year",
+            absent("tokens_per_month"),
+            words="without --tokens-per-month: one workload sets the use",
+        ),
+    ],
+)
+def tco(
+    gpu: Annotated[v.OneGpu | None, "Accelerator to own, such as h100-sxm."] = None,
+    gpus: Annotated[v.Gpus | None, "Number of GPUs."] = None,
+    *,
+    utilisation: Annotated[
+        str | float | None,
+        share(),
+        "Share of owned hours that are allocated, such as 70%; for a workload the maximum.",
+        detail(example="70%", field="utilisation_fraction", old="utilization"),
+    ] = None,
+    years: v.Years | None = None,
+    months: Annotated[
+        str | int | None, whole(1, 1200), "Length of the comparison in months.", detail(example=48)
+    ] = None,
+    rent: Annotated[
+        str | float | Sequence[str | float] | Mapping[str, str] | None,
+        RENTS,
+        "Rental price per GPU-hour, or quotes: acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of them; may "
+        "be repeated.",
+        detail(usual="the market's", example=2.35, old="quote"),
+    ] = None,
+    provider: Annotated[v.Provider | None, "Take the rental price of this provider from the catalog."] = None,
+    region: Annotated[v.Region | None, "The provider's region."] = None,
+    option: Annotated[v.Option | None, "The provider's purchase option: on_demand, reserved, spot …"] = None,
+    rent_path: Annotated[
+        str | None,
+        one_of("flat", "decline", "observed_v", "curve"),
+        "Path of the rental price.",
+        detail(usual="flat", example="decline"),
+    ] = None,
+    rent_curve: Annotated[
+        str | None, FILE, "CSV of rental prices: month, usd_per_gpu_hour.", detail(example="curve.csv")
+    ] = None,
+    wacc: v.Wacc | None = None,
+    tax: Annotated[
+        str | float | None,
+        share(),
+        "Income tax; cash flows are then after tax.",
+        detail(example="25%", field="tax_rate_fraction", old="tax_rate"),
+    ] = None,
+    tax_regime: Annotated[
+        str | None,
+        named("COUNTRY", "tax regimes", "us"),
+        "Tax law of a country (de, ie, sg, uk, us): rate, depreciation, loss limits; cash flows are then after tax.",
+        detail(example="us"),
+    ] = None,
+    site: Annotated[
+        str | None,
+        named("SITE", "sites"),
+        "Colocation, sales and property tax of a region, such as us_virginia, germany.",
+        detail(example="us_virginia"),
+    ] = None,
+    use_path: Annotated[
+        str | None,
+        named("PATH"),
+        "How use moves against the utilisation: ramp 20% over 6 months; from month 25: 120%; seasons and 12 shares; "
+        "or a CSV of month and use.",
+        detail(example="ramp 20% over 6 months"),
+    ] = None,
+    refresh_gpu: Annotated[
+        str | None,
+        named("GPU", "accelerators"),
+        "Newer chip at a replacement (refresh_month), with its speed.",
+        detail(example="b200"),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        one_of("desk", "lab", "colocation", "own"),
+        "Where the hardware is and who runs it.",
+        detail(usual="by the number and form of the GPUs", example="colocation"),
+    ] = None,
+    financing: Annotated[
+        str | None,
+        one_of("cash", "loan", "lease", "operating_lease"),
+        "How the purchase is paid.",
+        detail(usual="cash", example="loan"),
+    ] = None,
+    lead_time: v.LeadTime | None = None,
+    electricity_region: Annotated[
+        str | None,
+        named("REGION", "electricity"),
+        "Tariff of a region in the energy table, such as us_texas.",
+        detail(example="us_texas", old="electricity"),
+    ] = None,
+    grid_region: Annotated[
+        str | None,
+        named("REGION", "grid_carbon"),
+        "Carbon of a grid in the energy table, such as france.",
+        detail(example="france", old="grid"),
+    ] = None,
+    model: Annotated[v.Model | None, "Model of the workload that sets utilisation and cost per token."] = None,
+    tokens: Annotated[v.Tokens | None, "Tokens of one training run."] = None,
+    mfu: Annotated[v.Mfu | None, "Use your measured training MFU, e.g. 35%.", detail(field="")] = None,
+    tokens_per_s_per_gpu: Annotated[
+        v.TokensPerSPerGpu | None,
+        "Use your measured speed: tokens per second per accelerator; for serving, prompt and reply together.",
+    ] = None,
+    step_time: Annotated[
+        v.StepTime | None, "Use your measured seconds per training step on the gpus.", detail(field="")
+    ] = None,
+    runs_per_year: Annotated[
+        str | float | None, plain(0, 1e6), "Training runs a year.", detail(usual="1", example=4)
+    ] = None,
+    tokens_per_month: Annotated[
+        str | float | None,
+        count(1e18, metavar="TOKENS"),
+        "Tokens to serve a month, prompt and reply together.",
+        detail(example="5b"),
+    ] = None,
+    prompt_tokens: Annotated[
+        str | float | None,
+        count(16_777_216, 1, metavar="TOKENS"),
+        "Prompt of a request, for a serving load.",
+        detail(example=1000, old="prompt"),
+    ] = None,
+    output_tokens: Annotated[
+        str | float | None,
+        count(16_777_216, 1, metavar="TOKENS"),
+        "Reply of a request, for a serving load.",
+        detail(example=250),
+    ] = None,
+    api_price: Annotated[
+        str | float | None,
+        USD,
+        "Price of a hosted API per million tokens, for the same tokens.",
+        detail(example=0.9, field="api_usd_per_mtok", old="api"),
+    ] = None,
+    currency: Annotated[
+        str | None, named("CODE", "currencies"), "Show the result in this currency as well.", detail(example="EUR")
+    ] = None,
+    plan: v.PlanSource | None = None,
+    set: v.Inputs | None = None,
+    draws: Annotated[
+        str | int | None, whole(0), "Monte Carlo draws; 0 leaves it out.", detail(usual="1000", example=1000)
+    ] = None,
+    seed: Annotated[
+        str | int | None, whole(0, 4_294_967_295), "Seed of the draws.", detail(usual="1", example=1)
+    ] = None,
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> TcoResult:
+    """Return owning a cluster compared with renting the same productive hours.
+
+    Own a cluster or rent the same productive hours: cash flows, NPV, break-even, risk.
+
+    $ gpucost tco --gpu h100-sxm --gpus 64 --utilisation 70% --years 4 --rent 2.35
+    $ gpucost tco --gpu h100-sxm --gpus 64 --provider lambda --lead-time 36w --set pue_ratio=1.2
+    $ gpucost tco --gpu h100-sxm --gpus 64 --print-plan -o plan.toml
+    """
+    from gpucost.ownership.answer import answer as compared
+
+    question_ = QUESTIONS["tco"]
+    said = read_stated(question_, locals())
+    # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
+    judged = {name: said[name] for name in (*_OF_A_PRICE, "rent") if name in said and "rent" in said}
+    refuse_idle(question_, judged, said)
+    special, flags = _apart(question_, said)
+    facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
+    file = plan_of(facts, said.get("plan"))
+    flags = {**flags, **workload_flags(facts, file, flags, special)}
+    request = requested(said, rent)
+    for name in ("gpus", "gpu"):
+        if name not in request and (stated := flags.get(name) or file.given.get(name) or file.special.get(name)):
+            value = getattr(stated, "value", stated)
+            request[name] = int(value) if isinstance(value, float) else value
+    return TcoResult(compared(facts, file, flags, special, request))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MixResult(Result):
+    """What to own, reserve and rent, and when."""
+
+    @property
+    def options(self) -> list[Mapping[str, Any]]:
+        """The mix, and beside it each way to carry the demand alone."""
+        mixed = {"option": "mix", "cost_usd": self.payload["cost_usd"], "note": ""}
+        return [mixed, *map(copied, self.payload["pure"])]
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The mix: what it costs."""
+        return self.options[0]
+
+
+@question(
+    exclusive=["demand constant"],
+    needs=[
+        needs("growth months", given("constant")),
+        needs("provider", absent("rent"), words="without --rent, which is the price"),
+        needs(
+            "budget max_owned life_months lead_time",
+            absent("own", "False"),
+            words="where owning is allowed: --no-own leaves it out",
+        ),
+    ],
+)
+def mix(
+    demand: Annotated[
+        str | Sequence[float] | None,
+        DEMAND,
+        "CSV with the columns month and gpus; in the library also GPUs by month.",
+        detail(example="demand.csv", place=True),
+    ] = None,
+    *,
+    constant: Annotated[
+        str | float | None,
+        plain(0, 1e6, metavar="GPUS"),
+        "Instead of a file: this many GPUs in every month.",
+        detail(example=64),
+    ] = None,
+    growth: Annotated[
+        str | float | None,
+        share(100, -0.999),
+        "Yearly growth of the constant, such as 20%.",
+        detail(usual="0%", example="20%"),
+    ] = None,
+    months: Annotated[str | int, whole(1, 120), "Length, with constant."] = _MONTHS,
+    gpu: v.OneGpu | None = None,
+    rent: Annotated[v.Rent | None, "On-demand price per GPU-hour."] = None,
+    provider: Annotated[v.Provider | None, "Take prices and terms of this provider from the catalog."] = None,
+    budget: Annotated[
+        str | float | None,
+        plain(0, 1e15, metavar="USD"),
+        "Most capital to spend on owned servers.",
+        detail(example=2000000, field="budget_usd", old="budget_usd"),
+    ] = None,
+    max_owned: Annotated[
+        str | float | None,
+        plain(0, 1e9, metavar="GPUS"),
+        "Most GPUs to own.",
+        detail(example=64, field="max_owned_gpus", old="max_owned_gpus"),
+    ] = None,
+    max_on_demand: Annotated[
+        str | float | None, plain(0, 1e9, metavar="GPUS"), "Most GPUs available on demand.", detail(example=32)
+    ] = None,
+    spot_share: Annotated[
+        str | float | None,
+        share(),
+        "Share of each month's demand that spot may carry.",
+        detail(usual="30%", example="30%"),
+    ] = None,
+    own: Annotated[
+        bool | None,
+        FLAG,
+        "Whether owning is allowed; without it everything is rented.",
+        detail(usual="yes", example=True),
+    ] = None,
+    life_months: Annotated[
+        str | int | None, whole(1, 1200), "Life of owned servers.", detail(usual="60", example=60)
+    ] = None,
+    lead_time: Annotated[v.LeadTime | None, "From order to use, such as 36w."] = None,
+    wacc: v.Wacc | None = None,
+    gap: Annotated[
+        str | float | None,
+        share(),
+        "Stop once no mix can be cheaper by more than this.",
+        detail(usual="0.01%", example="1%"),
+    ] = None,
+    time_limit: Annotated[
+        str | float | None,
+        plain(0.001, 86_400, metavar="SECONDS"),
+        "Also stop after this time; the result then depends on the machine.",
+        detail(example=60, field="time_limit_s"),
+    ] = None,
+    plan: Annotated[
+        v.PlanSource | None, "TOML file with any input by name, and [[supply]] entries; elsewhere also a table."
+    ] = None,
+    set: v.Inputs | None = None,
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> MixResult:
+    """Return the cheapest mix of owned, reserved, on-demand and spot capacity for a demand.
+
+    Find the cheapest combination of capacity for a demand by month (a CSV with the columns month and gpus).
+
+    $ gpucost mix demand.csv --gpu h100-sxm --lead-time 36w
+    $ gpucost mix --constant 64 --growth 50% --months 36 --gpu h100-sxm --budget 2000000
+    """
+    from gpucost.ownership.mix import answer as planned
+    from gpucost.ownership.mix import demand_of
+
+    question_ = QUESTIONS["mix"]
+    stated = read_stated(question_, locals())
+    refuse_idle(question_, stated, stated)
+    special, by_name = _apart(question_, stated)
+    facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
+    usage, level, rise, length = (by_name.pop(name, None) for name in ("demand", "constant", "growth", "months"))
+    length = _MONTHS if length is None else length
+    listed = usage is not None and not isinstance(usage, str)
+    curve = by_month(usage) if listed else demand_of(usage, level, rise, length)
+    limits = {name: {**by_name, **special}[name] for name in _LIMITS if name in by_name or name in special}
+    flags, special = ({k: v for k, v in part.items() if k not in _LIMITS} for part in (by_name, special))
+    request = requested(stated, rent) | ({"months": length} if level is not None else {})
+    if listed:
+        request["demand"] = curve.tolist()
+    return MixResult(planned(facts, plan_of(facts, stated.get("plan")), flags, special, curve, limits, request))
+
+
+@cache
+def plan_kinds() -> tuple[tuple[str, Kind], ...]:
+    """Return the kinds of what a plan may say under the name of an argument of `tco` or `mix`."""
+    arguments = [argument for question_name in ("tco", "mix") for argument in QUESTIONS[question_name].arguments]
+    kinds = {
+        called: argument.kind
+        for argument in arguments
+        for called in (*argument.old, argument.name, argument.field)
+        if called
+    }
+    return tuple(kinds.items())
+
+
+def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
+    """Open the catalog as of a day; the same one again while day, folder, settings and book stay."""
+    from gpucost.catalog.settings import book_layers, present_folder
+
+    settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("GPUCOST_")))
+    return _opened(as_of, known_as_of, date.today().isoformat(), present_folder(), settings, *book_layers().values())
+
+
+@lru_cache(maxsize=4)
+def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> "Catalog":
+    from gpucost.catalog import open_catalog
+
+    return open_catalog(as_of, known_as_of)
+
+
+def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sort what was said into special names, dates among them, and inputs of the plan; each may be said once."""
+    from gpucost.ownership.plan import SPECIAL, once
+    from gpucost.ownership.plan import special_value as read_special
+
+    by_name = by_field(question_, stated)
+    by_name.pop("plan", None)
+    inputs = by_name.pop("set", {})
+    if isinstance(rents := by_name.get("rent"), dict):
+        price = rents.get("")
+        quotes = {name: terms for name, terms in rents.items() if name}
+        by_name |= {"rent_usd_per_gpu_hour": price, "quote": quotes or None}
+        by_name = {name: value for name, value in by_name.items() if value is not None and name != "rent"}
+    if twice := sorted(set(inputs) & set(by_name)):
+        raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
+    by_name |= {name: read_special(name, value, "--set", plan_kinds()) for name, value in inputs.items()}
+    special = {name: value for name, value in by_name.items() if name in SPECIAL or name in ("as_of", "known_as_of")}
+    inputs = {name: value for name, value in by_name.items() if name not in special}
+    once(inputs, special, "the request")
+    return special, inputs
+
+
+def requested(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
+    """Return what was asked as it was read, so that it can be asked again; quotes as they were written."""
+    request = dict(stated)
+    if isinstance(rents := request.get("rent"), dict):
+        request["rent"] = rents[""] if list(rents) == [""] else rent
+    return request
+
+
+def plan_of(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
+    """Read a plan from a file or a mapping."""
+    from gpucost.ownership.assemble import registry_of
+    from gpucost.ownership.plan import PlanFile, plan_from_mapping, read_plan
+
+    if plan is None:
+        return PlanFile()
+    names = registry_of(catalog).names
+    if isinstance(plan, Mapping):
+        return plan_from_mapping(plan, names, plan_kinds())
+    return read_plan(plan, names, plan_kinds())
+
+
+def workload_flags(
+    catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]
+) -> dict[str, Any]:
+    """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
+    workload = {**plan.special, **special}
+    refuse_idle(QUESTIONS["tco"], workload, workload)
+    if not workload.get("model") and workload.get("tokens_per_month") is None:
+        return {}
+    from gpucost.ownership.assemble import inputs_of
+
+    inputs = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
+    return inputs_of(catalog, workload, inputs, serving_speed)
+
+
+def serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Given, float]":
+    """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
+    from gpucost.ask.inference import request_of
+    from gpucost.ownership.plan import Given
+    from gpucost.serving.run import infer
+
+    if not workload.get("model") or not workload.get("gpu"):
+        raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
+    lengths = {name: workload[name] for name in ("prompt_tokens", "output_tokens") if name in workload}
+    gpu = catalog.accelerator(str(workload["gpu"])).id
+    best = infer(request_of(catalog, model=str(workload["model"]), gpu=gpu, **lengths), catalog)["options"][0]
+    speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
+    text = f"{workload['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
+    ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
+    server = catalog.default_system(gpu)
+    return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))
+
+
+def by_month(demand: Sequence[float]) -> Any:
+    """Return a demand that was given as GPUs by month."""
+    import numpy as np
+
+    from gpucost.arguments.kinds import numbers
+
+    try:
+        curve = numbers(demand)
+    except (TypeError, ValueError, OverflowError):
+        curve = np.zeros(0)
+    if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
+        raise UsageError("demand: GPUs by month are expected, none negative or missing, not all zero.")
+    return curve

@@ -1,0 +1,133 @@
+"""What is kept in the user's cache folder: the shipped offers of today, asked of the database once a day, the dense
+history in the shape of offers, made once of its tables, and the program that draws charts on pages.
+
+What is kept follows from the bytes of two tables, the day and the text of the rule alone, and the file names them all
+in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from functools import cache
+from hashlib import blake2b
+from itertools import starmap
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import astuple
+
+from gpucost import gate
+from gpucost.catalog.loader import Store, quoted
+from gpucost.catalog.settings import cache_folder
+from gpucost.errors import GpuCostError
+from gpucost.types import Offer
+
+_DATES = tuple(place for place, kind in enumerate(Offer.__annotations__.values()) if kind in (date, date | None))
+_UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
+
+
+class Offers(NamedTuple):
+    """The offers of a day, cheapest first, how many have ended by reason, and the day of the newest record."""
+
+    dated: date
+    ended: Mapping[str, int]
+    offers: Sequence[Offer]
+
+
+def _file() -> Path:
+    return cache_folder() / "offers-of-today.json"
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).hexdigest().encode()
+
+
+def _key(store: Store, rule: str) -> str:
+    """Return what the offers of today follow from, as a hash."""
+    tables = [store.contents(name).digest for name in ("offers", "price_ends")]
+    return _hash("\n".join((*tables, date.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
+
+
+def _unsealed(file: Path) -> bytes:
+    seal, _, body = gate.read_bytes(file).partition(b"\n")
+    if seal != _hash(body):
+        raise ValueError
+    return body
+
+
+def _seal(file: Path, body: bytes) -> None:
+    from gpucost.store.files import write_bytes
+
+    with suppress(*_UNREADABLE):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(file, _hash(body) + b"\n" + body)
+
+
+def text(name: str, make: Callable[[], str]) -> str:
+    """Return a text that follows from its file's name alone: as an earlier start left it, or made and kept."""
+    with suppress(*_UNREADABLE):
+        return _unsealed(cache_folder() / name).decode()
+    text_made = make()
+    with suppress(*_UNREADABLE):
+        _seal(cache_folder() / name, text_made.encode())
+    return text_made
+
+
+def read(store: Store, rule: str) -> Offers | None:
+    """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
+    with suppress(*_UNREADABLE):
+        saved = json.loads(_unsealed(_file()))
+        if saved.get("key") == _key(store, rule):
+            columns = saved["columns"]
+            day = cache(date.fromisoformat)
+            for position in _DATES:
+                columns[position] = [day(cell) if cell else None for cell in columns[position]]
+            return Offers(day(saved["dated"]), saved["ended"], list(starmap(Offer, zip(*columns, strict=True))))
+    return None
+
+
+def write(store: Store, rule: str, offers: Offers) -> None:
+    """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
+    columns = [*zip(*map(astuple, offers.offers), strict=True)]
+    saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
+    _seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
+
+
+def _history_key(store: Store, rule: str) -> str:
+    """Return what the dense history follows from, as a hash."""
+    tables = map(store.table_digest, ("price_history", "price_sources", "offers", "systems"))
+    return _hash("\n".join((*tables, rule)).encode()).decode()
+
+
+def _histories() -> Path:
+    return cache_folder() / "history"
+
+
+def history_file(store: Store, rule: str) -> Path | None:
+    """Return the Parquet file of the dense history under the SQL of a rule; None where none has the bytes it had."""
+    if store.laid_over:
+        return None
+    with suppress(*_UNREADABLE):
+        for file in _histories().glob(f"{_history_key(store, rule)}-*.parquet"):
+            if file.stem.endswith(_hash(gate.read_bytes(file)).decode()):
+                return file
+    return None
+
+
+def keep_history(store: Store, rule: str) -> None:
+    """Keep the table `history_offers` under its key and the hash of its bytes, in the place of an earlier one."""
+    from gpucost.store.files import write_bytes
+
+    if store.laid_over:
+        return
+    with suppress(*_UNREADABLE):
+        _histories().mkdir(parents=True, exist_ok=True)
+        parquet = store.folder() / "history.parquet"
+        store.execute(f"COPY history_offers TO {quoted(str(parquet))} (FORMAT parquet)")
+        data = parquet.read_bytes()
+        file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
+        write_bytes(file, data)
+        for other in _histories().glob("*.parquet"):
+            if other != file:
+                other.unlink(missing_ok=True)

@@ -1,0 +1,281 @@
+"""What is wrong or odd about prices that are well formed: what they name, their days, terms, place and level.
+
+The prices are a relation with a row number `n`, of a shipped file, a book or a file of millions alike. They are held
+against the keys of other tables, against each other, and against the market: the median of their GPU, spot or not, over
+the prices seen within a year of their month.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+from gpucost.catalog.loader import Store, quoted
+from gpucost.catalog.records import OWN_SOURCE
+from gpucost.options import OPTIONS, is_plain
+from gpucost.schemas import DUCKDB_TYPES, TABLES
+from gpucost.units import HOURS_PER_MONTH
+
+Row = Mapping[str, Any]
+
+ANNOUNCED_DAYS = 400  # a price may be announced this long before it holds
+_FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
+_NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
+_AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
+_SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
+_MOST_ROWS = 1_000  # rows at fault that are named
+FILE_STEP = 2**40  # the rows of a further file are counted from a multiple of it
+
+
+class Finding(NamedTuple):
+    """A row's fault (refused) or doubt (said aloud)."""
+
+    row: int
+    column: str
+    reason: str
+    doubt: bool = False
+
+
+class Reference(NamedTuple):
+    """What rows are held against: the keys of other tables, accelerators and systems by id, the last day of all."""
+
+    keys: Mapping[str, frozenset[str]]  # table -> its keys; one that is not here may have any
+    accelerators: Mapping[str, Row]
+    systems: Mapping[str, Row]
+    today: date
+
+
+class _Check(NamedTuple):
+    """The SQL that is true of a price to look at, and what is found there: column, reason, whether it is a doubt."""
+
+    wrong: str
+    finding: Callable[[Row], tuple[str, str] | tuple[str, str, bool]]
+
+
+def load_prices(store: Store, name: str, rows: Sequence[tuple[int, Row]]) -> str:
+    """Make a table of typed prices with their row numbers and return the SQL of it."""
+    types = {column.name: DUCKDB_TYPES[column.kind] for column in TABLES["offers"].columns}
+    columns: list[list[Any]] = [[number for number, _ in rows]]
+    columns += [[row.get(column) for _, row in rows] for column in types]
+    store.load(name, {"n": "BIGINT", **types}, columns)
+    return f"SELECT * FROM {name}"
+
+
+def check_prices(store: Store, prices: str, market: str, reference: Reference) -> Iterator[Finding]:
+    """Yield what is wrong or odd about prices, row by row; `market` is the SQL of what GPU-hours usually cost."""
+    accelerators = [*reference.accelerators]
+    systems = [(id_, row["accelerator_id"], row["gpus"]) for id_, row in reference.systems.items()]
+    store.load("check_accelerators", {"id": "VARCHAR"}, [accelerators])
+    types = {"system_id": "VARCHAR", "holds": "VARCHAR", "held": "BIGINT"}
+    store.load("check_systems", types, [list(cells) for cells in zip(*systems, strict=True)])
+    checks = [*_references(store, reference), *_days(reference.today), *_amounts(), *_terms(), *_level(), *_siblings()]
+    rows = _compared(prices, market)
+    wrong = [f"coalesce({check.wrong}, false)" for check in checks]
+    query = f"FROM ({rows}) WHERE {' OR '.join(wrong)}"
+    rows_at_fault = store.fetch(f"SELECT *, [{', '.join(wrong)}] AS wrong {query} ORDER BY n LIMIT {_MOST_ROWS + 1}")
+    for row in rows_at_fault[:_MOST_ROWS]:
+        for check, is_wrong in zip(checks, row["wrong"], strict=True):
+            if is_wrong:
+                yield Finding(row["n"], *check.finding(row))
+    if len(rows_at_fault) > _MOST_ROWS:
+        count = store.fetch(f"SELECT count(*) AS count {query}")[0]["count"] - _MOST_ROWS
+        yield Finding(
+            rows_at_fault[_MOST_ROWS]["n"], "offer_id", f"here {count:,} more rows at fault or in doubt begin"
+        )
+    for table in ("accelerators", "systems", "keys"):
+        store.execute(f"DROP TABLE IF EXISTS check_{table}")
+
+
+def _compared(prices: str, market: str) -> str:
+    """Return the SQL of prices beside what each is compared with: the median of its market, its siblings, its node.
+
+    What is usual is the nearer of two medians, over prices and over machines: the list of one seller may name twenty
+    regions.
+    """
+    spot = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "preemptible")
+    plain = ", ".join(quoted(name) for name in OPTIONS if is_plain(name))
+    middle = "CAST(date_trunc('month', observed_on) AS DATE) + 14"
+    siblings = ("file", "provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
+    moment = ("file", "offer_id", "observed_on", "recorded_on", "source_id", "coalesce(valid_from, observed_on)")
+    machines = """(SELECT gpu, is_spot, observed_on, median(usd) AS usd FROM known
+        GROUP BY gpu, is_spot, provider, instance_type, observed_on)"""
+    same_place = " AND ".join(f"d.{name} IS NOT DISTINCT FROM p.{name}" for name in siblings)
+    return f"""WITH p AS (
+    SELECT *, "option" IN ({spot}) AS is_spot, {middle} AS middle, hash({", ".join(moment)}) AS moment
+    FROM (SELECT *, n // {FILE_STEP} AS file FROM ({prices}))
+), known AS (
+    SELECT gpu, "option" IN ({spot}) AS is_spot, provider, instance_type, observed_on, usd_per_gpu_hour AS usd
+    FROM ({market})
+), months AS (
+    SELECT DISTINCT gpu, is_spot, middle FROM p WHERE NOT contains(gpu, '|')
+), over_prices AS ({_median("known")}), over_machines AS ({_median(machines)}), plain AS (
+    SELECT {", ".join(siblings)}, min(usd_per_gpu_hour) AS plain_usd FROM p WHERE "option" IN ({plain}) GROUP BY ALL
+), twice AS (
+    SELECT moment, min(n) AS first_row, arg_min(usd_per_hour, n) AS first_usd FROM p GROUP BY moment HAVING count(*) > 1
+)
+SELECT p.*, CASE WHEN abs(ln(usd_per_gpu_hour / m.usual)) < abs(ln(usd_per_gpu_hour / o.usual)) THEN m.usual
+    ELSE coalesce(o.usual, m.usual) END AS usual, plain_usd, first_row, first_usd, holds, held FROM p
+LEFT JOIN over_prices AS o USING (gpu, is_spot, middle)
+LEFT JOIN over_machines AS m USING (gpu, is_spot, middle)
+LEFT JOIN plain AS d ON p.is_spot AND {same_place}
+LEFT JOIN twice USING (moment)
+LEFT JOIN check_systems USING (system_id)"""
+
+
+def _median(relation: str) -> str:
+    """Return the SQL of the median around each month, where enough is known."""
+    return f"""SELECT m.gpu, m.is_spot, m.middle, median(k.usd) AS usual
+    FROM months AS m JOIN {relation} AS k ON k.gpu = m.gpu AND k.is_spot = m.is_spot
+        AND k.observed_on BETWEEN m.middle - {_AROUND_DAYS} AND m.middle + {_AROUND_DAYS}
+    GROUP BY ALL HAVING count(*) >= {_ENOUGH}"""
+
+
+def _references(store: Store, reference: Reference) -> Iterator[_Check]:
+    """Yield the checks of what a price names: its provider, its node, its source, its accelerators."""
+    keys: list[tuple[str, str]] = []
+    for column in TABLES["offers"].columns:
+        table = "price_sources" if column.refers_to == "sources" else column.refers_to
+        if not table or (table_keys := reference.keys.get(table)) is None:
+            continue
+        keys += [(table, key) for key in sorted(table_keys)]
+        remedy = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[table].files}"
+        yield _Check(
+            f"{column.name} <> {quoted(OWN_SOURCE)}"
+            f" AND {column.name} NOT IN (SELECT key FROM check_keys WHERE name = {quoted(table)})",
+            _said_of(column.name, f"{{!r}} is not in {table}; {remedy}, or name one that is there"),
+        )
+    store.load("check_keys", {"name": "VARCHAR", "key": "VARCHAR"}, [list(cells) for cells in zip(*keys, strict=True)])
+    yield _Check(
+        "NOT list_has_all((SELECT list(id) FROM check_accelerators), string_split(gpu, '|'))",
+        lambda row: (
+            "gpu",
+            f"{next(id_ for id_ in row['gpu'].split('|') if id_ not in reference.accelerators)!r} is not in"
+            " models/accelerators.csv; `gpucost gpus` lists the ids",
+        ),
+    )
+    yield _Check(
+        "holds <> gpu OR held < gpus",
+        lambda row: (
+            "system_id",
+            f"{row['system_id']} holds {row['held']} × {row['holds']}, the offer is of others or of more",
+        ),
+    )
+
+
+def _said_of(column: str, sentence: str) -> Callable[[Row], tuple[str, str]]:
+    """Return a finding of one cell."""
+    return lambda row: (column, sentence.format(row[column]))
+
+
+def _days(today: date) -> Iterator[_Check]:
+    """Yield the checks of when a price was seen, learned and begins to hold."""
+    for name in ("observed_on", "recorded_on"):
+        yield _Check(f"{name} > DATE '{today}'", _said_of(name, "{} lies in the future"))
+    yield _Check(
+        "recorded_on < observed_on",
+        lambda row: ("recorded_on", f"{row['recorded_on']} lies before the observation on {row['observed_on']}"),
+    )
+    yield _Check(
+        f"valid_from - observed_on > {ANNOUNCED_DAYS}",
+        lambda row: (
+            "valid_from",
+            f"{row['valid_from']} lies more than {ANNOUNCED_DAYS} days after the observation on {row['observed_on']}",
+        ),
+    )
+
+
+def _amounts() -> Iterator[_Check]:
+    """Yield the checks of the price of a GPU against that of its unit."""
+    yield _Check(
+        f"abs(usd_per_hour / gpus / usd_per_gpu_hour - 1) > {_SAME_PRICE}",
+        lambda row: (
+            "usd_per_gpu_hour",
+            f"{row['usd_per_gpu_hour']:g} is not usd_per_hour ÷ gpus = {row['usd_per_hour'] / row['gpus']:g}",
+        ),
+    )
+
+
+def _terms() -> Iterator[_Check]:
+    """Yield the checks of what a price says about its term, its payment, its order and its place."""
+    committed = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "committed")
+    is_committed = f'"option" IN ({committed})' if committed else "false"
+    yield _Check(
+        f"{is_committed} AND term_months = 0",
+        lambda row: ("term_months", f"a {row['option']} price needs the length of its term"),
+    )
+    yield _Check(
+        f"NOT {is_committed} AND term_months > 0",
+        lambda row: ("term_months", f"a price {row['option']} has no term; write 0"),
+    )
+    yield _Check(
+        f"{is_committed} AND (billing <> 'take_or_pay' OR payment = 'none')",
+        lambda row: (
+            "payment" if row["payment"] == "none" else "billing",
+            f"a {row['option']} price is paid whether used or not: billing take_or_pay, and how it is paid",
+        ),
+    )
+    yield _Check(
+        "upfront_usd <> 0 AND term_months = 0",
+        lambda _: ("upfront_usd", "a price with upfront_usd needs term_months, over which it is spread"),
+    )
+    yield _Check(
+        "payment IN ('no_upfront', 'monthly') AND recurring_usd_per_hour <> usd_per_hour",
+        lambda row: (
+            "recurring_usd_per_hour",
+            f"{row['recurring_usd_per_hour']:g} is not usd_per_hour, though nothing is paid at the start",
+        ),
+    )
+    yield _Check(
+        "minimum_units > maximum_units",
+        lambda row: (
+            "minimum_units",
+            f"{row['minimum_units']} is more than maximum_units {row['maximum_units']}: nothing can be ordered",
+        ),
+    )
+    regional = "region_scope IN ('region', 'country', 'continent')"
+    yield _Check(
+        f"(coalesce(region, '') <> '') <> ({regional})",
+        lambda row: (
+            "region",
+            f"a price for the scope {row['region_scope']}"
+            f" {'has no region; leave the cell empty' if row['region'] else 'needs a region'}",
+        ),
+    )
+
+
+def _level() -> Iterator[_Check]:
+    """Yield the check of a price against the median of its GPU in its market, spot or not."""
+
+    def finding(row: Row) -> tuple[str, str] | tuple[str, str, bool]:
+        ratio = row["usd_per_gpu_hour"] / row["usual"]
+        stated = f"{row['usd_per_gpu_hour']:g} USD per GPU-hour is {ratio:.3g} × the median of {row['usual']:.3g}"
+        if ratio > 1 and abs(ratio / HOURS_PER_MONTH - 1) < _NEAR:
+            return "usd_per_hour", f"{stated}: is it a price per month?"
+        if ratio < 1 and abs(ratio * HOURS_PER_MONTH - 1) < _NEAR:
+            return "usd_per_hour", f"{stated}: was an hourly price divided by 730 again?"
+        if not 1 / _IMPOSSIBLE_RATIO <= ratio <= _IMPOSSIBLE_RATIO:
+            return "usd_per_hour", f"{stated}: check the unit, the GPU count and the currency"
+        if ratio > _FAR_RATIO and any(abs(ratio / count - 1) < _NEAR for count in (8, 16)):
+            return "gpus", f"{stated}: is it the price of a whole node? Write it in usd_per_hour, beside its gpus"
+        return "usd_per_hour", stated, True
+
+    yield _Check(f"usd_per_gpu_hour NOT BETWEEN usual / {_FAR_RATIO} AND usual * {_FAR_RATIO}", finding)
+
+
+def _siblings() -> Iterator[_Check]:
+    """Yield the checks of a price against others of its file: spot below on demand, one price at one time."""
+    yield _Check(
+        "usd_per_gpu_hour >= plain_usd",
+        lambda row: (
+            "usd_per_hour",
+            f"the {row['option']} price is {'equal to' if row['usd_per_gpu_hour'] == row['plain_usd'] else 'above'} the"
+            f" on-demand price of {row['plain_usd']:g} USD per GPU-hour on that day",
+        ),
+    )
+    yield _Check(
+        "usd_per_hour <> first_usd",
+        lambda row: (
+            "usd_per_hour",
+            f"{row['usd_per_hour']:g} contradicts {row['first_usd']:g} in row {row['first_row'] % FILE_STEP}: one"
+            " offer, one day, one source",
+        ),
+    )

@@ -1,0 +1,469 @@
+"""Files of prices brought into the database: rows of a book, CSV and Parquet of any size, parts of a store.
+
+Each is completed and judged by the SQL of `price_rows`. The first row at fault refuses its file, by file, row and
+column. Parquet files that leave nothing to follow are read where they lie, all others once into a table or a file.
+"""
+
+import csv
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpucost.catalog.book_files import Draft
+from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said_first
+from gpucost.catalog.price_rows import (
+    BOOK_COLUMNS,
+    complete_already,
+    completed,
+    every_column,
+    fault_said,
+    judged,
+    read,
+    reading,
+)
+from gpucost.errors import DataError, UsageError
+from gpucost.gate import repeated, shown
+from gpucost.limits import limit
+from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
+from gpucost.schemas.validation import cell_text, unknown_column
+
+if TYPE_CHECKING:
+    from gpucost.catalog.book_rows import Completion
+
+MOST_NAMES = 10_000  # different names of GPUs, systems or providers in one file
+_ROWS_AT_ONCE = 2_000_000  # that are held against each other
+_ALIKE = (  # offers that are equal in these differ in name and price alone
+    "provider",
+    "gpu",
+    "gpus",
+    "system_id",
+    "region",
+    "region_scope",
+    '"option"',
+    "tier",
+    "billing",
+    "term_months",
+    "payment",
+    "interconnect",
+    "minimum_units",
+    "maximum_units",
+    "valid_from",
+    "valid_until",
+    "observed_on",
+)
+
+
+class Prices(NamedTuple):
+    """Prices that were completed and judged: the SQL of them as a layer of the catalog, and with their row numbers."""
+
+    layer: str
+    numbered: str
+    rows: int
+
+
+class _Rows(NamedTuple):
+    """Rows as they were written: the SQL of their cells with a number `n` each, their types, and where each stands."""
+
+    cells: str
+    types: Mapping[str, str]  # column -> type in the database
+    place: Callable[[int], tuple[str, int | None]]  # number -> file or sheet, row in it
+    cells_of: Callable[[int], Mapping[str, Any]] | None = None  # number -> cells of any type, where they are at hand
+
+
+def _rows_of_file(file: Path, cells: str, types: Mapping[str, str]) -> _Rows:
+    return _Rows(cells, types, lambda number: (str(file), number))
+
+
+# --- Where rows come from.
+
+
+def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion: "Completion") -> Prices:
+    """Complete and judge the prices of a book's small files in the table `<layer>_offers`.
+
+    A row that is like another of the book is completed after it.
+    """
+    columns_by_name = {column.name: column for column in every_column()}
+    for draft in drafts:
+        for name in draft.values:
+            if name not in columns_by_name:
+                raise draft.error(unknown_column(name, TABLES["offers"], columns_by_name), name or None)
+    names = [name for name in columns_by_name if any(name in draft.values for draft in drafts)]
+    texts: list[list[Any]] = [list(range(1, len(drafts) + 1))]
+    texts += [[_text(draft, columns_by_name[name]) for draft in drafts] for name in names]
+    store.load(f"{layer}_written", {"n": "BIGINT", **dict.fromkeys(names, "VARCHAR")}, texts)
+    rows = _Rows(
+        f"SELECT * FROM {layer}_written",
+        dict.fromkeys(names, "VARCHAR"),
+        lambda number: (drafts[number - 1].place, drafts[number - 1].row),
+        lambda number: drafts[number - 1].values,
+    )
+    _resolve(store, layer, rows, completion)
+    table = f"{layer}_offers"
+    store.execute(f"DROP TABLE IF EXISTS {table}")
+    stages: list[str] = []
+    for numbers in _turns(store, layer, drafts):
+        cells = rows.cells
+        if len(numbers) < len(drafts):
+            cells += f" WHERE n IN ({', '.join(map(str, numbers))})"
+        stages.append(_completed(store, layer, rows._replace(cells=cells)))
+        how = f"INSERT INTO {table}" if len(stages) > 1 else f"CREATE TABLE {table} AS"
+        store.execute(f"{how} {judged(stages[-1])}")
+    relation = f"SELECT * FROM {table}"
+    _refuse_faults(store, relation, rows, stages)
+    _forget(store, layer)
+    _refuse_twice(store, relation, rows.place)
+    return Prices(_as_layer(relation, layer), relation, len(drafts))
+
+
+def _text(draft: Draft, column: Column) -> str | None:
+    """Return a cell of any type as a text that reads as the same value, or refuse it for its type."""
+    value = draft.values.get(column.name)
+    try:
+        return None if value is None else cell_text(column, value)
+    except ValueError as error:
+        raise draft.error(str(error), column.name) from None
+
+
+def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[int]]:
+    """Yield the numbers of the rows that can be completed next: those like none, or like one that is complete.
+
+    Of rows that are like one shipped offer the first is completed from it, the others from the first.
+    """
+    targets = {}
+    for number, draft in enumerate(drafts, 1):
+        if target := draft.values.get("like", draft.values.get("offer_id")):
+            targets[number] = str(target).strip()
+    if not targets:
+        yield list(range(1, len(drafts) + 1))
+        return
+    ids = ", ".join(map(quoted, set(targets.values())))
+    store.ensure("offers")
+    shipped = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM offers WHERE offer_id IN ({ids})")}
+    own_ids: set[str] = set()
+    waiting = list(range(1, len(drafts) + 1))
+    while waiting:
+        ready, awaited = [], set()
+        for number in waiting:
+            target = targets.get(number)
+            may_wait = "like" in drafts[number - 1].values and target not in shipped
+            if target is None or target in own_ids or (target not in awaited and not may_wait):
+                ready.append(number)
+            awaited.add(str(target))
+        ready = ready or waiting
+        yield ready
+        own_ids = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
+        waiting = sorted({*waiting} - {*ready})
+
+
+def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion") -> Prices:
+    """Complete and judge a large CSV file of prices in a Parquet file made of it."""
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
+    _refuse_columns(file, header, 1)
+    names = [name for name in header if name[:2] != "x_"]
+    texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
+    how = (
+        "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
+    )
+    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in names)
+    wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
+    source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{texts}}})"
+    rows = f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
+    return _packed(store, layer, file, _rows_of_file(file, rows, dict.fromkeys(names, "VARCHAR")), completion)
+
+
+def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> Prices:
+    """Judge a Parquet file of prices where it lies; without a completion it is a part of a store.
+
+    One of a book whose rows leave something to follow, or name something by another name, is completed first.
+    """
+    _refuse_heavy(store, file)
+    source = f"read_parquet({file_name(file)}, file_row_number = true)"
+    types_in_file = {
+        row["column_name"]: row["column_type"]
+        for row in _fetch(store, f"DESCRIBE SELECT * FROM read_parquet({file_name(file)})", file)
+    }
+    _refuse_odd(types_in_file, file)
+    types = {name: kind for name, kind in types_in_file.items() if name in {column.name for column in every_column()}}
+    missing = [
+        column.name for column in TABLES["offers"].columns if column.required and column.name not in types_in_file
+    ]
+    if completion is None and missing:
+        raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
+    if completion is not None:
+        _refuse_columns(file, [name for name in types_in_file if name != "gone"], None)
+    usual_kind = "list" if completion is None else "contracted"
+    store.execute("SET disabled_optimizers = 'statistics_propagation'")  # a file may lie of where it holds nothing
+    try:
+        cells = ", ".join(_trimmed(name, kind) for name, kind in types.items())
+        as_held = ", ".join(map(named, types))
+        gone = ", gone" if "gone" in types_in_file else ""
+        rows = _rows_of_file(file, f"SELECT {as_held}, file_row_number + 1 AS n FROM {source}", types)
+        if completion is not None:
+            _resolve(store, layer, rows, completion, file)
+        if completion is not None and (missing or _is_short(store, layer, file, types)):
+            trimmed = f"SELECT {cells}, file_row_number + 1 AS n FROM {source}"
+            return _packed(store, layer, file, _rows_of_file(file, trimmed, types), completion)
+        meanings = None if completion is None else f"{layer}_names"
+        complete_rows = complete_already(read(rows.cells, types), meanings, usual_kind)
+        offers = _refuse_faults(store, judged(complete_rows), rows, [complete_rows], file)
+        _refuse_unknown(store, file, rows)
+    finally:
+        store.outside = True
+        store.lying.append(file)
+        with suppress(DataError):  # a file may break the database, which then answers nothing more
+            store.execute("RESET disabled_optimizers")
+    where_it_lies = _as_it_lies(file, types, usual_kind, gone)
+    if completion is not None:
+        _refuse_twice(store, f"SELECT *, NULL AS n FROM ({where_it_lies})", rows.place, file)
+    part = _few(store, file, _as_layer(where_it_lies, layer, gone), offers)
+    return Prices(part, judged(complete_rows), offers)
+
+
+def _trimmed(name: str, kind: str) -> str:
+    return f"nullif(trim({named(name)}), '') AS {named(name)}" if kind == "VARCHAR" else named(name)
+
+
+def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: str) -> str:
+    """Return the SQL of the columns of a Parquet file that was judged."""
+    columns = []
+    for column in (*TABLES["offers"].columns, *BOOK_COLUMNS):
+        cell = named(column.name)
+        if column.name not in types:
+            columns.append(f"CAST(NULL AS {DUCKDB_TYPES[column.kind]}) AS {cell}")
+        elif types[column.name] == DUCKDB_TYPES[column.kind]:
+            columns.append(cell)
+        else:
+            columns.append(f"{reading(column, cell)} AS {cell}")
+    kind = f"coalesce(price_kind, {quoted(usual_kind)}) AS price_kind"
+    return f"SELECT * REPLACE ({kind}) FROM (SELECT {', '.join(columns)}{gone} FROM read_parquet({file_name(file)}))"
+
+
+def _as_layer(rows: str, layer: str, gone: str = "") -> str:
+    """Return the SQL of prices with the columns of a layer of the catalog."""
+    columns = ", ".join(named(column.name) for column in TABLES["offers"].columns)
+    return f"SELECT {columns}, '{layer}' AS book, price_kind, valid_until{gone} FROM ({rows})"
+
+
+# --- Completing and judging them.
+
+
+def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Completion") -> Prices:
+    """Complete and judge a large file in a Parquet file made of it."""
+    _resolve(store, layer, rows, completion, file)
+    complete_rows = _completed(store, layer, rows)
+    parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
+    store.lying.append(parquet)
+    _fetch(store, f"COPY ({judged(complete_rows)}) TO {quoted(str(parquet))} (FORMAT parquet)", file)
+    numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
+    offers = _refuse_faults(store, numbered, rows, [complete_rows], file)
+    _forget(store, layer)
+    _refuse_twice(store, numbered, rows.place, file)
+    return Prices(_few(store, file, _as_layer(numbered, layer), offers), numbered, offers)
+
+
+def _resolve(store: Store, layer: str, rows: _Rows, completion: "Completion", file: Path | None = None) -> None:
+    """Make the tables of what names and currencies mean that `price_rows.completed` joins."""
+    meanings = [(kind, name, *meaning) for kind, name, meaning in _meanings(store, rows, completion, file)]
+    kinds = dict.fromkeys(("kind", "name", "id", "holds"), "VARCHAR")
+    store.load(f"{layer}_names", kinds, [list(column) for column in zip(*meanings, strict=True)])
+    rates = {"USD": 1.0, **completion.rates}
+    columns: list[list[Any]] = [[*rates], [*rates.values()], [f"{rate:g}" for rate in rates.values()]]
+    store.load(f"{layer}_rates", {"currency": "VARCHAR", "rate": "DOUBLE", "rate_text": "VARCHAR"}, columns)
+
+
+def _meanings(
+    store: Store, rows: _Rows, completion: "Completion", file: Path | None
+) -> list[tuple[str, str, tuple[str, str | None]]]:
+    """Return what each name of an accelerator, a system and a provider means; the first unknown one is refused."""
+    system = [name for name in ("system", "system_id") if name in rows.types]
+    cells = {name: f"CAST({name} AS VARCHAR)" for name in ("gpu", "provider") if name in rows.types}
+    cells |= {"system": f"coalesce({', '.join(f'CAST({name} AS VARCHAR)' for name in system)})"} if system else {}
+    if not cells:
+        return []
+    columns = ", ".join(f"{cell} AS {kind}" for kind, cell in cells.items())
+    sets = ", ".join(f"({kind})" for kind in cells)
+    query = f"""SELECT {", ".join(cells)}, min(n) AS n FROM (SELECT n, {columns} FROM ({rows.cells}))
+        GROUP BY GROUPING SETS ({sets}) ORDER BY n LIMIT {4 * MOST_NAMES}"""
+    named_cells = [
+        (kind, str(row[kind]), row["n"]) for row in _fetch(store, query, file) for kind in cells if row[kind]
+    ]
+    meanings: list[tuple[str, str, tuple[str, str | None]]] = []
+    spellings: dict[str, str] = {}
+    for kind, name, number in named_cells:
+        holds = None
+        try:
+            if kind == "provider":
+                id_ = completion.provider(name.strip())
+                id_ = spellings.setdefault(id_.lower(), id_)
+            elif kind == "gpu":
+                id_ = completion.accelerator(name.strip())
+            else:
+                id_ = completion.system(name.strip())
+                holds = completion.holds(id_)
+        except UsageError as error:
+            file_or_sheet, row = rows.place(number)
+            column = system[0] if kind == "system" else kind
+            raise DataError(str(error), file=file_or_sheet, row=row, column=column) from None
+        meanings.append((kind, name, (id_, holds)))
+    for kind in cells:
+        if sum(item[0] == kind for item in meanings) > MOST_NAMES:
+            reason = f"names more than {MOST_NAMES:,} different values"
+            raise DataError(reason, file=rows.place(1)[0], column=kind)
+    return meanings
+
+
+def _completed(store: Store, layer: str, rows: _Rows) -> str:
+    """Return the SQL of completed rows; those of the book that are complete come before the shipped ones as models."""
+    models = None
+    if not {"like", "offer_id"}.isdisjoint(rows.types):
+        store.ensure("offers")
+        names = ", ".join(map(named, TABLES["offers"].names))
+        models = f"SELECT {names}, CAST(NULL AS VARCHAR) AS price_kind, 1 AS nearness, 0 AS n FROM offers"
+        if store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{layer}_offers'"):
+            models += f" UNION ALL SELECT {names}, price_kind, 0, n FROM {layer}_offers"
+        models = f"SELECT DISTINCT ON (offer_id) * FROM ({models}) ORDER BY offer_id, nearness, n, {names}"
+    return completed(read(rows.cells, rows.types), f"{layer}_names", f"{layer}_rates", models)
+
+
+def _forget(store: Store, layer: str) -> None:
+    for table in ("written", "names", "rates"):
+        store.execute(f"DROP TABLE IF EXISTS {layer}_{table}")
+
+
+def _refuse_faults(
+    store: Store, judged_rows: str, rows: _Rows, complete_rows: Sequence[str], file: Path | None = None
+) -> int:
+    """Refuse the first row at fault, and more rows than a book may hold; return how many offers there are."""
+    query = "SELECT min(n) FILTER (fault IS NOT NULL) AS first, count(DISTINCT offer_id) AS offers, count(*) AS rows"
+    summary = _fetch(store, f"{query} FROM ({judged_rows})", file)[0]
+    if (first := summary["first"]) is not None:
+        file_or_sheet, row = rows.place(first)
+        query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({judged_rows})
+            WHERE fault = (SELECT fault FROM ({judged_rows}) WHERE n = {first})"""
+        fault = _fetch(store, query, file)[0]
+        query = f"SELECT * FROM ({rows.cells}) WHERE n = {first}"
+        written = rows.cells_of(first) if rows.cells_of else _fetch(store, query, file)[0]
+        complete_row = next(
+            row for stage in complete_rows for row in _fetch(store, f"SELECT * FROM ({stage}) WHERE n = {first}", file)
+        )
+        column, reason = fault_said(fault["fault"], written, complete_row)
+        if fault["rows"] > 1:
+            reason = f"{reason.removesuffix('.')} ({fault['rows']:,} rows; this is the first)"
+        raise DataError(reason, file=file_or_sheet, row=row, column=column)
+    if summary["rows"] > (most := limit("limit_book_rows")):
+        reason = f"holds {summary['rows']:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
+        raise DataError(reason, file=rows.place(1)[0])
+    return int(summary["offers"])
+
+
+def _refuse_twice(
+    store: Store, rows: str, place_of: Callable[[int], tuple[str, int | None]], file: Path | None = None
+) -> None:
+    """Refuse two rows of one key: some of the keys at a time, as numbers made of them, so that memory holds them."""
+    offer, *columns = TABLES["offers"].key
+    parts = _fetch(store, f"SELECT count(*) AS n FROM ({rows})", file)[0]["n"] // _ROWS_AT_ONCE + 1
+    keys = f"SELECT hash({offer}) AS one, hash({', '.join(columns)}) AS other, {offer}, usd_per_hour, n FROM ({rows})"
+    for turn in range(parts):
+        query = f"""SELECT any_value({offer}) AS offer, min(usd_per_hour) < max(usd_per_hour) AS apart, max(n) AS n
+            FROM ({keys}) WHERE one % {parts} = {turn} GROUP BY one, other HAVING count(*) > 1 ORDER BY 1 LIMIT 1"""
+        for row in _fetch(store, query, file):
+            reason = "has two prices on one day: neither would rank" if row["apart"] else "stands twice: keep one row"
+            name, number = place_of(row["n"]) if row["n"] else (str(file), None)
+            raise DataError(f"{shown(row['offer'])} {reason}", file=name, row=number, column=offer)
+
+
+def _is_short(store: Store, layer: str, file: Path, types: Mapping[str, str]) -> bool:
+    """Tell whether a Parquet file with the columns of the table leaves something to follow or to be resolved."""
+    if not {"like", "system", "currency", "per_hour", "per_gpu_hour"}.isdisjoint(types):
+        return True
+    if store.fetch(f"SELECT 1 FROM {layer}_names WHERE name <> id"):
+        return True
+    short = " OR ".join(f"{name} IS NULL" for name in ("gpus", "usd_per_hour", "usd_per_gpu_hour"))
+    query = f"SELECT bool_or({short}) AS short FROM read_parquet({file_name(file)})"
+    return bool(_fetch(store, query, file)[0]["short"])
+
+
+def _few(store: Store, file: Path, source: str, offers: int) -> str:
+    """Return the SQL of no more offers than an answer ranks: beyond, the cheapest of those alike on a day speaks."""
+    most = limit("limit_book_offers")
+    if offers <= most:
+        return source
+    cheapest = named(f"kept {file}")
+    alike = ", ".join(_ALIKE)
+    _fetch(
+        store,
+        f"CREATE OR REPLACE TABLE {cheapest} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
+        f" FROM ({source}) GROUP BY {alike}",
+        file,
+    )
+    count = store.fetch(f"SELECT count(*) AS count FROM {cheapest}")[0]["count"]
+    if count > most:
+        raise DataError(
+            f"holds {count:,} offers unlike each other, at most {most:,.0f}; the setting limit_book_offers raises that",
+            file=str(file),
+        )
+    warnings.warn(
+        f"{file}: of {offers:,} offers {count:,} speak: of those alike in provider, GPU, place and terms the cheapest"
+        f" of a day. The setting limit_book_offers ({most:,.0f}) keeps more.",
+        stacklevel=2,
+    )
+    return f"{source} WHERE offer_id IN (SELECT offer_id FROM {cheapest})"
+
+
+def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
+    """Refuse a header with a column that prices have not, or twice."""
+    names = {column.name for column in every_column()}
+    for name in repeated(header):
+        raise DataError("the column appears twice", file=str(file), row=row, column=name)
+    for name in header:
+        if name not in names and not name.startswith("x_"):
+            reason = unknown_column(name, TABLES["offers"], names)
+            raise DataError(reason, file=str(file), row=row, column=name or None)
+
+
+def _refuse_odd(types: Mapping[str, str], file: Path) -> None:
+    """Refuse columns of a Parquet file whose cells hold no single value, or truth where a number belongs."""
+    numbers = {column.name for column in every_column() if column.kind in ("number", "integer")}
+    for name, kind in types.items():
+        if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
+            raise DataError(f"{name} holds {kind[:60]}, no single value in a cell", file=str(file))
+        if kind == "BOOLEAN" and name in numbers:
+            raise DataError("holds true and false, no numbers", file=str(file), column=name)
+
+
+def _refuse_unknown(store: Store, file: Path, rows: _Rows) -> None:
+    """Refuse prices of an accelerator that has no row: read where it lies, a file names accelerators by their ids."""
+    store.ensure("accelerators")
+    unknown = "list_has_all((SELECT list(id) FROM accelerators), string_split(gpu, '|'))"
+    query = f"SELECT CAST(gpu AS VARCHAR) AS gpu, min(n) AS n FROM ({rows.cells}) GROUP BY 1"
+    for row in _fetch(store, f"SELECT * FROM ({query}) WHERE NOT {unknown} ORDER BY n LIMIT 1", file):
+        reason = "is the id of no accelerator. `gpucost gpus` lists them; one of your own goes into accelerators.csv"
+        raise DataError(f"{shown(row['gpu'])} {reason}", file=str(file), row=row["n"], column="gpu")
+
+
+def _refuse_heavy(store: Store, file: Path) -> None:
+    """Refuse a Parquet file that unpacks to more than it may, before anything is unpacked."""
+    most = limit("limit_book_unpacked_bytes")
+    size = "coalesce(total_uncompressed_size, 0)"
+    query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
+    row = _fetch(store, f"{query} FROM parquet_metadata({file_name(file)})", file)[0]
+    largest, whole = row["one"] or 0, row["whole"] or 0
+    if largest > most / 8 or whole > most:
+        raise DataError(
+            f"unpacks to {whole / 1e6:,.0f} MB, column {row['name']} to {largest / 1e6:,.0f} MB at once; at most"
+            f" {most / 1e6:,.0f} and {most / 8e6:,.0f} MB. The setting limit_book_unpacked_bytes raises that.",
+            file=str(file),
+        )
+
+
+def _fetch(store: Store, query: str, file: Path | None) -> list[dict[str, Any]]:
+    """Run a query over a file; what the database cannot read of it is a sentence."""
+    try:
+        return store.fetch(query)
+    except engine().Error as error:
+        if file is None:
+            raise
+        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None

@@ -1,0 +1,72 @@
+"""`gpucost index`: what three standard jobs cost in each month since 2022."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from gpucost.arguments.kinds import FLAG
+from gpucost.cli.options import ENDINGS, Output, envelope, output_options, signature_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+
+@click.command(name="index")
+@signature_options
+@output_options
+def command(
+    catalog: "Catalog",
+    out: Output,
+    monthly: Annotated[bool, FLAG, "Show every month."] = False,
+) -> None:
+    """What three standard jobs cost in each month since 2022, by kind of seller, on demand and spot.
+
+    An 8B model on 100B tokens, LoRA of a 70B, and a million tokens of a 70B served, each on the cheapest chip of the
+    month, with the speeds of today. The terminal shows the ends of years; --monthly, CSV and JSON hold every month, and
+    a page charts them.
+
+    \b
+    gpucost index
+    gpucost index --format csv -o index.csv
+    gpucost index -o index.html
+    """
+    from gpucost.library.price_index import FAULTS, index_rows, yearly
+
+    rows = index_rows(catalog)
+    if out.ending in (".html", ".htm"):
+        from gpucost.render.html import write_page
+
+        write_page(_page(rows, envelope(catalog)), str(out.file))
+        return
+    if monthly or out.format != "table" or out.ending in ENDINGS or out.is_document or out.fields:
+        out.rows(rows, "index monthly", catalog, FAULTS)
+        return
+    out.rows(yearly(rows), "index", catalog, FAULTS)
+
+
+def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
+    from gpucost.library.price_index import FAULTS, JOBS, points, yearly
+    from gpucost.render.document import Axis, Chart, Document, Paragraph, Section, table_of
+
+    charts = [
+        Chart(
+            "line",
+            f"What it cost: {job.title}",
+            f"USD by month, by kind of seller, on demand and spot: {job.title}.",
+            list(points(rows, job)),
+            Axis("day"),
+            Axis("usd", title="cost", unit="USD", log=True),
+            series="line",
+        )
+        for job in JOBS
+    ]
+    names = [name for name in yearly(rows)[0] if name.startswith("usd_2")]
+    specs = ("job", "seller_kind=seller", "option", *(f"{name}={name[4:]}" for name in names), "usd_last=last")
+    table = table_of("At the ends of years, USD", yearly(rows), *specs)
+    said = tuple(Paragraph(text) for text in FAULTS)
+    return Document(
+        "What three standard jobs cost since 2022",
+        (Section("", (*charts, *table)), Section("What to know before use", said)),
+        as_of=str(about["as_of"]),
+        catalog_version=str(about["catalog_version"]),
+    )

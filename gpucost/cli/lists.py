@@ -1,0 +1,322 @@
+"""Lists of facts: `gpucost gpus`, `systems`, `models` and `sources`."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from gpucost.arguments.kinds import FLAG, GPU, MODEL, PROVIDER, SYSTEM, named, whole
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.options import Output, columns_of, is_setting, output_options, signature_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpucost.catalog import Catalog
+    from gpucost.types import Architecture
+
+
+# --- Accelerators.
+
+_MOST_BESIDE = 4
+NOT_KNOWN = "not known"
+SPEEDS = (
+    "GB/s: measured 'of' a stated peak, or computed; cycles: to the use of a load. `gpucost sources --table"
+    " memory_speeds`."
+)
+_BEFORE = (("chip, year", "architecture", "year"), ("multiprocessors", "multiprocessors"))
+_AFTER = (
+    ("TFLOP/s bf16 fp8 fp4", "bf16_tflops", "fp8_tflops", "fp4_tflops"),
+    ("link", "scaleup_link"),
+    ("link GB/s × GPUs", "scaleup_gb_per_s", "scaleup_gpus"),
+    ("PCIe GB/s", "pcie_gb_per_s"),
+    ("power W", "tdp_w"),
+)
+
+
+def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
+    """Return a row per fact and a column per accelerator: what it is, and its memories from the smallest on."""
+    from gpucost.catalog.chips import memory_speeds
+
+    def total_mib(row: "Mapping[str, Any]", level: str) -> str | None:
+        levels = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
+        matching = [fact for fact in levels if str(row["architecture"]).startswith(fact["architecture"])]
+        if not matching or not row["multiprocessors"]:
+            return None
+        kib_each = matching[0]["kib_per_multiprocessor"]
+        return f"{kib_each * row['multiprocessors'] / 1024:.0f} MiB"
+
+    speeds = {row["id"]: memory_speeds(catalog, row) for row in rows}
+    facts = [_fact(label, rows, *names) for label, *names in _BEFORE]
+    for level in ("registers", "shared memory"):
+        facts.append({"what": level, **{row["id"]: total_mib(row, level) for row in rows}})
+        facts += _speeds_of(level, rows, speeds)
+    facts += _speeds_of("L1", rows, speeds, "L1")
+    facts += [_fact("L2 or last cache MB", rows, "l2_mb"), *_speeds_of("L2", rows, speeds)]
+    facts += _speeds_of("last cache", rows, speeds, "last cache")
+    facts.append(_fact("memory GiB", rows, "memory_gib", "memory_type"))
+    of = {row["id"]: speeds[row["id"]].get("device memory", {}) | {"peak": [row["hbm_gb_per_s"]]} for row in rows}
+    facts += _speeds_of("device memory", rows, {id_: {"device memory": peaks} for id_, peaks in of.items()})
+    facts += [_fact(label, rows, *names) for label, *names in _AFTER]
+    return [fact for fact in facts if any(fact[row["id"]] is not None for row in rows)]
+
+
+def _fact(label: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[str, Any]:
+    """Return one fact of every chip, of one column or of two in a cell."""
+    from gpucost.render.document import format_value
+
+    def cell(row: "Mapping[str, Any]") -> Any:
+        if names[-1] == "scaleup_gpus":
+            return f"{row[names[0]]:g} × {row[names[1]]}" if row[names[0]] else None
+        return row[names[0]] if len(names) == 1 else " ".join(format_value(row[name]) for name in names)
+
+    return {"what": label, **{row["id"]: cell(row) for row in rows}}
+
+
+def _speeds_of(
+    level: str, rows: "Sequence[Mapping[str, Any]]", speeds: "Mapping[str, Any]", named: str = " "
+) -> "Iterator[dict[str, Any]]":
+    """Give bandwidth and latency of a memory below its size; of one without a size, `named`, what a source says."""
+    of_level = {row["id"]: speeds[row["id"]].get(level, {}) for row in rows}
+    written = {
+        "GB/s": {id_: _bandwidth(speed) for id_, speed in of_level.items()},
+        "cycles": {id_: _span(speed.get("cycles")) or NOT_KNOWN for id_, speed in of_level.items()},
+    }
+    for quantity, cells in written.items():
+        if not named.strip() or any(text != NOT_KNOWN for text in cells.values()):
+            yield {"what": f"{named} {quantity}", **cells}
+
+
+def _bandwidth(speed: "Mapping[str, list[float]]") -> str:
+    """Write what was measured, of which stated peak, else what is computed.
+
+    >>> _bandwidth({"measured": [4862.9], "peak": [8986.0]}), _bandwidth({"computed": [19491.8]}), _bandwidth({})
+    ('4,863 of 8,986', '19,492 computed', 'not known')
+    """
+    measured, peak, computed = (_span(speed.get(name)) for name in ("measured", "peak", "computed"))
+    of = " of ".join(filter(None, (measured, peak and (peak if measured else f"peak {peak}"))))
+    return of or (f"{computed} computed" if computed else NOT_KNOWN)
+
+
+def _span(values: "Sequence[float] | None") -> str:
+    """Write the lowest and the highest of what sources say, lowest first: 219–291."""
+    return "–".join(dict.fromkeys(f"{value:,.0f}" for value in (values[0], values[-1]))) if values else ""
+
+
+def _in_lines(rows: "Sequence[Mapping[str, Any]]") -> "Iterator[dict[str, Any]]":
+    """Write generations for a person: under the name of their line, each figure with its ratio to the one before."""
+    line = None
+    for row in rows:
+        if line != (line := (row["vendor"], row["line"])):
+            yield dict.fromkeys(row, "") | {"generation": row["line"], "year": row["vendor"]}
+        yield {name: row[name] for name in ("generation", "year", "id")} | {
+            name: _with_ratio(row[name], row[f"{name.split('_')[0]}_ratio"])
+            for name in ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "tdp_w")
+        }
+
+
+def _with_ratio(value: float | None, ratio: float | None) -> str | None:
+    """Write a figure and what it is of the generation before.
+
+    >>> _with_ratio(989.4, 989.4 / 312), _with_ratio(79.6, None)
+    ('989 ×3.2', '79.6')
+    """
+    if value is None:
+        return None
+    return (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + (f" ×{ratio:.2g}" if ratio else "")
+
+
+def _meant(catalog: "Catalog", names: "Sequence[str]", compare: bool) -> tuple[list[str], list[str]]:
+    """Return the chips that names mean, all of a family; side by side the flagship of each, and a word of that."""
+    every = {name: [chip.id for chip in catalog.accelerators(name)] for name in names}
+    if compare and len(names) > 1 and all(catalog.flagship(name) or len(ids) == 1 for name, ids in every.items()):
+        return catalog.taken(*names), [catalog.accelerator(name).id for name in names]
+    return [], list(dict.fromkeys(id_ for ids in every.values() for id_ in ids))
+
+
+@click.command(name="gpus")
+@signature_options
+@output_options
+def gpus(
+    catalog: "Catalog",
+    out: Output,
+    name: Annotated[str | None, GPU, PLACE] = None,
+    gpu: Annotated[str | None, GPU, "GPU or family, such as h100; the same as NAME."] = None,
+    vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's."] = None,
+    generations: Annotated[bool, FLAG, "A row per generation, with its ratios to the one before."] = False,
+) -> None:
+    """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
+
+    Peaks are dense; sparse_ratio says how much higher the marketed sparse peak is. Empty means unknown. Two to four
+    names are shown side by side, with their memories from registers to HBM: size, bandwidth, latency. --generations
+    gives a row per generation of a maker: 16-bit peak, memory, bandwidth, link and power, each with its ratio to the
+    generation before.
+
+    \b
+    gpucost gpus h100
+    gpucost gpus h100-sxm,mi300x,b200
+    gpucost gpus --generations --vendor nvidia
+    gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
+    """
+    from gpucost.catalog.chips import generations as generations_of
+    from gpucost.catalog.names import chosen, listed
+
+    rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
+    if name is not None and gpu is not None and not is_setting("gpu"):
+        raise click.UsageError(f"name accelerators by place or with --gpu, not both: {name},{gpu}.")
+    named = name if name is not None else gpu
+    if named is not None:
+        taken_notes, ids = _meant(catalog, listed(named), out.is_plain and not generations)
+        rows = sorted((row for row in rows if row["id"] in ids), key=lambda row: ids.index(row["id"]))
+    rows = chosen(rows, "vendor", vendor, (row["vendor"] for row in catalog.rows("accelerators")))
+    if generations:
+        out.rows(list(_in_lines(rows)) if out.is_plain else rows, "gpus generations", catalog)
+        return
+    if out.is_plain and named is not None and len(listed(named)) > 1 and len(rows) <= _MOST_BESIDE:
+        facts, names = side_by_side(catalog, rows), [f"{row['id']}" for row in rows]
+        out.rows(facts, ("what", *names), catalog, [*taken_notes, SPEEDS])
+        return
+    out.rows(rows, "gpus", catalog)
+
+
+# --- Nodes, instances and racks.
+
+
+@click.command(name="systems")
+@signature_options
+@output_options
+def systems(
+    catalog: "Catalog",
+    out: Output,
+    name: Annotated[str | None, SYSTEM, PLACE] = None,
+    gpu: Annotated[str | None, GPU, "Only systems with this GPU or family."] = None,
+    provider: Annotated[str | None, PROVIDER, "Only this provider's instances."] = None,
+) -> None:
+    """Nodes, instances and racks: how many GPUs, how they are linked, and by which network nodes meet.
+
+    Links are per GPU and one direction; an empty network means that none is known.
+
+    \b
+    gpucost systems p5.48xlarge
+    gpucost systems --gpu h100-sxm
+    """
+    from gpucost.catalog.names import chosen, listed
+
+    rows = catalog.rows("systems")
+    if name is not None:
+        ids = {match.id for part in listed(name) for match in catalog.systems(part)}
+        rows = [row for row in rows if row["id"] in ids]
+    if gpu is not None:
+        gpus = {match.id for part in listed(gpu) for match in catalog.accelerators(part)}
+        rows = [row for row in rows if row["accelerator_id"] in gpus]
+    rows = chosen(rows, "provider", provider, (row["provider"] for row in catalog.rows("systems") if row["provider"]))
+    out.rows(rows, "systems", catalog)
+
+
+# --- Architectures, presets or not, with their parameters counted.
+
+NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
+
+
+@click.command(name="models")
+@signature_options
+@output_options
+def models(
+    catalog: "Catalog",
+    out: Output,
+    name: Annotated[str | None, MODEL, PLACE] = None,
+    family: Annotated[str | None, named("NAME", "families"), "Only this family, such as 'Llama 3.1'."] = None,
+    context: Annotated[int, whole(1, 1_000_000_000, "TOKENS"), "Tokens of the sequence whose cache is counted."] = 8192,
+) -> None:
+    """Model architectures. NAME is a preset, a size such as 11b, or the path of a config.json or params.json.
+
+    Parameters are counted from the layers, with the published figures beside them. The cache is that of one sequence
+    at 16 bits, without recurrent state; weights are those of the language model in the format of the file. A size
+    without a preset becomes a plausible dense architecture with the status `synthesised`. A single match is shown
+    line by line.
+
+    \b
+    gpucost models llama-3
+    gpucost models 11b
+    gpucost models ./config.json --context 128000 --format json
+    """
+    from gpucost.catalog.names import chosen
+
+    architectures = catalog.architectures(name)
+    families = () if family is None or name is None else (preset.family for preset in catalog.presets)
+    rows = chosen(described(catalog, architectures, context), "family", family, families)
+    warnings = [f"{item.name}: {text}" for item in architectures for text in item.warnings]
+    if name is not None and len(rows) == 1 and out.is_plain:
+        out.rows(_in_full(rows[0]), ("what", "value"), catalog, warnings)
+        return
+    out.rows(rows, "models", catalog, warnings)
+
+
+def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
+    """Return a model as a line per column of the list, so that a narrow terminal drops none."""
+    from gpucost.render.document import cell_text, columns, head_text
+
+    columns_shown = columns(*columns_of("models"))
+    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_shown]
+
+
+def described(
+    catalog: "Catalog", architectures: "Sequence[Architecture]", context_tokens: int = 8192
+) -> list[dict[str, Any]]:
+    """Return rows of architectures with their recounted and published parameters, cache and weights."""
+    from msgspec.structs import asdict
+
+    from gpucost.physics.blocks import cache_values, state_values
+    from gpucost.physics.serving.cases import published_bytes
+    from gpucost.physics.transformer import active_parameters, stack, total_parameters
+
+    shape = stack(architectures)
+    total, active = total_parameters(shape), active_parameters(shape)
+    published = {row["id"]: row for row in catalog.rows("llms")}
+    rows = []
+    for index, item in enumerate(architectures):
+        row = published.get(item.name, {})
+        counts = {
+            "id": item.name,
+            "family": item.family,
+            "parameters": int(total[index]),
+            "active_parameters": int(active[index]),
+            "published_parameters": row.get("published_parameters"),
+            "published_active_parameters": row.get("published_active_parameters"),
+            "training_tokens": row.get("training_tokens"),
+            "context_tokens": context_tokens,
+            "kv_cache_bytes": 2 * cache_values(item, context_tokens),
+            "recurrent_state_bytes": 2 * state_values(item),
+            "weight_bytes": int(published_bytes(item)),
+            "native_precision": item.native_precision or "bf16",
+        }
+        dimensions = {key: value for key, value in asdict(item).items() if key not in (*NOT_SHOWN, *counts)}
+        rows.append({**counts, **dimensions})
+    return rows
+
+
+# --- Sources.
+
+
+@click.command(name="sources")
+@signature_options
+@output_options
+def sources(
+    catalog: "Catalog",
+    out: Output,
+    source_id: Annotated[str | None, named("NAME", "sources"), PLACE] = None,
+    table: Annotated[str | None, named("NAME", "tables"), "Only the sources of one table, such as offers."] = None,
+) -> None:
+    """Sources of the facts: who published what, where and when, and how many rows use each.
+
+    \b
+    gpucost sources --table accelerators
+    gpucost sources --format csv -o sources.csv
+    """
+    from gpucost.catalog.shipped import source_rows
+
+    rows = source_rows(catalog.laid, table)
+    if source_id:
+        catalog.source(source_id)
+        rows = [row for row in rows if row["source_id"] == source_id]
+    out.rows(rows, "sources", catalog)

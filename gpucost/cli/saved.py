@@ -1,0 +1,180 @@
+"""Commands over saved answers: `gpucost rerun`, `report`, `export` and `watch`."""
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, cast
+
+import click
+
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import FILE, FLAG, named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.messages import say, working
+from gpucost.cli.options import Output, catalog_options, output_options, signature_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+
+# --- Rerun: reproduce a saved answer from the facts it embeds.
+
+
+@click.command(name="rerun")
+@signature_options
+@output_options
+def rerun(
+    out: Output,
+    path: Annotated[str, FILE, PLACE],
+    explain: Annotated[
+        bool, FLAG, "Say whether the figures are equal, and why not, instead of writing the answer."
+    ] = False,
+    accept_changed: v.AcceptChanged = False,
+) -> None:
+    """Compute a saved estimate again from the facts it embeds; --format json gives equal bytes in the same version.
+
+    \b
+    gpucost estimate --model 8b --tokens 100b --format json -o run.json
+    gpucost rerun run.json --format json | cmp - run.json
+    gpucost rerun run.json --explain
+    """
+    from gpucost.answers.saved import read_estimate, reading, with_changes_told
+    from gpucost.answers.training import Estimate
+    from gpucost.ask.estimate import rerun
+    from gpucost.ask.result import Result
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.calibrations import training_calibration
+    from gpucost.render.json import dumps
+    from gpucost.training.rerun import verdict
+
+    saved = read_estimate(path, accept_changed)
+    calibration = training_calibration(open_catalog())
+    with reading(path):
+        fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
+        verdict_row = verdict(saved, fresh)
+        say(f"{verdict_row['lead']}")
+        fresh = cast(Estimate, with_changes_told(fresh, saved))
+        out.result(Result(with_changes_told(verdict_row, saved) if explain else fresh))
+
+
+# --- Report: a workbook, page or text from a scenario file or a saved answer.
+
+
+@click.command(name="report")
+@signature_options
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="File to write: .xlsx, .html, .md, .json or .txt."
+)
+def report(
+    output: str | None,
+    source: Annotated[str, named("SCENARIO.toml|ANSWER.json"), PLACE],
+    status: v.Status | None = None,
+    by: v.StampedBy | None = None,
+    date: v.StampedOn | None = None,
+    share_safe: v.ShareSafe = False,
+    accept_changed: v.AcceptChanged = False,
+    template: Annotated[
+        str | None, FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."
+    ] = None,
+) -> None:
+    """Answer a scenario and write a report in the format of the output's suffix.
+
+    A saved answer (--format json of any command) is rendered without computing it again.
+
+    \b
+    gpucost init scenario.toml
+    gpucost report scenario.toml -o report.xlsx
+    gpucost estimate --model 8b --tokens 100b --format json -o run.json
+    gpucost report run.json -o run.html
+    gpucost report run.json --status approved --by "Finance" -o run.xlsx
+    gpucost report run.json --template budget.xlsx -o filled.xlsx
+    """
+    from gpucost.library.report import check_suffix, report
+
+    if output is not None:
+        check_suffix(output)
+    if template is not None and (output is None or not output.lower().endswith(".xlsx")):
+        raise click.UsageError("--template needs -o FILE.xlsx: the copy that is filled.")
+    with working("answering the scenario"):
+        result = report(source, status=status, by=by, date=date, share_safe=share_safe, accept_changed=accept_changed)
+    for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
+        say(warning)
+    if output is None:
+        click.echo(result.to_text().rstrip("\n"))
+        return
+    with working(f"writing {output}"):
+        if template is None:
+            result.write(output)
+    for line in result.fill(template, output) if template is not None else ():
+        say(line)
+    say(f"wrote {output}")
+
+
+# --- Export: a saved answer as the rows of an invoice.
+
+
+@click.command(name="export")
+@signature_options
+@click.option("-o", "--output", "path", required=True, type=click.Path(dir_okay=False), metavar="FILE",
+              help="Write to FILE: .csv or .parquet.")  # fmt: skip
+def export(
+    path: str,
+    saved: Annotated[str, FILE, PLACE],
+    focus: Annotated[bool, FLAG, "As FOCUS rows, the form of invoices."] = False,
+    start: v.FirstDay | None = None,
+    rank: v.Rank = 1,
+    side: v.Side | None = None,
+    tag: v.Tags | None = None,
+) -> None:
+    """Write a saved estimate, serving bill, tco or mix as FOCUS 1.x charges, by day or month.
+
+    \b
+    gpucost estimate --model 8b --tokens 100b --format json -o saved.json
+    gpucost export --focus saved.json -o plan.csv --start 2026-11-01
+    gpucost reconcile plan.csv --estimate saved.json
+    """
+    from gpucost.ask.invoices import export
+
+    count = export(saved, path, start=start, rank=rank, side=side, tag=tag)
+    say(f"{path}: {count:,} charges.")
+
+
+# --- Watch: a running job's log against its estimate.
+
+
+@click.command(name="watch")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False), required=True)
+@click.option("--estimate", type=click.Path(exists=True, dir_okay=False), required=True, help="A saved estimate.")
+@click.option(
+    "--rank", type=click.IntRange(1), default=1, show_default=True, help="Rank of the option that is running."
+)
+@click.option("--tokens-done", metavar="COUNT", help="Tokens trained so far, where the log does not count steps.")
+@click.option("--every", type=click.FloatRange(1, 86400), metavar="SECONDS", help="Repeat at this interval.")
+@output_options
+@catalog_options
+def watch(
+    out: Output, catalog: "Catalog", log: str, estimate: str, rank: int, tokens_done: str | None, every: float | None
+) -> None:
+    """Show the progress and cost of a job so far, and when and at what cost it will end, against its saved estimate.
+
+    Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, the Hugging Face Trainer
+    and MLPerf. The range narrows as the job goes on.
+
+    \b
+    gpucost estimate --model 8b --tokens 100b --format json -o saved.json
+    gpucost watch train.log --estimate saved.json
+    """
+    from gpucost.answers.saved import read_estimate, reading
+    from gpucost.arguments.kinds import count
+    from gpucost.bench.logs import lines_of, read_log
+    from gpucost.bench.progress import forecast
+
+    saved = read_estimate(estimate)
+    tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
+    while True:
+        progress = read_log(lines_of(log), log)
+        with reading(estimate):
+            rows = forecast(progress, saved, rank, tokens_done=tokens)
+        out.rows(rows, "watch", catalog, title=f"{log} against {estimate}")
+        if every is None:
+            return
+        time.sleep(every)

@@ -1,0 +1,88 @@
+"""What a user starts from: `gpucost init` and `gpucost schema`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+
+from gpucost.arguments.kinds import FILE, FLAG, named
+from gpucost.arguments.signature import PLACE
+from gpucost.cli.messages import say
+from gpucost.cli.options import signature_options
+from gpucost.errors import UnknownNameError, UsageError, nearest
+
+# --- An example scenario.
+
+
+@click.command(name="init")
+@signature_options
+def init(
+    path: Annotated[str | None, FILE, PLACE] = None,
+    skill: Annotated[bool, FLAG, "Write a SKILL.md that tells an agent how to ask instead."] = False,
+    force: Annotated[bool, FLAG, "Replace an existing file."] = False,
+) -> None:
+    """Write a commented example scenario, or a skill for agents; `-` writes to standard output.
+
+    \b
+    gpucost init
+    gpucost init plans/2027.toml
+    gpucost init --skill .claude/skills/gpucost/SKILL.md
+    """
+    from importlib.resources import files
+
+    from gpucost.library.scenario import example
+    from gpucost.store.files import write_text
+
+    path = path or ("SKILL.md" if skill else "scenario.toml")
+    text = files("gpucost.agents").joinpath("SKILL.md").read_text("utf-8") if skill else example()
+    if path == "-":
+        click.echo(text.rstrip("\n"))
+        return
+    if Path(path).exists() and not force:
+        raise UsageError(f"{path} exists already. Name another file, or replace it with --force.")
+    if skill:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text)
+    then = (
+        "serve its tools with: gpucost mcp" if skill else f"build a report with: gpucost report {path} -o report.xlsx"
+    )
+    say(f"wrote {path}; {then}")
+
+
+# --- JSON schemas of a scenario file, an answer, or a row of a data table.
+
+
+@click.command(name="schema")
+@signature_options
+def schema(what: Annotated[str, named("NAME", "schemas"), PLACE] = "scenario") -> None:
+    """Print the JSON schema of a scenario file, an answer (estimate, inference, tco, mix, report …) or a table's row.
+
+    \b
+    gpucost schema scenario > scenario.schema.json
+    gpucost schema estimate
+    gpucost schema offers
+    """
+    click.echo(json.dumps(_schema(what), indent=2, ensure_ascii=False))
+
+
+# the command whose answer bears another name
+_COMMANDS = {"report": "scenario", "compare": "comparison", "validate": "validation"}
+
+
+def _schema(name: str) -> dict[str, Any]:
+    if name == "scenario":
+        from gpucost.library.scenario import json_schema
+
+        return json_schema()
+    from gpucost.answers import KINDS
+    from gpucost.answers.schema import answer_schema
+    from gpucost.schemas import TABLES, row_model
+
+    kind = _COMMANDS.get(name, name)
+    if kind in KINDS:
+        return answer_schema(kind)
+    if name not in TABLES:
+        near = nearest(name, [*KINDS, *TABLES], 3, 0.4)
+        raise UnknownNameError("schema", name, near, f"There are: {', '.join([*KINDS, 'report', *TABLES])}.")
+    return row_model(name).model_json_schema()

@@ -1,0 +1,265 @@
+"""`gpucost.compare(...)`: why two answers differ, or models on accelerators side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from gpucost.answers.combined import Pair, SideBySide
+from gpucost.answers.saved import checked, read_answer, reading, with_changes_told
+from gpucost.arguments import read
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import ANSWER, FLAG, GPUS, MODELS
+from gpucost.arguments.signature import absent, detail, given, needs
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import answer, framed, opened, question
+from gpucost.ask.result import Result, copied
+from gpucost.bridges.compare import compare as bridged
+from gpucost.catalog import Catalog
+from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.library.report import asked_part, report
+from gpucost.library.scenario import read_scenario
+from gpucost.limits import limit
+from gpucost.render.json import plain
+
+Answer = Mapping[str, Any]
+
+_TOKENS = 100e9
+_OF_RUNS = ("gpus", "days", "cost_usd", "tokens_per_s_per_gpu", "provider", "option", "usd_per_gpu_hour")
+_FILTERS = ("provider", "region", "option")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompareResult(Result):
+    """What two answers differ in, with effects that add up; or a row for every model on every accelerator."""
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """Of models side by side the one whose run costs least; two answers are not ranked."""
+        runs = [row for row in self.options if self.kind == "side_by_side" and row["cost_usd"] is not None]
+        return min(runs, key=lambda row: float(row["cost_usd"]), default=None)
+
+    @property
+    def changes(self) -> list[Mapping[str, Any]]:
+        """The effect of each cause."""
+        if "changes" not in self.payload:
+            kind_described = (
+                "models side by side have" if self.kind == "side_by_side" else "a comparison of several parts has"
+            )
+            raise UsageError(f"{kind_described} no causes of one difference. to_frame() has the rows.")
+        return [*map(copied, self.payload["changes"])]
+
+
+@question(
+    exclusive=["first model", "first gpu", "first tokens"],
+    needs=[
+        needs("gpus", given("speed")),
+        needs(
+            "provider region option as_of known_as_of",
+            given("model"),
+            words="with --model: saved answers hold their prices",
+        ),
+        needs("provider region option tokens", absent("speed"), words="without --speed: it is of speed alone"),
+        needs("rank accept_changed", given("first"), words="with saved answers"),
+    ],
+)
+def compare(
+    first: Annotated[
+        str | PathLike[str] | Mapping[str, Any] | Result | None,
+        ANSWER,
+        "Saved answer or scenario, FILE#PART for one part of it.",
+        detail(example="before.json", place=True),
+    ] = None,
+    second: Annotated[
+        str | PathLike[str] | Mapping[str, Any] | Result | None,
+        ANSWER,
+        "The one to set against it; else the other parts of the first.",
+        detail(example="after.json", place=True),
+    ] = None,
+    *,
+    rank: Annotated[v.Rank, "Which option of each answer."] = 1,
+    accept_changed: v.AcceptChanged = False,
+    model: Annotated[
+        str | Sequence[str] | None,
+        MODELS,
+        "Instead of files: models, with commas or repeated.",
+        detail(usual="8b", example="8b,70b"),
+    ] = None,
+    gpu: Annotated[
+        str | Sequence[str] | None,
+        GPUS,
+        "Accelerators, with commas or repeated: every model on each.",
+        detail(example="h100-sxm,h200"),
+    ] = None,
+    speed: Annotated[
+        bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
+    ] = False,
+    gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
+    tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+    as_of: v.AsOf | None = None,
+    known_as_of: v.KnownAsOf | None = None,
+    catalog: "Catalog | None" = None,
+) -> CompareResult:
+    """Return why two answers differ, or models on accelerators side by side.
+
+    What two answers differ in and why: what changed first, then what each cause does; effects add up.
+
+    Takes two saved answers of estimate, inference, tco, mix, throughput, or fit of training on one --gpu, two reports,
+    or the parts of a scenario. With --model and --gpu: models on accelerators side by side.
+
+    $ gpucost compare before.json after.json
+    $ gpucost compare scenario.toml#plan-a scenario.toml#plan-b
+    $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
+    """
+    values = read(QUESTIONS["compare"], locals())
+    if values["first"] is not None:
+        return CompareResult(_of_answers(values))
+    if values["model"] is None and values["gpu"] is None:
+        raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
+    facts = opened(values, catalog)
+    return CompareResult(_timed(facts, values) if values["speed"] else _side_by_side(facts, values))
+
+
+def _of_answers(values: Mapping[str, Any]) -> Answer:
+    """Compare two answers; of one alone, the parts that ask the same question, each with the first of them."""
+    rank, accept_changed = values["rank"], values["accept_changed"]
+    first_answer, name = _loaded(values["first"], accept_changed)
+    if values["second"] is not None:
+        second_answer, called = _loaded(values["second"], accept_changed)
+        with reading("one of the answers"):
+            names = (name, called) if name != called else ("first", "second")
+            return with_changes_told(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
+    parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
+    if len(parts) < 2:
+        raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
+    begin, later_parts = parts[0], parts[1:]
+    with reading("one of the answers"):
+        comparisons = [
+            {**part, "payload": bridged(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
+            for part in later_parts
+        ]
+    if len(comparisons) == 1:
+        return with_changes_told(comparisons[0]["payload"], first_answer)
+    return {**first_answer, "lead": "", "parts": comparisons}
+
+
+def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
+    """Return an answer and what it is called: at hand, saved, or asked as a scenario and its part say."""
+    if isinstance(source, Mapping) and "kind" not in source:
+        return report(source).payload, "scenario"
+    if isinstance(source, Mapping) or hasattr(source, "payload"):
+        found: Answer = getattr(source, "payload", source)
+        return checked(plain(found), "the answer"), "answer"
+    text = fspath(source)
+    path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
+    if path.lower().endswith(".toml"):
+        return _asked(path, part), part or Path(path).stem
+    payload = read_answer(path, accept_changed)
+    if part:
+        return with_changes_told(_part(payload, part, path), payload), part
+    return payload, Path(path).stem
+
+
+def _asked(path: str, part: str) -> Answer:
+    """Answer a scenario, or the one part of it that was named."""
+    if not part:
+        return report(path).payload
+    scenario = read_scenario(path)
+    return asked_part(_named(scenario.parts, part, path, [one.name for one in scenario.parts]))
+
+
+def _part(payload: Answer, part: str, path: str) -> Answer:
+    parts = [one for one in payload.get("parts", ()) if "payload" in one]  # of a scenario; other parts are no answers
+    payload_of_part: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
+    return payload_of_part
+
+
+def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> Any:
+    if part not in names:
+        raise UsageError(f"{path!r} has no part {part!r}. Parts: {', '.join(names) or 'none'}.")
+    return parts[names.index(part)]
+
+
+def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
+    """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
+    rows: list[Pair] = []
+    pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or [None]]
+    if len(pairs) > (most := limit("limit_pairs")):
+        raise UsageError(f"--model and --gpu: {len(pairs):,} pairs; at most {most:,.0f}. limit_pairs raises that.")
+    for model, gpu in pairs:
+        rows.append(_pair(catalog, model, gpu, values))
+        first = rows[0]["cost_usd"]
+        if first and (cost := rows[-1]["cost_usd"]):
+            rows[-1]["times_first"] = cost / first
+    return {
+        "kind": "side_by_side",
+        **framed(catalog, {name: value for name, value in values.items() if value is not False}),
+        "lead": _lead(rows),
+        "rows": rows,
+        "warnings": [],
+        "sources": {},
+    }
+
+
+def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, Any]) -> Pair:
+    stated = {name: values[name] for name in _FILTERS if values[name]} | {"model": model, "gpu": gpu, "top": 1}
+    stated = {name: value for name, value in stated.items() if value is not None}
+    run, missed = _best("estimate", {**stated, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
+    tokens, unserved = _best("inference", stated, catalog)
+    note = " ".join(dict.fromkeys(text for text in (missed, unserved) if text))
+    return cast(
+        Pair,
+        {
+            "model": model,
+            "gpu": gpu or run.get("gpu") or "any",
+            **{name: run.get(name) for name in _OF_RUNS},
+            "times_first": None,
+            "serving_gpus": tokens.get("gpus"),
+            **{name: tokens.get(name) for name in ("usd_per_mtok", "tpot_ms")},
+            "serving_provider": tokens.get("provider"),
+            "note": note,
+        },
+    )
+
+
+def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
+    """Return the first option, or nothing and why."""
+    try:
+        return answer(name, stated, catalog).best, ""
+    except (NothingFitsError, PriceMissingError) as error:
+        return {}, str(error)
+
+
+def _lead(rows: Sequence[Pair]) -> str:
+    runs = [row for row in rows if row["cost_usd"] is not None]
+    served = [row for row in rows if row["usd_per_mtok"] is not None]
+    sentences = []
+    if runs:
+        best = min(runs, key=lambda row: row["cost_usd"] or 0)
+        sentences.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
+    if served:
+        best = min(served, key=lambda row: row["usd_per_mtok"] or 0)
+        sentences.append(
+            f"Cheapest to serve: {best['model']} on {best['gpu']}, {best['usd_per_mtok']:.3g} USD per million tokens."
+        )
+    return " ".join(sentences) or "None of these can be trained or served on what is for rent."
+
+
+def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
+    """Compare the speed of one job on two accelerators, of two models on one, or of one over its links and PCIe."""
+    pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
+    if not 1 <= len(pairs) <= 2:
+        raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
+    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
+    names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
+    if len(jobs) == 1:
+        jobs.append({**jobs[0], "links": "pcie"})
+        names = ["own links", "PCIe"]
+    first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
+    comparison = bridged(first, second, 1, (names[0], names[1]))
+    notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
+    return {**comparison, "warnings": [*notes, *comparison["warnings"]]}

@@ -1,0 +1,260 @@
+"""`gpucost.report(...)`: the answers of a scenario as one result that becomes a workbook, a page or a text.
+
+And what makes it fit to be handed on: who stands behind it, and what of it may be shared.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date as Day
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec.structs import replace
+
+from gpucost.answers import SCHEMA_VERSION
+from gpucost.answers.combined import ScenarioAnswer as Answer
+from gpucost.answers.saved import read_answer, reading, seal_of, with_changes_told
+from gpucost.arguments import read_list
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.kinds import named
+from gpucost.arguments.signature import PLACE, arguments_of
+from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import answer, answered
+from gpucost.ask.result import Result, guarded
+from gpucost.catalog import open_catalog
+from gpucost.catalog.names import listed
+from gpucost.catalog.settings import without_book
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.gate import read_toml
+from gpucost.library.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
+from gpucost.options import OPTIONS, is_plain
+from gpucost.store.files import write_text
+
+# of the arguments of a question: what may hold a price or a name that somebody agreed upon in private
+PRIVATE = ("rent", "pool", "rent_curve", "on_demand", "committed", "agreements")
+SELLER = ("provider", "region")  # left out together where no public price names the seller
+PRIVATE_INPUTS = ("rent", "quote", "supply", "price")  # beginnings of such inputs of a plan
+PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mix": "mix"}
+
+
+Payload = Mapping[str, Any]
+SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
+# list prices of one GPU by the month in which they were seen
+_HISTORY = """
+    SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
+        min(usd_per_gpu_hour) AS low_usd_per_gpu_hour, max(usd_per_gpu_hour) AS high_usd_per_gpu_hour,
+        count(*) AS prices
+    FROM offers
+    WHERE gpu = $gpu AND list_contains($plain, option) AND offer_kind = 'offer' AND observed_on <= CAST($day AS DATE)
+    GROUP BY month
+    ORDER BY month"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReportResult(Result):
+    """The answers of a scenario, or a saved answer, ready to be written in any medium."""
+
+    name: str = "the answer"  # the file it was read from
+
+    def write(self, path: str) -> None:
+        """Write the report; the suffix says how: .xlsx, .html, .md, .json or .txt."""
+        suffix = check_suffix(path)
+        if suffix == ".xlsx":
+            self.to_excel(path)
+        elif suffix == ".html":
+            self.to_html(path)
+        else:
+            texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
+            write_text(path, texts[suffix]())
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return reading(self.name)
+
+    @guarded
+    def fill(self, template: str, path: str) -> list[str]:
+        """Write a copy of an .xlsx whose named cells hold the figures of the same names; return what is to be said."""
+        from gpucost.library.template import fill
+
+        return fill(self.payload, template, path)
+
+
+def check_suffix(path: str) -> str:
+    """Return the suffix of a report's path, or say which ones there are."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"cannot tell the format of {path!r} from its name. A report ends in {', '.join(SUFFIXES)}.")
+    return suffix
+
+
+def report(
+    source: Annotated[str | PathLike[str] | Mapping[str, Any], named("SCENARIO.toml|ANSWER.json"), PLACE],
+    *,
+    status: v.Status | None = None,
+    by: v.StampedBy | None = None,
+    date: v.StampedOn | None = None,
+    share_safe: v.ShareSafe = False,
+    accept_changed: v.AcceptChanged = False,
+) -> ReportResult:
+    """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again.
+
+    `status` (draft or approved), `by` and `date` stamp it with the hash of the answer. `share_safe` asks without the
+    user's own price book and without prices, quotes, pools and files that the request holds. `accept_changed` goes on
+    with a saved answer that no longer matches its seal, and the report says so.
+    """
+    stated = {"status": status, "by": by, "date": date, "share_safe": share_safe, "accept_changed": accept_changed}
+    at_hand = isinstance(source, Mapping)
+    arguments = arguments_of(report)
+    values = read_list(arguments, stated if at_hand else {**stated, "source": source}, complete=not at_hand)
+    scenario = source if isinstance(source, Mapping) else values["source"]
+    payload = (_shared if values["share_safe"] else _answered)(scenario, values["accept_changed"])
+    called = "the answer" if isinstance(scenario, Mapping) else scenario
+    return ReportResult(issued(payload, values["status"], values["by"], values["date"]), name=called)
+
+
+def _answered(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[str, Any]:
+    if isinstance(source, Mapping):
+        return _answer(make_scenario(source))
+    if source.lower().endswith(".json"):
+        return read_answer(source, accept_changed)
+    return _answer(read_scenario(source))
+
+
+def _shared(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[str, Any]:
+    """Ask without anything private, and say what was left out."""
+    if isinstance(source, Mapping):
+        return _asked_in_public(source)
+    if not source.lower().endswith(".json"):
+        return _asked_in_public(read_toml(source))
+    saved = read_answer(source, accept_changed)
+    with reading(source):
+        request = asked_anew(saved)
+    return with_changes_told(_asked_in_public(request), saved)
+
+
+def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    left: list[str] = []
+    with without_book():
+        catalog = open_catalog()
+        sellers = catalog.offer_values("provider")
+        public = shareable(content, left, lambda name: catalog.alias("provider", name).lower() in sellers)
+        without = ", ".join(["the price book of one's own", *left])
+        try:
+            answer = _answer(make_scenario(public))
+        except GpuCostError as error:
+            error.args = (f"asked without {without}, to be safe to share: {error}",)
+            raise
+    return {**answer, "warnings": [*answer["warnings"], f"Safe to share: asked without {without}."]}
+
+
+def _answer(scenario: Scenario) -> Answer:
+    answers: list[tuple[Part, dict[str, Any]]] = []
+    for part in scenario.parts:
+        answers.append((part, _ask(part, {earlier.name: payload for earlier, payload in answers})))
+    first = answers[0][1]
+    sources: dict[str, Any] = {}
+    for _, payload in answers:
+        sources |= payload["sources"]
+    return {
+        "kind": "scenario",
+        "schema_version": SCHEMA_VERSION,
+        "lead": "",
+        "name": scenario.name,
+        "description": scenario.description,
+        "request": dict(scenario.request),
+        "as_of": first["as_of"],
+        "catalog_version": first["catalog_version"],
+        "parts": [{"name": part.name, "part": part.kind, "payload": payload} for part, payload in answers],
+        "warnings": list(scenario.hints),
+        "sources": sources,
+    }
+
+
+def _ask(part: Part, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer one part; a comparison and an invoice may name the parts before it."""
+    if part.kind in ("comparison", "invoice"):
+        ends = ((end, part.arguments.get(end)) for end in ("first", "second", "estimate"))
+        named = {end: before[name] for end, name in ends if isinstance(name, str) and name in before}
+        return asked_part(replace(part, arguments={**part.arguments, **named}))
+    payload = asked_part(part)
+    return _with_background(payload) if part.kind == "training" else payload
+
+
+def asked_part(part: Part) -> dict[str, Any]:
+    """Answer one part; an error says which part it is about."""
+    try:
+        result: Result = answered(ASKS[part.kind], part.arguments)[0]
+    except GpuCostError as error:
+        error.args = (f"{part.kind} part {part.name!r}: {error}",)
+        raise
+    return dict(result.payload)
+
+
+def issued(payload: Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
+    """Return an answer with its stamp, which names the seal of the answer without it; an older stamp gives way."""
+    from gpucost.render.json import dumps
+
+    if not (status or by or on):
+        return dict(payload)
+    unstamped = {key: value for key, value in payload.items() if key != "issued"}
+    stamp = {"status": status or "draft", "by": by or "", "on": on or Day.today().isoformat()}
+    return {**unstamped, "issued": {**stamp, "sha256": seal_of(dumps(unstamped))}}
+
+
+def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:
+    """Return what was asked, without private prices, sellers and files; `say` gets what was left out."""
+    shared: dict[str, Any] = {}
+    seller = content.get("provider")
+    public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
+    for key, value in content.items():
+        if (
+            key in PRIVATE
+            or (not where and key in ("invoice", "commitment"))
+            or (where and key.startswith(PRIVATE_INPUTS))
+            or (key in SELLER and not public)
+        ):
+            say.append(f"{where}{key}")
+        elif isinstance(value, Mapping):
+            shared[key] = shareable(value, say, sells, f"{where}{key}.")
+        elif isinstance(value, list) and all(isinstance(one, Mapping) for one in value):
+            shared[key] = [
+                shareable(one, say, sells, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)
+            ]
+        elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):
+            say.append(f"{where}{key}")
+        else:
+            shared[key] = value
+    return shared
+
+
+def asked_anew(payload: Payload) -> dict[str, Any]:
+    """Return the request of a saved answer as a scenario, so that it can be asked without private facts."""
+    kind = str(payload["kind"])
+    if kind == "scenario":
+        return dict(payload["request"])
+    if kind not in PARTS:
+        raise UsageError(
+            f"a saved {kind} cannot be made safe to share, only what can be asked anew: {', '.join(PARTS)}."
+        )
+    taken = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
+    usual = {name for name in taken if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
+    stated = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}
+    request = {taken.get(key, key): value for key, value in stated.items() if key in taken or key in taken.values()}
+    return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}
+
+
+_OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
+
+
+def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
+    """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
+    best, request = payload["options"][0], payload["request"]
+    catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
+    parameters = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
+    history = catalog.query(_HISTORY, "offers", parameters=parameters)
+    run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
+    adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
+    sequence = {"sequence": payload["workload"]["sequence_tokens"]}
+    bounds = answer("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
+    return {**payload, "price_history": [dict(row) for row in history], "roofline": bounds.payload}

@@ -1,0 +1,222 @@
+"""Scenario files: the workloads, supply and plans of a report, as TOML with comments."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from gpucost.answers.common import as_json
+from gpucost.arguments import Argument, flag_of, giving_way, read, renamed
+from gpucost.arguments import kinds as k
+from gpucost.arguments import vocabulary as v
+from gpucost.arguments.files import files_beside
+from gpucost.arguments.signature import argument_of
+from gpucost.ask import QUESTIONS
+from gpucost.errors import UsageError, nearest
+from gpucost.gate import beside, read_toml, repeated
+from gpucost.limits import limit
+
+NAME = Argument("name", k.named(), "What the report calls this part.", required=True)
+# the parts that a file may have: the question that each asks, an example's name, what it must say though the question
+# can do without, what an example says, and its title
+_PARTS = {part: cells for part, *cells in beside(__file__, "parts")[1:]}
+ASKS = {part: question for part, (question, *_) in _PARTS.items()}
+_NEEDED, _SHOWN = ({part: cells[place].split() for part, cells in _PARTS.items()} for place in (2, 3))
+TOP = (
+    Argument("name", k.named(), "Title of the report.", example="Plan for the next year"),
+    Argument("description", k.named(), "What the reader should know first.", example="Budget for the board."),
+    Argument("as_of", k.DATE, "Day whose prices count, as a text or a date.", usual="today", example="2026-11-20"),
+)
+SUPPLY = (
+    argument_of("gpu", v.Gpu),
+    argument_of("provider", v.Provider),
+    argument_of("region", v.Region),
+    argument_of("option", v.Option),
+    argument_of("max_age", v.MaxAge),
+    argument_of("strict_prices", v.StrictPrices, False),
+)
+
+
+@cache
+def parts() -> dict[str, tuple[Argument, ...]]:
+    """Return what each kind of part takes: a name, and the arguments of the question that it asks."""
+    return {
+        kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
+        for kind, question in ASKS.items()
+    }
+
+
+class Part(Struct, frozen=True):
+    """One question of a scenario: its kind, its name, and the arguments of the function that answers it."""
+
+    kind: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Scenario(Struct, frozen=True):
+    """A scenario that was read and checked."""
+
+    name: str
+    description: str
+    parts: tuple[Part, ...]
+    request: Mapping[str, Any]  # the file's content, for the record
+    hints: tuple[str, ...] = ()  # about keys of former versions
+
+
+def read_scenario(path: str | Path) -> Scenario:
+    """Read and check a scenario file; supply filters apply to every part that does not set its own."""
+    file = Path(path)
+    if not file.exists():
+        raise UsageError(f"{file} does not exist. `gpucost init {file}` writes an example.")
+    content = read_toml(file)
+    return make_scenario(content, str(file), file.parent)
+
+
+def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: Path | None = None) -> Scenario:
+    """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
+    plain = as_json(content)
+    try:
+        parts_made, hints = _parts(plain, folder)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
+    return Scenario(name, text, tuple(parts_made), plain, tuple(hints))
+
+
+def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
+    _known("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
+    _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
+    supply = plain.get("supply", {})
+    if not isinstance(supply, Mapping):
+        raise UsageError("supply: write [supply], and what holds for every part below it.")
+    _known("supply", supply, [item.name for item in SUPPLY])
+    _values("supply", supply, SUPPLY)
+    asked = sum(len(entries) for name in ASKS if isinstance(entries := plain.get(name), list))
+    if asked > (most := limit("limit_parts")):
+        raise UsageError(f"{asked:,} parts; at most {most:,.0f}. The setting limit_parts raises that.")
+    dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
+    made, hints = [], []
+    for kind, arguments in parts().items():
+        entries = plain.get(kind, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
+        for number, entry in enumerate(entries, 1):
+            known = {item.name for item in arguments} if "first" not in entry else ()
+            shared = {key: value for key, value in supply.items() if key in known}
+            part, found = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
+            made.append(part)
+            hints += found
+    if not made:
+        raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in ASKS)}.")
+    if twice := repeated(part.name for part in made):
+        raise UsageError(f"two parts are called {twice[0]!r}. Give each its own name.")
+    return made, hints
+
+
+def _part(
+    kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
+) -> tuple[Part, list[str]]:
+    """Check one part; every value is read as the question reads it, and refused in the same sentence."""
+    question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
+    old = [name for item in arguments for name in item.old]
+    _known(where, entry, [item.name for item in arguments], old)
+    given, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
+    for item in arguments:
+        needed = item.required or item.name in _NEEDED[kind]
+        if needed and {**shared, **given, **entry}.get(item.name) is None:
+            raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
+    name = _values(where, {"name": entry["name"]}, arguments)["name"]
+    try:
+        arguments_read = giving_way(
+            lambda one: (read(question, one), one)[1], {**shared, **given}, lambda one: one not in given
+        )
+    except UsageError as error:
+        raise UsageError(f"{where}.{_key_of(str(error), given)}{error}") from None
+    arguments_read = arguments_read if folder is None else files_beside(arguments_read, folder, "rent")
+    return Part(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
+
+
+def _key_of(sentence: str, given: Mapping[str, Any]) -> str:
+    """Return the key that a sentence about an option speaks of, before the sentence itself."""
+    return next((f"{name}: " for name in given if sentence.startswith(f"{flag_of(name)}:")), "")
+
+
+def _known(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequence[str] = ()) -> None:
+    for key in entry:
+        if key not in names and key not in old:
+            near = nearest(key, names, 2, 0.5)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"Keys: {', '.join(names)}."
+            raise UsageError(f"{f'{where}.' if where else ''}{key}: no such key. {hint}")
+
+
+def _values(where: str, entry: Mapping[str, Any], arguments: Sequence[Argument]) -> dict[str, Any]:
+    kinds = {item.name: item.kind for item in arguments}
+    return {key: kinds[key].read(value, f"{f'{where}.' if where else ''}{key}") for key, value in entry.items()}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a scenario file, for editors."""
+    tables = {
+        kind: {"type": "array", "description": _PARTS[kind][-1], "items": _object(arguments, _NEEDED[kind])}
+        for kind, arguments in parts().items()
+    }
+    supply = {**_object(SUPPLY), "description": "Filters for every part that does not set its own."}
+    top = _object(TOP)
+    top["properties"] |= {"supply": supply, **tables}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Scenario", **top}
+
+
+def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[str, Any]:
+    required = [item.name for item in arguments if item.required or item.name in needed]
+    old = {name: {"deprecated": True, "description": f"Now {item.name}."} for item in arguments for name in item.old}
+    shown = {item.name: _property(item) for item in arguments}
+    return {"type": "object", "properties": {**old, **shown}, "required": required, "additionalProperties": False}
+
+
+def _property(item: Argument) -> dict[str, Any]:
+    types = list(item.kind.json)
+    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
+    if item.kind.choices and not item.kind.open:
+        schema["enum"] = list(item.kind.choices)
+    if item.default is not None:
+        schema["default"] = item.default
+    if item.example is not None:
+        schema["examples"] = [item.example]
+    return schema
+
+
+def example() -> str:
+    """Write a commented scenario: the usual keys are set, every other key stands in a comment."""
+    lines = [
+        "# A gpucost scenario. Build a report from it:",
+        "#   gpucost report scenario.toml -o report.xlsx      (or .html, .md, .json)",
+        "# `gpucost schema scenario` prints the JSON schema that editors use.",
+        "",
+    ]
+    lines += [line for item in TOP for line in _key(item, item.name == "name")]
+    lines += ["", "# Filters for every part that does not set its own.", "[supply]"]
+    lines += [line for item in SUPPLY for line in _key(item, False)]
+    for kind, arguments in parts().items():
+        shown = _SHOWN[kind]
+        lines += ["", f"# {_PARTS[kind][-1]} Repeat the block for more.", f"{'' if shown else '# '}[[{kind}]]"]
+        named = (arguments[0]._replace(example=_PARTS[kind][1]), *arguments[1:])
+        lines += [line for item in named for line in _key(item, bool(shown) and item.name in ("name", *shown))]
+    return "\n".join(lines) + "\n"
+
+
+def _key(item: Argument, shown: bool) -> list[str]:
+    value = item.example if item.example is not None else item.default
+    meaning = item.help + (f" One of {', '.join(item.kind.choices)}." if item.kind.choices else "")
+    text = f"{item.name} = {_toml('' if value is None else value)}"
+    return [f"{'' if shown else '# '}{text:<40}  # {meaning}"]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }" if value else "{}"
+    return f'"{value}"' if isinstance(value, str) else str(value)

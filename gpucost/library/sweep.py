@@ -1,0 +1,190 @@
+"""`gpucost.sweep(...)`: one question over every combination of arguments, or over a table of cases."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.ask.result import Result, copied
+from gpucost.errors import UsageError
+from gpucost.gate import shown
+from gpucost.options import OPTIONS
+from gpucost.store.files import SpareFolder
+from gpucost.units import counted
+
+if TYPE_CHECKING:
+    import pandas
+
+    from gpucost.answers.combined import Sweep
+    from gpucost.sweeping.chunks import Plan
+    from gpucost.sweeping.grid import Grid
+
+_JOINED = (".parquet", ".csv")  # files that hold any number of rows
+_IN_MEMORY = 2_000_000  # cases that a result may hold without a folder of its own
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SweepResult(Result):
+    """The cases of a sweep: its first rows in the payload, all of them as a frame or in files."""
+
+    files: Sequence[Path] = field(default=(), compare=False)  # chunks in the order of the cases, of a named folder
+    frame: "pandas.DataFrame | None" = field(default=None, compare=False)  # all rows, where none was named
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """The best case with its first option, where any has an answer."""
+        found: Mapping[str, Any] | None = copied(self.payload["best"])
+        return found
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return every case as a row; words are categories."""
+        return _frame(self.files) if self.frame is None else self.frame
+
+
+def sweep(
+    question: str = "estimate",
+    *,
+    cases: Any = None,
+    grid: str | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
+    into: str | os.PathLike[str] | None = None,
+    told: Callable[[int, int], None] | None = None,
+    **arguments: Any,
+) -> SweepResult:
+    """Return the first option of every case of a question: estimate, inference or tco.
+
+    Args:
+        question: What is asked of every case.
+        cases: A data frame, or a Parquet or CSV file: a column for each argument, a row for each case.
+        grid: A TOML file of arguments, each a value, a list or a range such as "8:512:x2".
+        workers: Processes of this machine.
+        scheduler: Address of a running Dask cluster, such as tcp://10.0.0.5:8786 (extra `cluster`).
+        executor: Any executor of `concurrent.futures`, such as Ray's or MPI's.
+        into: Folder that keeps the chunks: a sweep that was stopped goes on from there.
+        told: Hears of cases done and in all, as they are.
+        arguments: Those of the question; a list or a range is an axis, and every combination a case.
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.sweeping import chunks
+    from gpucost.sweeping.chunks import CASES, Plan, answer
+    from gpucost.sweeping.work import versions_of
+
+    workers, scheduler, into = _read(workers, scheduler, executor, into, told)
+    planned = grid_asked(question, cases, grid, arguments)
+    if into is None and planned.count > _IN_MEMORY:
+        raise UsageError(
+            f"{planned.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them:"
+            " into= in the library, --into or -o FILE.parquet on the command line."
+        )
+    days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
+    done = 0
+
+    def heard(count: int) -> None:
+        nonlocal done
+        done += count
+        if told is not None:
+            told(done, planned.count)
+
+    with SpareFolder() as spare:
+        plan = Plan(planned, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
+        with chunks.mapper_of(workers, scheduler, executor) as mapper:
+            files = answer(plan, mapper, heard)
+        return _result(plan, files, kept=into is not None)
+
+
+def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> tuple[int, str | None, str | None]:
+    """Read what says where a sweep is worked out and kept."""
+    from gpucost.arguments.kinds import FILE, whole
+
+    called = {
+        "told": told,
+        "executor": None if executor is None else getattr(executor, "submit", "nothing to submit to"),
+    }
+    for name, value in called.items():
+        if value is not None and not callable(value):
+            raise UsageError(f"{name}: found {shown(value)}, which cannot be called.")
+    places = {"--scheduler": scheduler, "--into": into}
+    address, folder = (None if value is None else FILE.read(value, what) for what, value in places.items())
+    return whole().read(workers, "--workers"), address, folder
+
+
+def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "Grid":
+    """Return the cases that were asked for."""
+    from gpucost.arguments.kinds import FILE
+    from gpucost.sweeping.grid import cases_of, combinations, grid_of, listed
+
+    stated = {name: value for name, value in arguments.items() if value is not None}
+    if grid is not None:
+        stated = {**grid_of(FILE.read(grid, "--grid")), **stated}
+    return combinations(question, stated) if cases is None else listed(question, cases_of(cases), stated)
+
+
+def _result(plan: "Plan", files: list[Path], kept: bool) -> SweepResult:
+    payload = _payload(plan, files)
+    return SweepResult(payload, files=tuple(files)) if kept else SweepResult(payload, frame=_frame(files))
+
+
+def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
+    """Return every row of the chunks."""
+    import duckdb
+
+    from gpucost.sweeping.chunks import table_of
+
+    with duckdb.connect() as own:  # the one that all of a process share belongs to the caller, and hangs after a fork
+        found: pandas.DataFrame = own.execute(f"FROM {table_of(files)}").df()
+    return found
+
+
+def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
+    from gpucost import __version__
+    from gpucost.answers import SCHEMA_VERSION
+    from gpucost.sweeping.chunks import ROWS_KEPT, Found
+
+    grid = plan.grid
+    summary = Found(files, grid.question)
+    reasons = summary.reasons()
+    answered = int(summary.rows("select count(*) as cases from found where reason is null")[0]["cases"])
+    best = summary.best()
+    axes = {name: len(values) for name, values in grid.values.items()}
+    return {
+        "kind": "sweep",
+        "gpucost_version": __version__,
+        "schema_version": SCHEMA_VERSION,
+        "request": {"question": grid.question, **{name: values[:20] for name, values in grid.values.items()}},
+        "as_of": plan.versions["as_of"],
+        "catalog_version": plan.versions["catalog"],
+        "lead": _lead(grid, answered, best),
+        "question": grid.question,
+        "axes": axes,
+        "cases": grid.count,
+        "answered": answered,
+        "best": best,
+        "front": summary.front(grid.count),
+        "heat": summary.heat(axes),
+        "reasons": reasons,
+        "rows": summary.rows(f"select * from found limit {ROWS_KEPT}"),
+        "file": None,
+        "warnings": [],
+        "sources": {},
+    }
+
+
+def _lead(grid: "Grid", answered: int, best: Any) -> str:
+    moving = () if grid.listed is not None else grid.moving
+    counts = ", ".join(f"{name.replace('_', ' ')}: {len(grid.values[name])}" for name in moving)
+    sentence = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
+    if best is None:
+        return f"{sentence} None has an answer; see the reasons."
+    if grid.question in ("estimate", "inference"):
+        option = OPTIONS[best["option"]].label
+        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"
+        if grid.question == "estimate":
+            return f"{sentence} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}."
+        return f"{sentence} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}."
+    return (
+        f"{sentence} Least to own: {best['own_npv_usd']:,.0f} USD in present value, {best['cheaper']} is cheaper there."
+    )

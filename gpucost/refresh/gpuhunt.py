@@ -1,0 +1,100 @@
+"""The gpuhunt catalog: an archive with one CSV per provider, on demand and spot.
+
+Since August 2026 each provider has a version and an archive of its own (v3); the older common archive (v2) is read
+where v3 has nothing. A version is `YYYYMMDD-run`: its day is the one on which the prices were seen.
+"""
+
+import re
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from gpucost.errors import DataError, UsageError
+from gpucost.refresh.archive import unpacked
+from gpucost.refresh.source import (
+    MARKETS,
+    ONE_LIST,
+    Desk,
+    Source,
+    cell_sql,
+    columns_of,
+    csv_text,
+    providers,
+    require,
+)
+from gpucost.store.client import FetchError
+
+ADDRESS = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com"
+NAMES = providers("gpuhunt")  # of archives and files, and ours
+_COLUMNS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory", "spot")
+_VERSION = re.compile(r"(\d{4})(\d\d)(\d\d)(-\d+)?")
+_MOST_BYTES = 512e6
+
+
+def fetch(desk: Desk) -> None:
+    """Fetch the newest archive of each provider, else the common one."""
+    try:
+        desk.each({name: partial(_read_one, desk, name) for name in NAMES})
+    except UsageError:
+        desk.failures.clear()
+        _read_common(desk)
+
+
+def _read_one(desk: Desk, name: str) -> None:
+    version, seen_on = _version(desk, f"v3/{name}")
+    _read_archive(desk, f"{ADDRESS}/v3/{name}/{version}/catalog.zip", seen_on, f"{name}.zip", only=name)
+
+
+def _read_common(desk: Desk) -> None:
+    try:
+        version, seen_on = _version(desk, "v2")
+    except FetchError as error:
+        raise UsageError(f"neither v3 nor v2 of the catalog is there: {error}") from None
+    _read_archive(desk, f"{ADDRESS}/v2/{version}/catalog.zip", seen_on, "catalog.zip")
+
+
+def _version(desk: Desk, place: str) -> tuple[str, date]:
+    text = desk.client.body(f"{ADDRESS}/{place}/version", most_bytes=200).decode("ascii", "replace").strip()
+    try:
+        found = _VERSION.fullmatch(text)
+        if found is None:
+            raise ValueError
+        return text, min(date(int(found[1]), int(found[2]), int(found[3])), desk.today)
+    except ValueError:
+        raise UsageError("it names no version of its catalog: its format has changed.") from None
+
+
+def _read_archive(desk: Desk, url: str, seen_on: date, file_name: str, only: str | None = None) -> None:
+    archive = desk.client.file(url, desk.path(file_name))
+    found = 0
+    for name, file in unpacked(archive, desk.folder, ".csv", _MOST_BYTES):
+        if name.replace("-", "").isalnum() and only in (None, name):
+            read(desk, file, NAMES.get(name, name), seen_on)
+            found += 1
+    if not found:
+        raise DataError("holds no CSV file", file=file_name)
+
+
+def read(desk: Desk, file: Path, provider: str, seen_on: date) -> None:
+    """Read the file of one provider; what Google sells by Dynamic Workload Scheduler carries a flag that says so."""
+    source = csv_text(file)
+    columns = columns_of(desk, source)
+    require(columns, _COLUMNS)
+    region = "NULL" if provider in ONE_LIST else "location"
+    if provider == "gcp":
+        region = "regexp_replace(location, '-[a-z]$', '')"
+    tier = "'marketplace'" if provider in MARKETS else "NULL"
+    flags = "lower(coalesce(flags, ''))" if "flags" in columns else "''"
+    option = f"""CASE WHEN contains({flags}, 'dws') AND contains({flags}, 'calendar') THEN 'calendar'
+        WHEN contains({flags}, 'dws') THEN 'flex_start' WHEN lower(spot) IN ('true', '1') THEN 'spot'
+        WHEN lower(spot) IN ('false', '0') THEN 'on_demand' ELSE 'not said' END"""
+    desk.select(f"""SELECT '{provider}' AS provider, instance_name AS instance_type, gpu_name AS listed_as,
+        try_cast(gpu_memory AS DOUBLE) AS gpu_memory_gib,
+        {cell_sql("gpu_count", "INTEGER")} AS gpus, {region} AS region, {tier} AS tier, {option} AS option,
+        try_cast(price AS DOUBLE) AS usd_per_hour, try_cast(cpu AS DOUBLE) AS vcpus,
+        try_cast(memory AS DOUBLE) AS memory_gib, DATE '{seen_on}' AS observed_on
+        FROM {source} WHERE gpu_name IS NOT NULL AND try_cast(gpu_count AS DOUBLE) > 0
+            AND NOT starts_with(instance_name, 'a3-edgegpu')""")
+
+
+SOURCES = (Source("gpuhunt", "dstackai/gpuhunt", "gpuhunt catalog", f"{ADDRESS}/v3/<provider>/<version>", fetch),)

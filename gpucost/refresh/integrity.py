@@ -1,0 +1,355 @@
+"""What is held against a candidate before it is published: earlier prices, the market of a chip, and known faults.
+
+A row that cannot be a price is left out. A row that is doubtful is held back, with what was known before in its place,
+until `--accept`. A source of which too much is missing or faulty publishes nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from gpucost.catalog.loader import empty_reader, file_name, quoted
+from gpucost.catalog.price_rows import refused_cells
+from gpucost.errors import CheckFailedError
+from gpucost.options import OPTIONS
+from gpucost.refresh.complete import load, offer_columns
+from gpucost.refresh.known import REFERENCE, Known
+from gpucost.refresh.source import NOT_READ, Desk, Source
+from gpucost.schemas import TABLES
+from gpucost.store.folder import Part
+
+MOVE_LIMIT = 0.40  # a price that moves by more since the last observation is held back
+NEW_LIMIT = 0.40  # a new offer that lies by more outside of what its seller, else anybody, asks for the chip
+LEAST_COVERAGE = 0.70  # of the offers that the source listed before
+MOST_FAULTY = 0.5
+UNKNOWN_KIND = "unknown"  # of a part: what its source named and nobody could read
+_FEW = 20  # below this many rows shares mean nothing
+_EXAMPLES = 3
+
+_FAMILY = "CASE option " + " ".join(f"WHEN '{name}' THEN '{rule.family}'" for name, rule in OPTIONS.items()) + " END"
+_SPOT = "option IN (" + ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.interruptible) + ")"
+
+
+class Verdict(Struct):
+    """What came of a candidate: counts, and reasons with examples."""
+
+    rows: int = 0
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    gone: int = 0
+    held: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)  # descriptions kept apart, by reason
+    kept: int = 0  # offers that are listed no more, and not called gone, for what is unknown may be them
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that a manifest keeps."""
+        plain = {"new": self.new, "changed": self.changed, "same": self.same, "gone": self.gone}
+        more = {"held_back": sum(self.held.values()), "left_out": sum(self.left_out.values())}
+        return {**plain, **more, "unknown": sum(self.unknown.values())}
+
+
+class Outcome(Struct):
+    """What came of one source: published, unchanged, or why not."""
+
+    source: str
+    state: str  # published | failed | skipped
+    reason: str = ""
+    verdict: Verdict = field(default_factory=Verdict)
+    parts: tuple[Part, ...] = ()
+    fetched_bytes: int = 0
+    failures: tuple[str, ...] = ()  # of parts of the source; the others came
+
+
+def judge(
+    desk: Desk, known: Known, source: Source, earlier: Path | None, earlier_unknown: Path | None, accept: bool
+) -> Verdict:
+    """Judge the table `candidate` and make the view `part` of what is to be published."""
+    today = desk.today
+    _prepare(desk, known, earlier)
+    keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
+    desk.connection.execute(_DOUBTS.replace("$own_word", str(source.is_own_word).lower()))
+    desk.connection.execute("DROP TABLE candidate")
+    if not accept:
+        _refuse_poor(desk)
+    held = "doubt IS NULL" if not accept else "true"
+    desk.connection.execute(f"CREATE OR REPLACE VIEW taken AS SELECT * FROM doubted WHERE fault IS NULL AND {held}")
+    for sql in _kept(source, today):
+        desk.connection.execute(sql)
+    return _verdict(desk, accept)
+
+
+def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
+    """Make `known_offers` of what holds today and `earlier` of what the source said last."""
+    load(desk, "known_offers", REFERENCE, known.reference)
+    load(desk, "known_regions", {"provider": "VARCHAR", "region": "VARCHAR"}, sorted(known.regions))
+    rows = f"SELECT *, false AS gone FROM ({empty_reader(TABLES['offers'])})"
+    if earlier is not None:
+        rows = f"SELECT * FROM read_parquet({file_name(earlier)})"
+        spoilt = " OR ".join(refused_cells(TABLES["offers"].columns).values())
+        if desk.connection.execute(f"SELECT 1 FROM ({rows}) WHERE {spoilt} LIMIT 1").fetchone():
+            rows += f" WHERE NOT ({spoilt})"  # no reader would take a part that keeps them
+    desk.connection.execute(f"CREATE OR REPLACE VIEW earlier AS {rows}")
+
+
+_UNKNOWN_ROWS = """SELECT provider, description, region, option, usd_per_hour, coalesce(reason, 'not said') AS reason
+    FROM unknown WHERE description IS NOT NULL
+    UNION ALL SELECT provider, concat_ws(': ', instance_type, listed_as), region, option, usd_per_hour, fault
+    FROM candidate WHERE fault = 'accelerator not known' AND instance_type IS NOT NULL"""
+
+
+def keep_unknown(desk: Desk, rows: str, earlier: Path | None) -> None:
+    """Make the table `apart` of what nobody could read: since when, and when the source was last read without it."""
+    key = ("provider", "description", "region", "option")
+    columns = ", ".join((*key, "first_seen_on", "absent_on"))
+    before = f"SELECT {columns} FROM read_parquet({file_name(earlier)})" if earlier is not None else None
+    if before is None:
+        before = "SELECT " + ", ".join(f"NULL AS {name}" for name in columns.split(", ")) + " WHERE false"
+    same = " AND ".join(f"n.{name} IS NOT DISTINCT FROM e.{name}" for name in key)
+    day = f"DATE '{desk.today}'"
+    desk.connection.execute(f"""CREATE OR REPLACE TABLE apart AS
+        WITH now AS (SELECT provider, description, region, option, min(usd_per_hour) AS usd_per_hour, min(reason) AS
+            reason, count(*) AS rows FROM ({rows}) GROUP BY ALL)
+        SELECT n.*, coalesce(CAST(e.first_seen_on AS DATE), {day}) AS first_seen_on, {day} AS observed_on,
+            coalesce(CAST(e.absent_on AS DATE), (SELECT max(observed_on) FROM earlier), {day} - 1) AS absent_on
+        FROM now AS n LEFT JOIN ({before}) AS e ON {same} ORDER BY ALL""")
+
+
+# A candidate's doubt, or NULL. `was` is the last price of the same offer: by this source, else by what holds today.
+# `low` and `high` bound what holds today for the chip and the family of options: of its seller, else the middle 80 %.
+# `usual` is their median, `cheap` their first decile, where five offers or more hold.
+_KIN = f"{_FAMILY} AS family, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high"
+_DOUBTS = f"""
+CREATE OR REPLACE TABLE doubted AS
+WITH was AS (
+    SELECT offer_id, usd_per_hour AS was FROM earlier WHERE NOT gone
+    UNION ALL
+    SELECT offer_id, min(usd_per_hour) FROM known_offers AS k
+    WHERE NOT EXISTS (SELECT 1 FROM earlier AS e WHERE e.offer_id = k.offer_id) GROUP BY offer_id
+), usual AS (
+    SELECT gpu, {_FAMILY} AS family, median(usd_per_gpu_hour) AS usual,
+        quantile_cont(usd_per_gpu_hour, 0.1) AS cheap FROM known_offers
+    GROUP BY gpu, family HAVING count(*) >= 5
+), held AS (
+    SELECT provider, instance_type, gpu, option, usd_per_gpu_hour FROM known_offers
+    UNION ALL SELECT provider, instance_type, gpu, option, usd_per_gpu_hour FROM earlier WHERE NOT gone
+), sold AS (
+    SELECT DISTINCT provider, lower(instance_type) AS product, {_FAMILY} AS family FROM held
+), sellers AS (
+    SELECT provider, gpu, {_KIN} FROM held GROUP BY provider, gpu, family
+), anybody AS (
+    SELECT gpu, {_FAMILY} AS family, quantile_cont(usd_per_gpu_hour, 0.1) AS low,
+        quantile_cont(usd_per_gpu_hour, 0.9) AS high FROM held GROUP BY gpu, family
+), all_kinds AS (
+    SELECT gpu, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high FROM held GROUP BY gpu
+), plain AS (
+    SELECT provider, instance_type, region, gpus, {_FAMILY} AS family, min(usd_per_hour) AS usd FROM (
+        SELECT provider, instance_type, region, gpus, option, tier, usd_per_hour FROM candidate
+            WHERE fault IS NULL AND term_months = 0
+        UNION ALL SELECT provider, instance_type, region, gpus, option, tier, usd_per_hour FROM known_offers AS k
+            WHERE term_months = 0 AND NOT EXISTS (SELECT 1 FROM candidate AS c WHERE c.offer_id = k.offer_id)
+    ) WHERE tier IS NULL OR tier NOT IN ('marketplace', 'community', 'low_priority') GROUP BY ALL
+), sizes AS (
+    SELECT provider, gpu, region, option, tier, term_months, payment, gpus, median(usd_per_gpu_hour) AS one
+    FROM candidate WHERE fault IS NULL GROUP BY ALL
+), joined AS (
+    SELECT c.*, w.was, c.usd_per_gpu_hour / u.usual AS to_usual, c.usd_per_gpu_hour / u.cheap AS to_cheap,
+        p.usd AS on_demand, q.usd AS spot, s.one, coalesce(l.low, b.low) AS low, coalesce(l.high, b.high) AS high,
+        k.low AS lowest, k.high AS highest, l.low IS NULL AS first_of_seller,
+        EXISTS (SELECT 1 FROM products AS r WHERE r.provider = c.provider) AND NOT EXISTS (SELECT 1 FROM sold AS o
+            WHERE o.provider = c.provider AND o.product = lower(c.instance_type)
+            AND o.family = {_FAMILY.replace("option", "c.option", 1)}) AS first_of_product,
+        EXISTS (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider) AND c.region IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider AND r.region = c.region) AS nowhere
+    FROM candidate AS c LEFT JOIN was AS w USING (offer_id)
+    LEFT JOIN usual AS u ON u.gpu = c.gpu AND u.family = {_FAMILY.replace("option", "c.option", 1)}
+    LEFT JOIN sellers AS l ON l.provider = c.provider AND l.gpu = c.gpu
+        AND l.family = {_FAMILY.replace("option", "c.option", 1)}
+    LEFT JOIN anybody AS b ON b.gpu = c.gpu AND b.family = {_FAMILY.replace("option", "c.option", 1)}
+    LEFT JOIN all_kinds AS k ON k.gpu = c.gpu
+    LEFT JOIN plain AS p ON p.family = 'on demand' AND p.provider = c.provider
+        AND p.instance_type = c.instance_type AND p.gpus = c.gpus AND p.region IS NOT DISTINCT FROM c.region
+    LEFT JOIN plain AS q ON q.family = 'preemptible' AND q.provider = c.provider
+        AND q.instance_type = c.instance_type AND q.gpus = c.gpus AND q.region IS NOT DISTINCT FROM c.region
+    LEFT JOIN sizes AS s ON c.gpus > 1 AND s.gpus = 1 AND s.provider = c.provider AND s.gpu = c.gpu
+        AND s.region IS NOT DISTINCT FROM c.region AND s.option = c.option AND s.tier IS NOT DISTINCT FROM c.tier
+        AND s.term_months = c.term_months AND s.payment = c.payment
+)
+SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowest, highest, nowhere,
+    first_of_seller, first_of_product), was, CASE
+    WHEN fault IS NOT NULL THEN NULL
+    WHEN question IS NOT NULL THEN question
+    WHEN to_usual BETWEEN 1 / 5840.0 AND 1 / 91.0 THEN 'divided by the hours of a month once too often'
+    WHEN to_usual BETWEEN 91 AND 5840 THEN 'the price of a month as one of an hour'
+    WHEN gpus > 1 AND (abs(was / gpus / usd_per_hour - 1) < 0.03 OR abs(usd_per_gpu_hour * gpus / one - 1) < 0.03)
+        THEN 'the price of one accelerator as one of the node'
+    WHEN gpus > 1 AND (abs(usd_per_hour / gpus / was - 1) < 0.03 OR abs(usd_per_gpu_hour / gpus / one - 1) < 0.03)
+        THEN 'the price of the node as one of each accelerator'
+    WHEN {_SPOT} AND usd_per_hour = on_demand THEN 'spot at the price of on demand'
+    WHEN {_SPOT} AND usd_per_hour > on_demand THEN 'spot above on demand'
+    WHEN option = 'on_demand' AND usd_per_hour < spot AND coalesce(tier, '') <> 'marketplace'
+        THEN 'on demand below spot'
+    WHEN {_FAMILY} = 'committed' AND usd_per_hour > on_demand THEN 'a commitment above on demand'
+    WHEN to_cheap < 0.3 AND {_FAMILY} <> 'preemptible' THEN 'a host without its accelerators'
+    WHEN abs(usd_per_hour / was - 1) > {MOVE_LIMIT} THEN 'moved by more than {MOVE_LIMIT * 100:.0f} %'
+    WHEN nowhere AND was IS NULL THEN 'a region that is not known'
+    WHEN was IS NULL AND usd_per_gpu_hour NOT BETWEEN low * {1 - NEW_LIMIT} AND high / {1 - NEW_LIMIT}
+        THEN 'new, and far from what the chip costs in its kind'
+    WHEN was IS NULL AND low IS NULL AND usd_per_gpu_hour NOT BETWEEN lowest * 0.2 AND highest * {1 + NEW_LIMIT}
+        THEN 'new, and far from what the chip costs'
+    WHEN was IS NULL AND lowest IS NULL THEN 'the first price of its chip: nothing to hold it against'
+    WHEN was IS NULL AND first_of_product AND NOT $own_word THEN 'the first of its product and kind at its seller'
+    WHEN was IS NULL AND first_of_seller AND NOT $own_word THEN 'the first of its chip and kind at its seller'
+    END AS doubt
+FROM joined ORDER BY offer_id"""
+
+
+def _refuse_poor(desk: Desk) -> None:
+    """Refuse a source of which most rows are faulty or doubtful, or that lists far less than before."""
+    count = "SELECT count(*), count(*) FILTER (fault IS NOT NULL AND fault NOT IN ('accelerator not known',"
+    count += " 'windows meter', 'no price')), count(*) FILTER (fault IS NULL AND doubt IS NULL) FROM doubted"
+    rows, faulty, good = desk.connection.execute(count).fetchone() or (0, 0, 0)
+    told = "; ".join(f"{number:,} x {reason}" for reason, number in _reasons(desk, "coalesce(fault, doubt)"))
+    if not good and _has(desk, "doubt IS NOT NULL"):
+        raise CheckFailedError(f"everything that is a price is held back ({told}); --accept publishes it.")
+    if not good:
+        raise CheckFailedError(
+            f"none of its {rows:,} rows is a price of a known accelerator ({told or 'it is empty'})."
+        )
+    if rows >= _FEW and faulty > MOST_FAULTY * rows:
+        raise CheckFailedError(f"{faulty:,} of its {rows:,} rows are faulty ({told}); --accept publishes the rest.")
+    before = "SELECT count(*) FROM earlier AS e WHERE NOT gone AND EXISTS (SELECT 1 FROM doubted AS c"
+    before += " WHERE c.provider = e.provider AND c.region IS NOT DISTINCT FROM e.region)"
+    earlier = (desk.connection.execute(before).fetchone() or (0,))[0]
+    listed = (desk.connection.execute("SELECT count(*) FROM doubted WHERE fault IS NULL").fetchone() or (0,))[0]
+    if earlier >= _FEW and listed < LEAST_COVERAGE * earlier:
+        raise CheckFailedError(
+            f"it lists {listed:,} offers where it listed {earlier:,} before; --accept publishes them nevertheless."
+        )
+
+
+def _has(desk: Desk, what: str) -> bool:
+    return desk.connection.execute(f"SELECT 1 FROM doubted WHERE {what} LIMIT 1").fetchone() is not None
+
+
+def _kept(source: Source, today: date) -> tuple[str, str]:
+    """Return the SQL of the view `part`: what was taken, then what was held or not asked about again, or is gone."""
+    names = [column.name for column in TABLES["offers"].columns]
+    old = ", ".join(f"e.{name}" for name in names)
+    day = f"coalesce(observed_on, DATE '{today}')"
+    last = f"(SELECT max({day}) FROM doubted AS c WHERE c.provider = e.provider)"
+    ended = {"observed_on": f"greatest({last}, e.observed_on)"}
+    ended["recorded_on"] = f"DATE '{today}'"
+    gone_columns = ", ".join(f"{ended[name]} AS {name}" if name in ended else f"e.{name}" for name in names)
+    asked = """EXISTS (SELECT 1 FROM doubted AS c WHERE c.provider = e.provider AND c.option = e.option
+        AND c.region IS NOT DISTINCT FROM e.region)"""
+    back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = e.offer_id)"
+    taken = "EXISTS (SELECT 1 FROM taken AS c WHERE c.offer_id = e.offer_id)"
+    asked = f"({asked} AND NOT {_may_be_unknown(source, 'e')})"
+    withdrawn = _withdrawn(names, source, today) if source.own_list else ""
+    stayed = f"""CREATE OR REPLACE TABLE stayed AS SELECT * FROM (
+        SELECT {old}, e.gone FROM earlier AS e WHERE NOT {taken} AND (e.gone OR {back} OR NOT {asked})
+        UNION ALL
+        SELECT {gone_columns}, true AS gone FROM earlier AS e WHERE NOT e.gone AND {asked} AND NOT {back}
+        {withdrawn}
+    ) ORDER BY offer_id, gone, observed_on"""
+    new = f"SELECT {offer_columns(source.id_on(today), today)}, false AS gone FROM taken"
+    return stayed, f"CREATE OR REPLACE VIEW part AS {new} UNION ALL SELECT * FROM stayed"
+
+
+def _may_be_unknown(source: Source, offer: str) -> str:
+    """Return the SQL that is true of an offer that something unknown may be.
+
+    Where products have names of their own it is the same product with a chip that cannot be read. Where a source
+    describes parts or chips in words, it is any description that was not there when the offer was last listed.
+    """
+    same = f"""EXISTS (SELECT 1 FROM doubted AS u WHERE u.fault IS NOT NULL AND u.provider = {offer}.provider
+        AND lower(u.instance_type) = lower({offer}.instance_type) AND u.region IS NOT DISTINCT FROM {offer}.region)"""
+    if not source.describes:
+        return f"({same})"
+    return f"""({same} OR EXISTS (SELECT 1 FROM apart AS u WHERE u.provider = {offer}.provider
+        AND (u.region IS NULL OR {offer}.region IS NULL OR u.region = {offer}.region)
+        AND (u.option IS NULL OR u.option = {offer}.option) AND {offer}.observed_on <= u.absent_on
+        AND u.reason IN ('{NOT_READ}', 'accelerator not known', 'no price that can be read', 'not in US dollars',
+            'unit not known', 'how it is paid for is not known')))"""
+
+
+def _withdrawn(names: Sequence[str], source: Source, today: date) -> str:
+    """Return the SQL of offers that hold today and that the provider's own whole list has no more, or elsewhere."""
+    given = {**dict.fromkeys(names, "NULL"), **{name: f"k.{name}" for name in REFERENCE}}
+    given |= {
+        "offer_kind": "'offer'",
+        "gpu_assumed": "false",
+        "billing": "'per_use'",
+        "payment": "'unknown'",
+        "region_scope": "CASE WHEN k.region IS NULL THEN 'any' ELSE 'region' END",
+        "date_precision": "'day'",
+        "observed_on": f"DATE '{today}'",
+        "recorded_on": f"DATE '{today}'",
+        "confidence": "'medium'",
+        "source_id": quoted(source.id_on(today)),
+    }
+    columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
+    kinds = "c.provider = k.provider AND c.option = k.option AND c.term_months = k.term_months"
+    return f"""UNION ALL
+SELECT {columns}, true AS gone FROM known_offers AS k
+WHERE NOT EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = k.offer_id)
+    AND NOT EXISTS (SELECT 1 FROM earlier AS e WHERE e.offer_id = k.offer_id)
+    AND NOT {_may_be_unknown(source, "k")}
+    AND (EXISTS (SELECT 1 FROM doubted AS c WHERE {kinds} AND c.region = k.region)
+        OR (k.region IS NULL AND EXISTS (SELECT 1 FROM doubted AS c WHERE {kinds} AND c.gpu = k.gpu AND c.gpus = k.gpus
+            AND c.tier IS NOT DISTINCT FROM k.tier)))"""
+
+
+def _reasons(desk: Desk, column: str) -> Iterator[tuple[str, int]]:
+    sql = f"SELECT {column} AS why, count(*) FROM doubted WHERE why IS NOT NULL GROUP BY why ORDER BY 2 DESC, 1"
+    yield from desk.connection.execute(sql).fetchall()
+
+
+def _verdict(desk: Desk, accept: bool) -> Verdict:
+    count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
+        count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM taken"""
+    new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
+    was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
+    size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
+    rows, gone = desk.connection.execute(size).fetchone() or (0, 0)
+    held = {} if accept else dict(_reasons(desk, "doubt"))
+    name = "coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as))"
+    shown = examples(desk, "doubted", name, "usd_per_hour")
+    back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = p.offer_id)"
+    sql = f"""SELECT count(*) FROM part AS p WHERE NOT gone AND NOT {back} AND EXISTS
+        (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option
+        AND c.region IS NOT DISTINCT FROM p.region)"""
+    kept = (desk.connection.execute(sql).fetchone() or (0,))[0]
+    found = Verdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown, kept=kept)
+    count_unknown(desk, found)
+    return found
+
+
+def count_unknown(desk: Desk, verdict: Verdict) -> None:
+    """Take what is kept apart into a verdict: how many descriptions by reason, and some of them."""
+    counted = desk.connection.execute(
+        "SELECT reason, count(DISTINCT description), min(description) FROM apart GROUP BY reason ORDER BY 2 DESC, 1"
+    ).fetchall()
+    verdict.unknown = {reason: count for reason, count, _ in counted}
+    for reason, _, _ in counted:
+        sql = "SELECT DISTINCT description FROM apart WHERE reason = ? ORDER BY ALL LIMIT ?"
+        rows = desk.connection.execute(sql, [reason, _EXAMPLES]).fetchall()
+        verdict.examples[reason] = [row[0] for row in rows]
+
+
+def examples(desk: Desk, table: str, name: str, price: str) -> dict[str, list[str]]:
+    """Return some rows of each fault and doubt in a table by name, with their earlier price and the one listed."""
+    found: dict[str, list[str]] = {}
+    for column in ("fault", "doubt"):
+        sql = f"""SELECT {column}, {name} AS name, was, {price} FROM {table} WHERE {column} IS NOT NULL
+            QUALIFY row_number() OVER (PARTITION BY {column} ORDER BY name) <= {_EXAMPLES} ORDER BY name"""
+        for why, one, was, now in desk.connection.execute(sql).fetchall():
+            change = f" {was:g} to {now:g}" if was is not None and now is not None else ""
+            found.setdefault(why, []).append(f"{one}{change}")
+    return found

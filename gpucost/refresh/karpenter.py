@@ -1,0 +1,94 @@
+"""The price tables that Karpenter's providers ship: AWS and Azure on demand as Go source, Google also spot as JSON.
+
+The tables are as old as they say (`generated at …`); that is the day on which their prices were seen.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import partial
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.refresh.aws import INSTANCES
+from gpucost.refresh.source import Desk, Source, held
+
+ADDRESS = "https://raw.githubusercontent.com/"
+# provider -> file, instances with accelerators
+FILES = {
+    "aws": ("aws/karpenter-provider-aws/main/pkg/providers/pricing/zz_generated.pricing_aws.go", INSTANCES),
+    "azure": ("Azure/karpenter-provider-azure/main/pkg/providers/pricing/zz_generated.pricing.go", r"Standard_N\w+"),
+    "gcp": ("cloudpilot-ai/karpenter-provider-gcp/main/pkg/providers/pricing/initial-prices.json", r"[ag]\d-.+"),
+}
+# a region begins either as a key of the outer map or by an assignment to it
+_REGION = re.compile(r'^\s*(?:"([a-z0-9-]+)":\s*\{|\w+\["([a-z0-9-]+)"\]\s*=\s*map)')
+_PRICE = re.compile(r'"([A-Za-z0-9_.-]+)":\s*([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)')
+_MADE = re.compile(r"generated at (\d{4}-\d\d-\d\d)T")
+
+
+def fetch(desk: Desk) -> None:
+    """Fetch and read every table."""
+    desk.each({provider: partial(_read, desk, provider) for provider in FILES})
+
+
+def _read(desk: Desk, provider: str) -> None:
+    path, wanted = FILES[provider]
+    if path.endswith(".json"):
+        table = held(
+            desk.client.json(ADDRESS + path, most_bytes=64_000_000), "prices", kind=dict, what="it holds no prices"
+        )
+        rows = list(rows_of_json(table, provider, wanted))
+    else:
+        text = desk.client.body(ADDRESS + path, most_bytes=64_000_000).decode("utf-8", "replace")
+        rows = list(rows_of(text, provider, wanted))
+    if not rows:
+        raise UsageError("its table holds no prices: its format has changed.")
+    desk.add(rows)
+
+
+def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, object]]:
+    """Yield the prices of a table written as Go maps: regions, and in each a price by instance."""
+    region, pattern = "", re.compile(wanted)
+    made = _MADE.search(text)
+    seen_on = date.fromisoformat(made[1]) if made else None
+    for line in text.splitlines():
+        if found := _REGION.match(line):
+            region = found[1] or found[2]
+        for name, price in _PRICE.findall(line):
+            if region and pattern.fullmatch(name):
+                yield {
+                    "provider": provider,
+                    "instance_type": name,
+                    "region": region,
+                    "option": "on_demand",
+                    "usd_per_hour": price,
+                    "observed_on": seen_on,
+                }
+
+
+def rows_of_json(table: dict[str, Any], provider: str, wanted: str) -> Iterator[dict[str, object]]:
+    """Yield the prices of a table written as JSON: regions, in each the options, in each a price by instance."""
+    pattern = re.compile(wanted)
+    for region, options in table.items():
+        for option in ("on_demand", "spot"):
+            prices = options.get(option) if isinstance(options, dict) else None
+            for name, price in (prices or {}).items():
+                if pattern.fullmatch(name):
+                    yield {
+                        "provider": provider,
+                        "instance_type": name,
+                        "region": region,
+                        "option": option,
+                        "usd_per_hour": price,
+                    }
+
+
+SOURCES = (
+    Source(
+        "karpenter",
+        "the Karpenter providers of AWS, Azure and GCP",
+        "Karpenter price tables",
+        ADDRESS + FILES["aws"][0],
+        fetch,
+    ),
+)

@@ -1,0 +1,226 @@
+"""Refreshing: the sources side by side, each succeeding or failing alone; what passes its checks becomes a snapshot."""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from gpucost.catalog.loader import quoted
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.refresh.complete import complete
+from gpucost.refresh.integrity import UNKNOWN_KIND, Outcome, Verdict, judge
+from gpucost.refresh.known import Known, known_of
+from gpucost.refresh.registry import SOURCES, source_of
+from gpucost.refresh.source import Desk, Source
+from gpucost.refresh.tokens import judge_tokens
+from gpucost.store.client import Client, place_of
+from gpucost.store.folder import Folder, Part, Snapshot
+from gpucost.store.remote import is_remote
+
+if TYPE_CHECKING:
+    from gpucost.catalog.core import Catalog
+
+SIDE_BY_SIDE = 8
+_SHORTEST_SECRET = 6
+
+
+class Wish(Struct, frozen=True):
+    """What a refresh is asked to do, beside which sources: how to judge, where to ask, what to tell meanwhile."""
+
+    accept: bool = False
+    mirror: str | None = None
+    seconds: float | None = None
+    regions: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)  # our column -> theirs, for files of one's own
+    told: Callable[[str, str], None] | None = None  # source, what it is doing
+    pause: Callable[[float], object] | None = None
+
+
+def chosen(names: Sequence[str]) -> tuple[list[Source], list[Outcome]]:
+    """Return the sources asked for; without names every one that is light and whose key is there."""
+    if names:
+        found: dict[str, tuple[str, Source]] = {}
+        for name in dict.fromkeys(names):
+            source = source_of(name)
+            if source.name in found:
+                raise UsageError(
+                    f"{found[source.name][0]} and {name} are both the source {source.name}, for which one list speaks."
+                    " Give one of them another name, or put both into one file."
+                )
+            found[source.name] = name, source
+        return [source for _, source in found.values()], []
+    ready = [item for item in SOURCES.values() if not item.heavy and item.has_key]
+    skipped = [item for item in SOURCES.values() if item not in ready]
+    return ready, [Outcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
+
+
+def _why_skipped(source: Source) -> str:
+    if not source.has_key:
+        return f"needs {' or '.join(source.keys)} in the environment"
+    return f"hundreds of megabytes: name it, --from {source.name}"
+
+
+_HEEDED = {
+    "mirror": "--mirror stands in for the host of a source that is fetched",
+    "regions": "--region is asked of the sources of AWS alone",
+    "columns": "--map names the columns of a file",
+}
+
+
+def _refuse_unheeded(sources: Sequence[Source], wish: Wish) -> None:
+    """Refuse a wish that none of the sources heeds."""
+    for name, said in _HEEDED.items():
+        if getattr(wish, name) and not any(name in source.heeds for source in sources):
+            raise UsageError(f"{said}, and none is asked. Leave it out, or name one with --from.")
+
+
+def refresh(
+    catalog: "Catalog", folder: Folder, names: Sequence[str], wish: Wish
+) -> tuple[list[Outcome], Snapshot | None]:
+    """Ask the sources, judge what they say and publish one snapshot of all that passed."""
+    stores = [name for name in names if is_remote(name)]
+    sources, outcomes = (
+        ([], []) if stores and len(stores) == len(names) else chosen([name for name in names if name not in stores])
+    )
+    _refuse_unheeded(sources, wish)
+    known = known_of(catalog)
+    earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
+    today = date.today()
+    with folder.workplace() as place, ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as pool:
+        jobs = [
+            pool.submit(_one, source, known, earlier, folder, place / f"{i}", wish, today)
+            for i, source in enumerate(sources)
+        ]
+        found = [job.result() for job in jobs]
+        found += [outcome for url in stores for outcome in _of_store(url, folder, place)]
+        parts = [part for outcome in found for part in outcome.parts]
+        snapshot = folder.publish(parts, place) if parts else None
+    return [*found, *outcomes], snapshot
+
+
+def _one(
+    source: Source,
+    known: Known,
+    earlier: Mapping[tuple[str, str], Path],
+    folder: Folder,
+    place: Path,
+    wish: Wish,
+    today: date,
+) -> Outcome:
+    """Fetch, complete and judge one source; whatever goes wrong is its own."""
+    desk = None
+    told = wish.told or (lambda *_: None)
+    before, before_unknown = earlier.get((source.kind, source.name)), earlier.get((UNKNOWN_KIND, source.name))
+    try:
+        more: dict[str, Any] = {"pause": wish.pause} if wish.pause else {}
+        with Client(mirror=wish.mirror, seconds=wish.seconds, **more) as client:
+            desk = Desk(client, place, today, {"regions": wish.regions, "columns": wish.columns, "told": told})
+            told(source.name, "fetching")
+            source.fetch(desk)
+            told(source.name, "checking")
+            if source.kind == "tokens":
+                verdict = judge_tokens(desk, known, before, before_unknown, wish.accept, source.id_on(today))
+            else:
+                complete(desk, known)
+                verdict = judge(desk, known, source, before, before_unknown, wish.accept)
+            parts = [_written(desk, source, source.kind, verdict.rows, verdict.counts, folder, today)]
+            if verdict.unknown or before_unknown:
+                parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, folder, today))
+            told(source.name, "done")
+            failures = tuple(without_secrets(text) for text in desk.failures)
+            return Outcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)
+    except GpuCostError as error:
+        reason = without_secrets(str(error))
+    except Exception as error:  # an importer that trips over its source must not take the others along
+        reason = f"cannot be read ({type(error).__name__}): its format may have changed."
+        if os.environ.get("GPUCOST_DEBUG_REFRESH"):
+            raise
+    finally:
+        if desk is not None:
+            desk.close()
+    told(source.name, "failed")
+    return Outcome(source.name, "failed", reason)
+
+
+def _of_store(url: str, folder: Folder, place: Path) -> list[Outcome]:
+    """Take over from a published store what each of its sources said last, where it is newer than what is here.
+
+    Its publisher has judged the prices; what is checked here is that they are those that were published.
+    """
+    from gpucost.catalog.settings import cache_folder
+    from gpucost.store.remote import fetched
+
+    try:
+        store = fetched(url, cache_folder() / "stores")
+    except GpuCostError as error:
+        return [Outcome(place_of(url), "failed", without_secrets(str(error)))]
+    own = {(part.kind, part.source): part for _, part, _ in folder.newest()}
+    found: dict[str, Outcome] = {}
+    for _, part, file in store.newest():
+        mine = own.get((part.kind, part.source))
+        if mine is not None and (mine.sha256 == part.sha256 or mine.observed_on > part.observed_on):
+            found.setdefault(part.source, Outcome(part.source, "unchanged", f"{place_of(url)} has nothing newer."))
+            continue
+        copy = place / part.sha256
+        shutil.copyfile(file, copy)
+        folder.adopt(copy)
+        known = found.get(part.source)
+        parts = (*(known.parts if known is not None else ()), part)
+        if part.kind == UNKNOWN_KIND:
+            verdict = known.verdict if known is not None else Verdict()
+        else:
+            new, changed, same, gone = (part.changes.get(name, 0) for name in ("new", "changed", "same", "gone"))
+            verdict = Verdict(part.rows, new, changed, same, gone)
+        found[part.source] = Outcome(part.source, "published", f"from {place_of(url)}", verdict, parts)
+    return [*found.values(), *(Outcome(place_of(url), "failed", text) for text in store.faults)]
+
+
+def _written(
+    desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], folder: Folder, today: date
+) -> Part:
+    """Write what a source said, or what of it nobody could read, into the store."""
+    file, table = desk.path(f"{kind}.parquet"), "apart" if kind == UNKNOWN_KIND else "part"
+    desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
+    desk.connection.execute(f"COPY {table} TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
+    digest, size = folder.adopt(file)
+    origin = {
+        "source_id": source.id_on(today),
+        "publisher": source.publisher,
+        "title": f"{source.title}, as refreshed on {today}",
+        "locator": source.locator,
+        "note": "read by gpucost prices refresh",
+    }
+    return Part(source.name, kind, today, rows, size, digest, origin, changes)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the values of keys that the environment holds, whoever wrote them into it."""
+    for name in {name for source in SOURCES.values() for name in source.keys}:
+        value = os.environ.get(name, "")
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, "…")
+    return text
+
+
+class Progress:
+    """What each source is doing, as one line for a terminal; threads tell it."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write, self._lock = write, threading.Lock()
+        self._doing: dict[str, str] = {}
+
+    def __call__(self, source: str, doing: str) -> None:
+        """Take note of what a source is doing and show it."""
+        with self._lock:
+            self._doing[source] = doing
+            over = sum(item in ("done", "failed") for item in self._doing.values())
+            busy = [f"{name} {item}" for name, item in self._doing.items() if item not in ("done", "failed")]
+            total = len(self._doing)
+            bar = "█" * round(20 * over / total) + "░" * (20 - round(20 * over / total))
+            self._write(f"{bar} {over} of {total} sources  {', '.join(busy)}")

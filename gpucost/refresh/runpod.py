@@ -1,0 +1,62 @@
+"""RunPod's GPU types: secure and community prices of one GPU, and their spot prices, by GraphQL."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gpucost.refresh.source import NOT_READ, Desk, Source, held
+
+ADDRESS = "https://api.runpod.io/graphql"
+KEYS = ("RUNPOD_API_KEY",)
+QUERY = (
+    "query { gpuTypes { id displayName memoryInGb secureCloud communityCloud securePrice communityPrice"
+    " secureSpotPrice communitySpotPrice oneMonthPrice threeMonthPrice sixMonthPrice } }"
+)
+# field of the answer -> option, tier, months
+_PRICES = {
+    "securePrice": ("on_demand", "secure", 0),
+    "communityPrice": ("community", "community", 0),
+    "secureSpotPrice": ("spot", "secure", 0),
+    "communitySpotPrice": ("spot", "community", 0),
+    "oneMonthPrice": ("savings_plan", "secure", 1),
+    "threeMonthPrice": ("savings_plan", "secure", 3),
+    "sixMonthPrice": ("savings_plan", "secure", 6),
+}
+
+
+def fetch(desk: Desk) -> None:
+    """Ask for every type."""
+    headers = {"authorization": f"Bearer {desk.key(*KEYS)}", "content-type": "application/json"}
+    body = json.dumps({"query": QUERY})
+    answer = desk.client.json(ADDRESS, method="POST", headers=headers, content=body, most_bytes=16_000_000)
+    types = held(answer, "data", "gpuTypes", what="the answer holds no GPU types")
+    desk.add(row for item in types if isinstance(item, dict) for row in _rows(item))
+    nameless = [item for item in types if not isinstance(item, dict) or not {"id", "displayName"} <= item.keys()]
+    desk.add(
+        ({"provider": "runpod", "description": str(item)[:200], "reason": NOT_READ} for item in nameless), "unknown"
+    )
+
+
+def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the prices of one type, of each tier that has it.
+
+    A tier that does not have the type keeps a price, or has a price of nothing.
+    """
+    if not isinstance(item.get("displayName"), str) or not isinstance(item.get("id"), str):
+        return
+    for name, (option, tier, months) in _PRICES.items():
+        if item.get(name) and item.get(f"{tier}Cloud") is not False:
+            yield {
+                "provider": "runpod",
+                "instance_type": f"1x {item.get('displayName')}",
+                "listed_as": item.get("id"),
+                "gpu_memory_gib": item.get("memoryInGb"),
+                "gpus": 1,
+                "option": option,
+                "tier": tier,
+                "term_months": months,
+                "usd_per_hour": item[name],
+            }
+
+
+SOURCES = (Source("runpod", "RunPod", "RunPod GPU types", ADDRESS, fetch, keys=KEYS, own_list=True, describes=True),)

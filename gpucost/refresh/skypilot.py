@@ -1,0 +1,88 @@
+"""The SkyPilot catalog: one CSV of instances per cloud, with on-demand and spot prices by region and zone.
+
+Its GCP file lists accelerators and hosts apart: a machine is the sum of both, in a zone that has both.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from gpucost.refresh.machines import machines
+from gpucost.refresh.source import (
+    MARKETS,
+    ONE_LIST,
+    Desk,
+    Source,
+    cell_sql,
+    columns_of,
+    csv_text,
+    providers,
+    require,
+)
+
+ADDRESS = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8/{cloud}/vms.csv"
+CLOUDS = providers("skypilot")
+_COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
+_TPU = r"tpu-(v\d+[a-z]*)-(\d+)"
+_MOST_TPU_CHIPS = 256
+
+
+def fetch(desk: Desk) -> None:
+    """Fetch the file of each cloud; one that is missing or malformed leaves the others."""
+    desk.each({cloud: partial(_fetch_one, desk, cloud) for cloud in CLOUDS})
+
+
+def _fetch_one(desk: Desk, cloud: str) -> None:
+    file = desk.client.file(ADDRESS.format(cloud=cloud), desk.path(f"{cloud}.csv"))
+    read(desk, str(file), CLOUDS[cloud])
+
+
+def read(desk: Desk, file: str, provider: str) -> None:
+    """Read the file of one cloud."""
+    source = csv_text(Path(file))
+    require(columns_of(desk, source), _COLUMNS)
+    rows = f"SELECT * FROM {source}"
+    if provider == "gcp":
+        _gcp(desk, rows)
+        return
+    informed = rows if "GpuInfo" in columns_of(desk, source) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
+    region = "NULL" if provider in ONE_LIST else "Region"
+    tier = "'marketplace'" if provider in MARKETS else "NULL"
+    for option, price in (("on_demand", "Price"), ("spot", "SpotPrice")):
+        desk.select(f"""SELECT '{provider}' AS provider, InstanceType AS instance_type, AcceleratorName AS listed_as,
+            try_cast(regexp_extract(GpuInfo, 'SizeInMiB.{{1,4}}?(\\d+)', 1) AS DOUBLE) / 1024 AS gpu_memory_gib,
+            {cell_sql("AcceleratorCount", "INTEGER")} AS gpus, {region} AS region,
+            '{option}' AS option, {tier} AS tier, try_cast({price} AS DOUBLE) AS usd_per_hour,
+            try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib
+            FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL
+            AND {price} IS NOT NULL AND NOT ('{option}' = 'spot' AND try_cast({price} AS DOUBLE) = 0)""")
+
+
+def _gcp(desk: Desk, rows: str) -> None:
+    """Add up hosts and accelerators; an accelerator alone is no machine."""
+    parts = " UNION ALL ".join(
+        f"SELECT '{one.name}' AS machine, '{one.catalog_name}' AS chip, {one.gpus} AS chips,"
+        f" {bool(one.host_sku)} AS has_host, {one.vcpus} AS vcpus, {one.memory_gib} AS memory_gib"
+        for one in machines("gcp")
+    )
+    desk.run(f"CREATE OR REPLACE TEMP TABLE gcp AS SELECT * FROM ({rows})")
+    desk.connection.execute(f"CREATE OR REPLACE TEMP TABLE parts AS {parts}")
+    for option, price in (("on_demand", "Price"), ("spot", "SpotPrice")):
+        host, chip = f"try_cast(h.{price} AS DOUBLE)", f"try_cast(a.{price} AS DOUBLE)"
+        desk.select(f"""SELECT 'gcp' AS provider, h.InstanceType AS instance_type, p.chip AS listed_as, p.chips AS gpus,
+            h.Region AS region, '{option}' AS option, {host} + {chip} AS usd_per_hour, p.vcpus, p.memory_gib
+            FROM gcp AS h JOIN parts AS p ON p.machine = h.InstanceType
+            JOIN gcp AS a ON a.InstanceType IS NULL AND a.AcceleratorName = p.chip
+                AND try_cast(a.AcceleratorCount AS DOUBLE) = p.chips AND a.AvailabilityZone = h.AvailabilityZone
+            WHERE {chip} > 0 AND ({host} > 0 OR NOT p.has_host)""")
+        kind, size = f"regexp_extract(AcceleratorName, '{_TPU}', 1)", f"regexp_extract(AcceleratorName, '{_TPU}', 2)"
+        chips = f"CASE WHEN {kind} IN ('v5litepod', 'v6e') THEN {size}::INTEGER ELSE {size}::INTEGER // 2 END"
+        desk.select(f"""SELECT 'gcp' AS provider, AcceleratorName AS instance_type, {chips} AS gpus, Region AS region,
+            CASE WHEN {kind} = 'v5litepod' THEN 'tpu v5e' ELSE 'tpu ' || {kind} END AS listed_as,
+            '{option}' AS option, try_cast({price} AS DOUBLE) AS usd_per_hour
+            FROM gcp WHERE regexp_full_match(AcceleratorName, '{_TPU}') AND {chips} <= {_MOST_TPU_CHIPS}
+            AND try_cast({price} AS DOUBLE) > 0""")
+
+
+SOURCES = (
+    Source("skypilot", "skypilot-org/skypilot-catalog", "SkyPilot catalog", ADDRESS.format(cloud="<cloud>"), fetch),
+)

@@ -1,0 +1,97 @@
+"""A file of prices of one's own: CSV, .xlsx or Parquet, its columns named as ours or mapped to them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpucost import gate
+from gpucost.catalog.loader import file_name, named, quoted
+from gpucost.errors import DataError, UsageError
+from gpucost.limits import limit
+from gpucost.refresh.source import ALSO_CALLED, LISTING, Desk, Source, cell_sql, columns_of, csv_text, has_digit
+
+ENDINGS = (".csv", ".xlsx", ".parquet")
+
+
+def is_table(name: str) -> bool:
+    """Tell whether a name is that of a file of prices."""
+    return Path(name).suffix.lower() in ENDINGS
+
+
+def source_of_file(name: str) -> Source:
+    """Return the source that a file is."""
+    path = gate.expanded(name)
+    if not path.is_file():
+        raise UsageError(f"cannot read {name!r}: there is no such file. Name one that exists.")
+    return Source(
+        f"file-{path.stem.lower()[:40]}",
+        "a file of one's own",
+        path.name,
+        path.name,
+        lambda desk: read(desk, path),
+        heeds=("columns",),
+        is_own_word=True,
+    )
+
+
+def read(desk: Desk, path: Path) -> None:
+    """Read a file into the listing, by the names of its columns or as they are mapped."""
+    source = _reader(desk, path)
+    theirs = columns_of(desk, source)
+    columns = mapping(theirs, desk.asked.get("columns") or {}, path.name)
+    cells = {name: cell_sql(value, LISTING[name]) for name, value in columns.items()}
+    if "upfront_usd" in cells:  # without one of two amounts the other is no price
+        for name in ("usd_per_hour", "upfront_usd"):
+            cells[name] = (
+                f"coalesce({cells[name]}, CASE WHEN {has_digit(columns[name])} THEN CAST('nan' AS DOUBLE) END)"
+            )
+    selected = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
+    desk.select(f"SELECT {selected} FROM {source}")
+
+
+def mapping(theirs: set[str], asked: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the SQL of each of our columns that a file has: what was asked for, else what is called alike."""
+    plain = {column.strip().lower().replace(" ", "_"): column for column in theirs}
+    found: dict[str, str] = {}
+    for ours in LISTING:
+        if ours in asked:
+            value = asked[ours]
+            if not value.startswith("=") and value not in theirs:
+                raise UsageError(f"{name} has no column {value!r}. It has {', '.join(sorted(theirs)[:30])}.")
+            found[ours] = quoted(value[1:]) if value.startswith("=") else named(value)
+        elif match := next((plain[word] for word in (ours, *ALSO_CALLED[ours]) if word in plain), None):
+            found[ours] = named(match)
+    if unknown := sorted(set(asked) - set(LISTING)):
+        raise UsageError(f"no column is called {unknown[0]!r}. Ours are {', '.join(LISTING)}.")
+    if missing := [one for one in ("provider", "usd_per_hour") if one not in found]:
+        raise UsageError(f"{name}: say what {missing[0]} is, such as --map {missing[0]}=<its column>.")
+    if "instance_type" not in found and "listed_as" in found:
+        found["instance_type"] = f"concat_ws('x ', {found.get('gpus', '1')}, {found['listed_as']})"
+    return found
+
+
+def _reader(desk: Desk, path: Path) -> str:
+    ending = path.suffix.lower()
+    if path.stat().st_size > limit("limit_book_file_bytes"):
+        raise DataError(f"is larger than {limit('limit_book_file_bytes') / 1e6:,.0f} MB", file=path.name)
+    if ending == ".csv":
+        return csv_text(path)
+    if ending == ".parquet":
+        return f"read_parquet({file_name(path)})"
+    return _workbook(desk, path)
+
+
+def _workbook(desk: Desk, path: Path) -> str:
+    """Read the first sheet that has a header."""
+    import csv
+
+    from gpucost.catalog.book_files import read_sheets
+
+    sheets = read_sheets(path)
+    if not sheets:
+        raise DataError("has no sheet with a header", file=path.name)
+    copy = desk.path("sheet.csv")
+    with copy.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(sheets[0].header)
+        writer.writerows(cells[: len(sheets[0].header)] for _, cells in sheets[0].rows)
+    return csv_text(copy)

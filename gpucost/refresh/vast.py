@@ -1,0 +1,65 @@
+"""Vast.ai's open market: what hosts ask for whole machines, on demand, and the least bid for interruptible ones."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from gpucost.refresh.source import Desk, Source, held
+
+ADDRESS = "https://console.vast.ai/api/v0/bundles/"
+ASKED = {
+    "verified": {"eq": True},
+    "rentable": {"eq": True},
+    "rented": {"eq": False},
+    "reliability2": {"gte": 0.95},
+    "type": "on-demand",
+    "order": [["dph_total", "asc"]],
+    "limit": 5000,
+}
+_MIB_PER_GIB = 1024
+
+
+def fetch(desk: Desk) -> None:
+    """Ask for every verified machine that is free; of equal ones in a place the cheapest speaks."""
+    answer = desk.client.json(f"{ADDRESS}?q={quote(json.dumps(ASKED))}", most_bytes=128_000_000)
+    offers = held(answer, "offers", what="the answer holds no offers")
+    desk.add(row for item in offers if isinstance(item, dict) for row in rows_of(item))
+
+
+def place_of(geolocation: str) -> str | None:
+    """Return a place as `country-region` of what a host says: `Texas, US` is us-texas.
+
+    >>> place_of("Texas, US"), place_of("Norway, NO"), place_of("")
+    ('us-texas', 'no', None)
+    """
+    name, _, country = (part.strip().lower() for part in geolocation.rpartition(",")) if geolocation else ("", "", "")
+    if not country:
+        return None
+    return f"us-{name}" if country == "us" and name else country
+
+
+def rows_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the asking price of a machine and its least bid."""
+    try:
+        gpus, memory = int(item["num_gpus"]), float(item.get("gpu_ram") or 0) / _MIB_PER_GIB
+    except (KeyError, TypeError, ValueError):
+        return
+    if item.get("rentable") is False or item.get("rented") is True:
+        return
+    name = str(item.get("gpu_name", "")).replace("_", " ")
+    row = {
+        "provider": "vast",
+        "instance_type": f"{gpus}x {name}",
+        "listed_as": name,
+        "gpus": gpus,
+        "gpu_memory_gib": round(memory) or None,
+        "region": place_of(str(item.get("geolocation") or "")),
+        "tier": "marketplace",
+    }
+    for option, field in (("on_demand", "dph_total"), ("interruptible", "min_bid")):
+        if item.get(field):
+            yield {**row, "option": option, "usd_per_hour": item[field]}
+
+
+SOURCES = (Source("vast", "Vast.ai", "Vast.ai offers", ADDRESS, fetch, describes=True),)
