@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpucost.calibration import fits, training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.calibration import weighted_quantile
 from gpucost.physics.columns import Floats
 from gpucost.physics.training.own_runs import OwnRuns, closeness, correction
-from gpucost.validation import fitted, training
 
 TABLE = Path(__file__).parents[1] / "docs" / "few-shot.csv"
 RUNS = (0, 1, 2, 3, 5)
@@ -117,7 +117,7 @@ def figures(name: str, entries: list[Entry], after_all: float) -> dict[str, str]
 def table(draws: int = 1000) -> str:
     """Hold each source out in turn (minutes) and return the table as CSV."""
     catalog = open_catalog()
-    found = fitted.training_shipped(catalog)
+    found = fits.training_shipped(catalog)
     seen = training.observe(found)
     residual = training.leave_one_out(found, start=training_calibration(catalog).values) - seen.log_measured
     features, sources = training.configurations(seen), np.array([row.source for row in found.rows])

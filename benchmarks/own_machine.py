@@ -10,9 +10,9 @@ import numpy as np
 
 from gpucost.bench import file as from_bench
 from gpucost.bench.cases import cases_of
+from gpucost.calibration import serving, training
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
-from gpucost.validation import serving, training
 
 SHORT_STEPS = {
     tuple(case.arguments[name] for name in ("model", "phase", "batch", "context"))

@@ -64,6 +64,7 @@ class Architecture(Struct, frozen=True):
     experts_per_token: int = 0
     shared_experts: int = 0
     expert_ffn_hidden: int = 0
+    expert_hidden: int = 0  # in which routed experts work, and their tokens travel; 0 where it is the hidden width
     shared_ffn_hidden: int = 0
     first_dense_layers: int = 0
     moe_layer_step: int = 1

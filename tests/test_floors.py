@@ -19,7 +19,7 @@ FLOORS = (
     ("catalog",),
     ("market", "refresh"),
     ("workloads", "bridges"),
-    ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench", "invoices"),
+    ("training", "serving", "ownership", "fitting", "claims", "speed", "calibration", "bench", "invoices"),
     ("render",),
     ("ask", "library", "cli", "sweeping", "agents", "page", "__main__"),
 )

@@ -161,6 +161,7 @@ def _like_most(architecture: Architecture, d: Decoder) -> Architecture:
         experts=f.number(*KEYS["experts"]) or mixtures[0].experts,
         experts_per_token=f.number(*KEYS["per_token"]) or round(mixtures[0].experts_per_token),
         expert_ffn_hidden=width,
+        expert_hidden=f.number("moe_latent_size", "routed_expert_hidden_size"),
         shared_experts=(1 if joint else f.number(*KEYS["shared"])) if mixtures[0].shared else 0,
         shared_ffn_hidden=(joint or width) if mixtures[0].shared else 0,
         first_dense_layers=architecture.layers - sparse,

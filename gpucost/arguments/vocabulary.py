@@ -143,6 +143,8 @@ Engine = Annotated[
         "eager",
         "vllm-tpu",
         "vllm-xpu",
+        "habana",
+        "neuron",
         "unknown",
         "vllm-2025",
         "vllm-2024",

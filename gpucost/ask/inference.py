@@ -88,6 +88,12 @@ def inference(
     precision: v.WeightFormat = "auto",
     cache: v.CacheFormat = "auto",
     engine: v.Engine = "vllm",
+    server: Annotated[
+        str | None,
+        one_of("default", "tuned", "offline"),
+        "How it is served: by a server as it comes, by one set up for this model, or in batches without a server.",
+        detail(usual="default, with a range that holds tuned ones too", example="tuned"),
+    ] = None,
     utilisation: Annotated[
         str | float | None,
         share(),

@@ -8,7 +8,7 @@ from gpucost.bench.logs import Log, training_speed
 from gpucost.bridges.compare import run_usd
 from gpucost.errors import UsageError
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_HOUR
-from gpucost.workloads.training import BEYOND_PEAK, FROZEN_SHARE, SLOWEST
+from gpucost.workloads.training import BEYOND_PEAK, SLOWEST
 
 DRIFT_FRACTION = 0.05  # by which the speed of the rest of a run differs from that of its steps so far, 80 % range
 
@@ -31,7 +31,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     sequence = log.said("sequence") or float(workload["sequence_tokens"])
     whole = float(workload["trained_tokens"])
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
-    _refuse_impossible(speed, option, frozen=workload["method"] != "full")
+    _refuse_impossible(speed, option)
     samples = log.last("samples") or (log.last("step") or 0.0) * batch
     done = tokens_done if tokens_done is not None else samples * sequence
     if not done:
@@ -78,14 +78,13 @@ def _bill(option: Mapping[str, Any], days: float, **others: float) -> float:
     return run_usd({**factors, "tokens_per_s_per_gpu": speed, "ramp_hours": ramp_hours, **others})
 
 
-def _refuse_impossible(speed: float, option: Mapping[str, Any], *, frozen: bool) -> None:
+def _refuse_impossible(speed: float, option: Mapping[str, Any]) -> None:
     """Refuse a speed that needs more than the peak by which the estimate's option has its MFU, or next to nothing."""
     mfu = float(option["mfu_fraction"] or 0.0) * speed / float(option["tokens_per_s_per_gpu"])
-    needed = mfu * (FROZEN_SHARE if frozen else 1.0)
-    if needed > 1 or 0 < mfu < SLOWEST:
-        share = f"{needed:.0%}" if needed > 1 else "less than a billionth"
+    if mfu > 1 or 0 < mfu < SLOWEST:
+        share = f"{mfu:.0%}" if mfu > 1 else "less than a billionth"
         said = f"the log says {speed:,.5g} tokens per second and GPU, {share} of the dense peak of {option['gpu']}"
-        raise UsageError(f"{said}. {f'{BEYOND_PEAK} ' * (needed > 1)}Is it a log of this estimate's run?")
+        raise UsageError(f"{said}. {f'{BEYOND_PEAK} ' * (mfu > 1)}Is it a log of this estimate's run?")
 
 
 def _row(

@@ -57,11 +57,15 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     """Build an architecture from its row, layer by layer where the row holds a configuration; the id is its name."""
     if not row.get("config"):
         return record(Architecture, {**row, "name": row["id"]})
+    config = json.loads(row["config"])
+    if set(config) == {"moe_latent_size"}:  # all layers are as the columns say but for the width of experts
+        whole = record(Architecture, {**row, "name": row["id"]})
+        return replace(whole, expert_hidden=config["moe_latent_size"])
     from gpucost.architectures.reader import architecture_of
 
-    read = architecture_of(json.loads(row["config"]), row["id"], f"models/llms.csv: {row['id']}")
+    made = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
     return replace(
-        read, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
+        made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
 
 

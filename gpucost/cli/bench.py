@@ -113,8 +113,8 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
 
     from gpucost.bench import file as rows
     from gpucost.bench import verdict
+    from gpucost.calibration import training
     from gpucost.physics.transformer import model_flop
-    from gpucost.validation import training
 
     if bench:
         rows_of_chip = rows.training_rows(bench, chip.id)

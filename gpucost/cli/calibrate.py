@@ -82,6 +82,18 @@ SMALLEST_CHANGE = 0.002
 @click.option(
     "--undo", is_flag=True, help="Remove the calibration from your book; with --machine or --software, only theirs."
 )
+@click.option(
+    "--choose",
+    is_flag=True,
+    help="Show what each term of the model earns on sources that took no part in fitting it, and whether it stays.",
+)
+@click.option(
+    "--enter",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Predict sources that the model has not seen, write the errors into models/ledger.csv, then the rows into the "
+    "measurements; in a checkout.",
+)
 @click.option("--list", "listed", is_flag=True, help="List your own software classes.")
 @output_options
 def command(
@@ -94,6 +106,8 @@ def command(
     save: bool,
     undo: bool,
     listed: bool,
+    enter: str | None,
+    choose: bool,
     **log: Any,
 ) -> None:
     """Fit the efficiencies of training or serving to measurements.
@@ -114,12 +128,21 @@ def command(
     gpucost estimate --model 8b --tokens 100b --software my-stack
     gpucost calibrate --undo
     gpucost calibrate --format csv -o models/calibration.csv
+    gpucost calibrate --kind serving --enter measured.csv
     """
+    from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
-    from gpucost.validation import fitted
 
     if undo or listed:
         _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
+    if choose:
+        _alone("--choose", "kind")
+        _choose(out, kind)
+        return
+    if enter:
+        _alone("--enter", "kind")
+        _enter(out, kind, enter)
+        return
     if undo:
         say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
         return
@@ -129,16 +152,23 @@ def command(
         _refuse_idle(files, measurements)
     catalog = open_catalog()
     if listed:
-        out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
+        out.rows(fits.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
         return
     stack = _stack(kind, log)
-    own = _own_rows(catalog, kind, [*files, *([] if measurements is None else [measurements])], log)
-    if own is None:
-        _show_shipped(out, catalog, kind, save)
-        return
-    if machine:
-        own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
-    _show_own(out, catalog, kind, own, stack, estimate, save)
+    named = [*files, *([] if measurements is None else [measurements])]
+    benches = all(file.lower().endswith(".json") for file in named) and bool(named) and not log["from_log"]
+    kinds = [kind] if spoke("kind") is ParameterSource.COMMANDLINE or not benches else ["training", "serving"]
+    own: dict[str, list[dict[str, Any]]] = {}
+    for of in kinds:
+        rows = _own_rows(catalog, of, named, log)
+        if rows is None:
+            _show_shipped(out, catalog, kind, save)
+            return
+        if machine:
+            rows = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(rows, 1)]
+        if rows or of == kind:
+            own[of] = rows
+    _show_own(out, catalog, own, stack, estimate, save)
 
 
 def _alone(flag: str, *also: str) -> None:
@@ -146,6 +176,33 @@ def _alone(flag: str, *also: str) -> None:
     taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
     if typed := _typed(lambda name: name not in taken):
         raise click.UsageError(f"{flag} fits nothing: leave {typed} out.")
+
+
+def _choose(out: Output, kind: str) -> None:
+    """Show what each term of the model earns on sources that took no part in fitting it."""
+    from gpucost.calibration import fits
+    from gpucost.catalog import open_catalog
+
+    catalog = open_catalog()
+    say("fitting halves of the sources, and asking the other halves …")
+    with working("choosing"):
+        terms = fits.choose(catalog, kind)
+    kept = sum(term["parameters"] for term in terms if term["kept"])
+    hint = [f"{kept} of {sum(term['parameters'] for term in terms)} parameters pay on sources outside their proposal."]
+    hint.append(f"gpucost/physics/{kind}/parameters.csv says which are fitted (parameter) and which held (constant).")
+    out.rows(terms, "calibrate terms", catalog, hint, title="What each term earns outside its proposal")
+
+
+def _enter(out: Output, kind: str, path: str) -> None:
+    """Write down what the model predicts for sources that it has not seen, then add their rows to the measurements."""
+    from gpucost.calibration import ledger
+    from gpucost.calibration.measurements import read_file
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.loader import shipped_root
+
+    root, catalog, rows = shipped_root(), open_catalog(), read_file(path)
+    lines = ledger.enter(kind, rows, catalog, root, ledger.model_commit(root), date.today())
+    out.rows(lines, "ledger", catalog, title="First predictions")
 
 
 def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
@@ -165,13 +222,13 @@ def _typed(of: Callable[[str], bool]) -> str:
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
     """Fit the shipped measurements again."""
-    from gpucost.validation import fitted
+    from gpucost.calibration import fits
 
     if save:
         raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
     say("fitting the shipped measurements, each source held out in turn …")
     with working("fitting"):
-        _, rows = fitted.fit_shipped(catalog, kind)
+        _, rows = fits.fit_shipped(catalog, kind)
     if not _as_table(out, rows):
         out.rows(rows, "calibrate", catalog, title="Calibration")
 
@@ -190,33 +247,40 @@ def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
 def _show_own(
     out: Output,
     catalog: "Catalog",
-    kind: str,
-    own: list[dict[str, Any]],
+    own: Mapping[str, list[dict[str, Any]]],
     stack: str,
     estimate: str | None,
     save: bool,
 ) -> None:
-    """Lay one's own runs over the current calibration; show what that changes, keep it where asked."""
-    from gpucost.physics.calibration import as_csv
-    from gpucost.validation import fitted
+    """Lay one's own runs over the current calibrations; show what that changes, keep it where asked.
 
-    read = fitted.read_own(catalog, kind, own, stack)
-    calibration, rows = fitted.fit_read(catalog, kind, read, stack)
-    if save:
-        _write(_place(kind), as_csv(rows))
-    if _as_table(out, rows):
-        return
-    hint = _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
-    taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
-    hint += _first("", [f"{shown(name)}: {note}" for name, note in taken])
+    A bench speaks of training and of serving at once.
+    """
+    from gpucost.calibration import fits
+    from gpucost.physics.calibration import as_csv
+
+    moved: list[dict[str, Any]] = []
+    hint: list[str] = []
+    used = 0
+    for kind, runs in own.items():
+        of_stack = stack if kind == "training" else ""
+        read = fits.read_own(catalog, kind, runs, of_stack)
+        calibration, rows = fits.fit_read(catalog, kind, read, of_stack)
+        if save:
+            _write(_place(kind), as_csv(rows))
+        if len(own) == 1 and _as_table(out, rows):
+            return
+        hint += _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
+        taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
+        hint += _first("", [f"{shown(name)}: {note}" for name, note in taken])
+        used += len(read.rows)
+        if estimate and kind == "training":
+            moved += _effect(catalog, estimate, calibration)
+        moved += fits.changes(catalog, kind, rows, SMALLEST_CHANGE)
     hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
-    if kind == "serving":
-        hint.append("The ranges of serving stay as wide as they were: own runs move its parameters.")
-    used = len(read.rows)
     title = f"What {f'{used} of your own runs change' if used > 1 else 'your run changes'}"
-    moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
-    if estimate:
-        moved = [*_effect(catalog, estimate, calibration), *moved]
+    if len(own) > 1:
+        title += ", in training and in serving"
     out.rows(moved, "calibrate changes", catalog, hint, title)
 
 
@@ -251,12 +315,12 @@ def _first(what: str, reasons: Sequence[str]) -> list[str]:
 
 def _without(machine: str | None, stack: str | None) -> str:
     """Take a named machine's runs, or a class of one's own, out of the book."""
+    from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
     from gpucost.physics.calibration import as_csv
-    from gpucost.validation import fitted
 
     path, catalog = _place("training"), open_catalog()
-    left = fitted.without(catalog, machine) if machine else fitted.without_stack(catalog, str(stack))
+    left = fits.without(catalog, machine) if machine else fits.without_stack(catalog, str(stack))
     _write(path, as_csv(left))
     return f"{path} holds no run of {machine or stack} any more."
 
@@ -314,8 +378,8 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
     from gpucost.bench import file as from_bench
     from gpucost.bench.run import read_bench
     from gpucost.bench.verdict import accelerator_of
-    from gpucost.validation import serving
-    from gpucost.validation.measurements import read_file
+    from gpucost.calibration import serving
+    from gpucost.calibration.measurements import read_file
 
     found: list[dict[str, Any]] = []
     for file in files:

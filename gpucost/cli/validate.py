@@ -34,6 +34,11 @@ from gpucost.cli.options import Output, output_options
 @click.option(
     "--core/--all", "core", default=False, is_flag=True, help="Only rows marked as well suited to validation."
 )
+@click.option(
+    "--ledger",
+    is_flag=True,
+    help="Show what was predicted for each source before any fit had seen it, as it was entered.",
+)
 @click.option("--max-error", metavar="SHARE", help="Exit 5 if the macro-median error is above this.")
 @output_options
 def command(
@@ -44,6 +49,7 @@ def command(
     leave_out: str | None,
     core: bool,
     max_error: str | None,
+    ledger: bool,
 ) -> None:
     """Predict every measured run from its description, and show the errors per source and in total.
 
@@ -55,20 +61,23 @@ def command(
     gpucost validate --kind training --measurements runs.csv --format json
     gpucost validate --measurements runs.csv --calibration own.csv
     gpucost validate --leave-out source --core
+    gpucost validate --ledger
     """
     from gpucost.arguments.kinds import share
     from gpucost.ask.result import Result
+    from gpucost.calibration.fits import VALIDATIONS
+    from gpucost.calibration.measurements import answer, read_file
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import use
     from gpucost.errors import CheckFailedError
-    from gpucost.validation.measurements import read_file
-    from gpucost.validation.report import answer
-    from gpucost.validation.runs import VALIDATIONS
 
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
     if leave_out and kind == "memory":
         raise click.UsageError("--leave-out goes with --kind training or serving: of memory nothing is fitted.")
     catalog = open_catalog()
+    if ledger:
+        out.rows(catalog.rows("ledger"), "ledger", catalog, title="First predictions of sources that no fit had seen")
+        return
     if calibration:
         if leave_out or kind == "memory":
             raise click.UsageError("--calibration goes with --kind training or serving, and without --leave-out.")

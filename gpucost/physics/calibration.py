@@ -20,10 +20,12 @@ from gpucost.gate import beside
 from gpucost.physics.columns import Flags, Floats, Integers
 
 COVERAGE = 0.80
+CLASS_COVERAGE, CLASS_ROWS = 0.75, 10  # that the ranges of each class of so many rows hold at least
+LEAST_COVERAGE = 0.72  # of the ledger's first predictions, made before their faults were mended, that ranges must hold
 WIDEST_RATIO = 2.5  # by which a trait may widen a range
 SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
-RATIO_SPREAD = 0.2  # of the belief about a trait's ratio, in logarithms
-NARROWEST = 0.03  # half a range, in logarithms, that no fit goes below
+SOURCE_SPREAD = 0.138  # standard deviation of what sources have of their own: software, tuning, network, reporting
+NARROWEST = 1.2816 * SOURCE_SPREAD  # half a range, in logarithms, of what somebody else measures: 80 % of that alone
 STEP = 1e-4  # of a derivative, in standard deviations of the prior
 
 Values = Mapping[str, float]
@@ -37,17 +39,18 @@ class Parameter(NamedTuple):
     spread: float  # standard deviation of the logarithm before the fit
     unit: str
     meaning: str
+    fitted: bool = True  # else a constant: what is believed of it holds, for no fit of it helps sources it has not seen
 
 
 def declared(module: str) -> tuple[tuple[Parameter, ...], dict[str, str]]:
-    """Read the parameters.csv beside a module: what is fitted, and what each trait that widens a range means."""
+    """Read the parameters.csv beside a module: what is fitted or constant, and what each trait of a range means."""
     rows = beside(module, "parameters")[1:]
-    fitted = tuple(
-        Parameter(name, float(prior), float(spread), *words)
-        for kind, name, prior, spread, *words in rows
-        if kind == "parameter"
+    parameters = tuple(
+        Parameter(name, float(prior), float(spread), unit, meaning, kind == "parameter")
+        for kind, name, prior, spread, unit, meaning in rows
+        if kind in ("parameter", "constant")
     )
-    return fitted, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
+    return parameters, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
 
 
 class Calibration(Struct, frozen=True):
@@ -148,13 +151,19 @@ class FitProblem:
     """Least squares around priors: residuals of the observations, pulls of the priors, and their derivatives."""
 
     def __init__(
-        self, parameters: Sequence[Parameter], touched: Sequence[Flags], part_of: Callable[[Integers], Part],
-        centre: Values, spread_ratio: float,
-    ) -> None:  # fmt: skip
+        self,
+        parameters: Sequence[Parameter],
+        touched: Sequence[Flags],
+        part_of: Callable[[Integers], Part],
+        centre: Values,
+        spread_ratio: float,
+    ) -> None:
         self.names = [parameter.name for parameter in parameters]
         self.middle = np.log([centre[name] for name in self.names])
         self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
-        self.free = [index for index, mine in enumerate(touched) if mine.any()]
+        self.free = [
+            i for i, (mine, one) in enumerate(zip(touched, parameters, strict=True)) if one.fitted and mine.any()
+        ]
         self.whole = part_of(np.arange(len(touched[0])))
         kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
         parts = {key: part_of(rows) for key, rows in kinds.items()}
@@ -254,11 +263,15 @@ def one_voice(source: NDArray[Any]) -> Floats:
     return 1 / np.sqrt(counts[inverse].astype(np.float64))
 
 
-def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: float) -> dict[str, float]:
-    """Fit the widths to residuals of held-out sources, so that 80 % of them lie within.
+def fit_ranges(
+    residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: float, sides: Sequence[str] = ("",)
+) -> dict[str, float]:
+    """Fit the widths to log(predicted ÷ measured) of sources that the fit had not seen, so that 80 % lie within.
 
-    The scale of a Laplace distribution is fitted by maximum likelihood; ratios are kept between 1 and 2.5 by a prior
-    around e^usual; the base is then set by the weighted 80 % quantile.
+    The scale of a Laplace distribution is fitted by maximum likelihood; a trait's ratio is one for all sides, between
+    1 and 2.5 by a prior around e^usual. The base of each side is then the weighted quantile that leaves a tenth beyond
+    it (a fifth where there is one side), and never narrower than what a source's own effect asks for. Traits of ten
+    rows or more grow until they hold three quarters of their own.
     """
     from scipy.optimize import minimize
 
@@ -271,43 +284,36 @@ def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, us
 
     bounds = [(-5.0, 1.0)] + [(0.0, np.log(WIDEST_RATIO))] * len(traits)
     x = minimize(loss, np.array([np.log(0.1)] + [usual] * len(traits)), bounds=bounds, method="L-BFGS-B").x
-    base = weighted_quantile(size / np.exp(x[1:] @ active), weight, COVERAGE)
-    return {"base": base, **{name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}}
-
-
-def fit_sides(residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: Values) -> dict[str, float]:
-    """Fit both sides of a range to log(predicted ÷ measured) of held-out sources: a tenth lies beyond each.
-
-    Each side's width is base · Π ratio, fitted by quantile regression (Koenker and Bassett 1978) with ratios between
-    0.5 and 2.5 and a prior around e^usual for what few sources speak of; its base is then set by the weighted quantile.
-    """
-    beyond = (1 - COVERAGE) / 2
+    scale = np.exp(x[1:] @ active)
     found: dict[str, float] = {}
-    for side, size in ((SLOWER, residual), (FASTER, -residual)):
-        ratios = _ratios(size, traits, weight, 1 - beyond, usual)
-        scale = np.prod([np.where(on, ratios[name], 1.0) for name, on in traits.items()], axis=0)
-        base = max(weighted_quantile(size / scale, weight, 1 - beyond), NARROWEST)
-        found |= {"base" + side: base, **{name + side: value for name, value in ratios.items()}}
+    for side in sides:
+        share = (1 + COVERAGE) / 2 if side else COVERAGE
+        base = max(weighted_quantile(_beyond(residual, side) / scale, weight, share), NARROWEST)
+        found |= {
+            "base" + side: base,
+            **dict(zip((name + side for name in traits), np.exp(x[1:]).tolist(), strict=True)),
+        }
+    for name, mine in traits.items():
+        if mine.sum() < CLASS_ROWS:
+            continue
+        needed = np.max([_beyond(residual, side) / width_of(traits, found, side) for side in sides], axis=0)[mine]
+        grown = max(1.0, weighted_quantile(needed, weight[mine], CLASS_COVERAGE))
+        found |= {name + side: min(found[name + side] * grown, WIDEST_RATIO) for side in sides}
     return found
 
 
-def _ratios(size: Floats, traits: Mapping[str, Flags], weight: Floats, share: float, usual: Values) -> dict[str, float]:
-    """Return by how much each trait widens a side, by the check loss of its quantile."""
-    from scipy.optimize import minimize
+def _beyond(residual: Floats, side: str) -> Floats:
+    """Return how far log(predicted ÷ measured) reaches to a side: below a prediction lies what is slower."""
+    return {SLOWER: residual, FASTER: -residual}.get(side, np.abs(residual))
 
-    active = np.array(list(traits.values()), dtype=np.float64)
-    believed = np.array([usual.get(name, 0.0) for name in traits])
-    around = max(weighted_quantile(size, weight, share), NARROWEST)
 
-    def loss(x: Floats) -> float:
-        beyond = size - np.exp(x[0] + x[1:] @ active)
-        check = np.sum(weight * np.where(beyond > 0, share, share - 1) * beyond) / (around * (1 - share))
-        return float(check + 0.5 * np.sum(((x[1:] - believed) / RATIO_SPREAD) ** 2))
-
-    bounds = [(np.log(NARROWEST), 1.0)] + [(-np.log(2.0), np.log(WIDEST_RATIO))] * len(traits)
-    first = np.array([np.log(around), *believed])
-    x = minimize(loss, first, bounds=bounds, method="Powell", options={"maxiter": 40}).x
-    return {name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}
+def levelled(
+    ranges: Values, residual: Floats, traits: Mapping[str, Flags], weight: Floats, sides: Sequence[str] = ("",)
+) -> dict[str, float]:
+    """Return ranges widened until they hold the least share of first predictions; they are never narrowed by it."""
+    beyond = [_beyond(residual, side) / width_of(traits, ranges, side) for side in sides]
+    level = max(1.0, weighted_quantile(np.max(beyond, axis=0), weight, LEAST_COVERAGE))
+    return {name: value * (level if name.startswith("base") else 1.0) for name, value in ranges.items()}
 
 
 def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
@@ -333,12 +339,17 @@ def table(
     """Return the rows of a calibration table; `centre` is the middle of the priors it was fitted around."""
     rows: list[dict[str, Any]] = [
         {
-            "name": p.name, "kind": "parameter", "value": rounded(found.values[p.name]),
-            "prior": rounded(centre[p.name]), "prior_spread_ratio": p.spread * spread_ratio, "unit": p.unit,
+            "name": p.name,
+            "kind": "parameter",
+            "value": rounded(found.values[p.name]),
+            "prior": rounded(centre[p.name]),
+            "prior_spread_ratio": p.spread * spread_ratio,
+            "unit": p.unit,
             "meaning": p.meaning,
         }
         for p in scheme.parameters
-    ]  # fmt: skip
+        if p.fitted or found.values[p.name] != p.prior
+    ]
     known = {"base": BASE_MEANING, **scheme.traits}
     meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in known.items()}
     for name, value in found.ranges.items():

@@ -12,7 +12,7 @@ from gpucost.words import CLASSES as CLASSES
 
 
 def software_class(framework: str | None, compiled: bool | None = None) -> str:
-    """Return the class of a framework's name; a compiled plain script counts as sharded PyTorch.
+    """Return the class of a framework's name; what compiles plain PyTorch is sharded, what does not eager.
 
     >>> software_class("Megatron-Bridge/NeMo 25.09"), software_class("Megatron-LM"), software_class(None)
     ('vendor', 'megatron', 'unknown')
@@ -21,7 +21,9 @@ def software_class(framework: str | None, compiled: bool | None = None) -> str:
     """
     text = (framework or "").lower()
     found = next((name for pattern, name in beside(__file__, "frameworks")[1:] if re.search(pattern, text)), "unknown")
-    return "sharded" if found == "eager" and compiled else found
+    if compiled is None or found not in ("sharded", "eager"):
+        return found
+    return "sharded" if compiled else "eager"
 
 
 def decimal_year(day: str | date | None, default: float) -> float:

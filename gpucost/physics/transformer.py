@@ -52,6 +52,7 @@ class Shape(Attending, frozen=True):
     experts_per_token: Floats
     shared_experts: Floats
     expert_ffn_hidden: Floats
+    exchanged_width: Floats  # of a token on its way to its experts
     shared_ffn_hidden: Floats
     q_lora_rank: Floats
     kv_lora_rank: Floats
@@ -105,6 +106,7 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
         "sink_layers": [one.window_layers * (a.family in SINKS) for one, a in zip(sums, architectures, strict=True)],
+        "exchanged_width": [a.expert_hidden or a.hidden for a in architectures],
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
     }
     for name in Shape.names():
@@ -279,14 +281,18 @@ def _prediction_flop(shape: Shape) -> Floats:
     return shape.mtp_layers * 2 * (query_width(shape) + output_width(shape))
 
 
-def model_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
+def model_flop(
+    shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True, frozen: bool | Flags = False
+) -> Floats:
     """Return the model FLOP per trained token: 6·N without the input embedding + 3 × causal attention.
 
-    Forward once, backward twice (arXiv:2204.02311, appendix B, with the causal half). Recomputation and
+    Forward once, backward twice (arXiv:2204.02311, appendix B, with the causal half). Frozen weights, beside which
+    adapters are trained, need no gradients of their own: 4·N; attention is what it was. Recomputation and
     multi-token prediction are work of the recipe, not of the model.
     """
     prediction = _prediction_flop(shape) * mean_context(sequence_tokens, 0.0, causal)
-    return 6 * compute_parameters(shape) + 3 * (attention_flop(shape, sequence_tokens, causal) - prediction)
+    attention = attention_flop(shape, sequence_tokens, causal) - prediction
+    return np.where(frozen, 4.0, 6.0) * compute_parameters(shape) + 3 * attention
 
 
 def hardware_flop(

@@ -97,6 +97,11 @@ def options_of(request: InferenceRequest, count: int) -> Options:
     )
 
 
+def server_of(request: InferenceRequest) -> str:
+    """Return how a model is served: a measured speed is one's own, and what nobody says is a server as it comes."""
+    return request.server or "default"
+
+
 def list_deployments(
     architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: InferenceRequest
 ) -> tuple[list[Deployment], Integers]:
@@ -121,6 +126,7 @@ def list_deployments(
                     data,
                     pipeline,
                     expert,
+                    server_of(request),
                 )
             )
             of.append(index)
@@ -141,7 +147,7 @@ def evaluate(
     prompt = np.full(len(deployments), request.prompt_tokens)
     output = np.full(len(deployments), request.output_tokens)
     capacity = serving.capacity_sequences(case, prompt, output)
-    limit = np.minimum(capacity, case.rates.batch_limit * case.placement.data)
+    limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
     best, meets = climb(case, limit, request, prompt, output)
     at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
     first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
@@ -159,7 +165,7 @@ def evaluate(
         at.ttft_s,
         at.prompt_time_fraction,
         at.step,
-        widths(deployments, at, ranges),
+        widths(deployments, at, ranges, stated_server=request.server is not None),
     )
     return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
 
@@ -215,7 +221,9 @@ def climb(
     return chosen, any_meets
 
 
-def widths(deployments: Sequence[Deployment], at: serving.Steady, ranges: Mapping[str, float]) -> Floats:
+def widths(
+    deployments: Sequence[Deployment], at: serving.Steady, ranges: Mapping[str, float], *, stated_server: bool
+) -> Floats:
     """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
 
     def flags(judge: Callable[[Deployment], bool]) -> Flags:
@@ -227,6 +235,8 @@ def widths(deployments: Sequence[Deployment], at: serving.Steady, ranges: Mappin
         "unusual_family": flags(lambda d: d.accelerator.family not in USUAL_FAMILIES),
         "mixture_of_experts": flags(lambda d: d.architecture.experts > 0),
         "unusual_engine": flags(lambda d: d.engine not in USUAL_ENGINES),
+        "served": flags(lambda d: d.server == "default"),
+        "unstated_server": flags(lambda d: not stated_server),
     }
     return width_of(traits, ranges)
 

@@ -30,6 +30,7 @@ class InferenceRequest(Struct, frozen=True, kw_only=True):
     precision: str
     cache: str
     engine: str
+    server: str | None  # default, tuned or offline; a server as it comes where nobody says
     gpu: str | None
     provider: str | None
     region: str | None

@@ -504,10 +504,24 @@ def _digits(usd: float) -> str:
     return f"{usd:,.0f}" if usd >= 1000 else f"{usd:.3g}"
 
 
+SERVED_BY = {
+    "default": "served with default settings",
+    "tuned": "served with settings chosen for it",
+    "offline": "run in batches without a server",
+}
+
+
+def served_by(request: InferenceRequest) -> str:
+    """Say how a model is served, and where nobody said, what would narrow the range."""
+    if request.server:
+        return SERVED_BY[request.server]
+    return "taken as served with default settings (--server says otherwise)"
+
+
 def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     """Say what the answer takes for granted."""
     lines = [
-        f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."
+        f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}, {served_by(request)}."
         + (" Uses your own speed." if request.own_speed is not None else ""),
         f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens per request"
         + (f", the means of {request.distribution}." if request.distribution else "."),
@@ -672,7 +686,9 @@ def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | 
         **frame(request.to_dict(), catalog.as_of, catalog.version),
         "fits": bool(options),
         "lead": lead_of_fit(architecture.name, options, fewest),
-        "said": [f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."],
+        "said": [
+            f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}, {served_by(request)}."
+        ],
         "smallest": fewest,
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,

@@ -31,7 +31,7 @@ from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
-from gpucost.physics.training.structs import PARTS, Step, TrainingCase
+from gpucost.physics.training.structs import LORA, PARTS, Step, TrainingCase
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
 from gpucost.workloads.speeds import job_of, key_of, memory_gb, over_pcie, timed_layouts
@@ -360,7 +360,7 @@ def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
     timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
     if (own_speed := wanted.own_speed) is not None:
-        timed = with_own(timed, own_speed, catalog.accelerator(timed["gpu"]), wanted.method != "full")
+        timed = with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
     return (
         timed
         if wanted.data_flow == DataFlow()
@@ -398,11 +398,11 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
     return {**timed, "lead": f"{timed['lead']} {feeding['said']}", "loading": feeding}
 
 
-def with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator, frozen: bool) -> shape.Timed:
+def with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator) -> shape.Timed:
     """Return a timed layout at a measured speed; the parts of the step keep their shares."""
     layout, sequence = timed["layout"], timed["sequence_tokens"]
     flop = timed["model_flop_per_token_flop"]
-    work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop, frozen)
+    work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop)
     check(own_speed, [chip], layout["gpus"], work)
     speed = own_speed.tokens_per_s(chip, layout["gpus"], work)
     low, high = (float(end) for end in ends(np.array(speed), most_tokens_per_s(chip, work)))
@@ -564,7 +564,9 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
         "hfu_fraction": hardware_flop * speed / TERA / peak,
         "model_tflops": float(step.model_tflops[0]),
         "peak_tflops": peak,
-        "model_flop_per_token_flop": float(transformer.model_flop(case.shape, sequence)[0]),
+        "model_flop_per_token_flop": float(
+            transformer.model_flop(case.shape, sequence, frozen=case.recipe.method >= LORA)[0]
+        ),
         "hardware_flop_per_token_flop": hardware_flop,
         **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
         "parts": part_rows(case, step),

@@ -155,7 +155,6 @@ Floats = NDArray[np.float64]
 # How far the same run at another size lies from its measured speed, as half the logarithmic width of an 80 % range: of
 # pairs of published runs that differ in accelerators and batch alone, each source one voice (docs/accuracy.md).
 WIDTH = 0.065
-FROZEN_SHARE = 2 / 3  # of a step's products are needed where only adapters are trained
 SLOWEST = 1e-9  # share of the peak below which a speed is a slip
 BEYOND_PEAK = "Nothing can exceed the peak."
 
@@ -165,8 +164,7 @@ class StepWork(NamedTuple):
 
     precision: str | None  # None: the 16-bit format that each chip trains in
     step_tokens: float
-    flop_per_token: float  # model FLOP: those of training all weights, whatever the method
-    frozen: bool  # only adapters are trained
+    flop_per_token: float  # model FLOP of the method: frozen weights need no gradients of their own
 
 
 class OwnSpeed(Struct, frozen=True):
@@ -185,7 +183,7 @@ class OwnSpeed(Struct, frozen=True):
     def tokens_per_s(self, accelerator: Accelerator, gpus: float, work: StepWork) -> float:
         """Return tokens per second and accelerator: MFU × peak ÷ FLOP per token, or step tokens ÷ time ÷ accelerators.
 
-        >>> OwnSpeed(step_s=2.0).tokens_per_s(None, 8, StepWork("bf16", 1.6e6, 5e10, False))
+        >>> OwnSpeed(step_s=2.0).tokens_per_s(None, 8, StepWork("bf16", 1.6e6, 5e10))
         100000.0
         """
         if self.tokens_per_s_per_gpu is not None:
@@ -229,7 +227,7 @@ def check(measured_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: f
     for chip in accelerators:
         speed, precision = measured_speed.tokens_per_s(chip, gpus, work), work.precision or half_precision(chip)
         peak_share = speed * work.flop_per_token / (peak(chip, precision).tflops * TERA)
-        if isnan(peak_share) or peak_share * (FROZEN_SHARE if work.frozen else 1.0) <= 1:
+        if isnan(peak_share) or peak_share <= 1:
             return
         if measured_speed.mfu_fraction is not None:
             raise UsageError(f"--mfu: {peak_share:.0%} of the dense {precision} peak. {BEYOND_PEAK} Write 35% or 0.35.")
@@ -242,7 +240,7 @@ def check(measured_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: f
 def most_tokens_per_s(accelerator: Accelerator, work: StepWork) -> float:
     """Return the speed that takes all of the dense peak."""
     dense = peak(accelerator, work.precision or half_precision(accelerator)).tflops
-    return dense * TERA / work.flop_per_token / (FROZEN_SHARE if work.frozen else 1.0)
+    return dense * TERA / work.flop_per_token
 
 
 def ends(speed: Floats, most: Floats | float) -> tuple[Floats, Floats]:
@@ -384,8 +382,13 @@ def make_workload(
 def step_work(workload: Workload) -> StepWork:
     """Return what turns one form of a workload's speed into another."""
     tokens = float(workload.global_batch) * workload.sequence_tokens
-    flop = float(transformer.model_flop(transformer.stack([workload.architecture]), workload.attended_tokens)[0])
-    return StepWork(workload.precision, tokens, flop, workload.method != "full")
+    return StepWork(workload.precision, tokens, model_flop_per_token(workload))
+
+
+def model_flop_per_token(workload: Workload) -> float:
+    """Return the model FLOP of a workload's token, by what it trains."""
+    shape, frozen = transformer.stack([workload.architecture]), workload.method != "full"
+    return float(transformer.model_flop(shape, workload.attended_tokens, frozen=frozen)[0])
 
 
 def sizes(workload: Workload) -> Sizes:
@@ -397,7 +400,7 @@ def sizes(workload: Workload) -> Sizes:
         parameters=parameters,
         active_parameters=float(transformer.active_parameters(shape)[0]),
         trained_parameters=trained,
-        model_flop_per_token=float(transformer.model_flop(shape, workload.attended_tokens)[0]),
+        model_flop_per_token=model_flop_per_token(workload),
         checkpoint_gb=trained * assume.STATE_BYTES_PER_PARAMETER.value / GB,
         weights_gb=trained * assume.WEIGHT_BYTES_PER_PARAMETER.value / GB,
         dataset_bytes_per_token=workload.loading.bytes_per_token

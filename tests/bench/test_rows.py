@@ -5,9 +5,9 @@ import pytest
 
 from gpucost.bench import file
 from gpucost.bench.cases import cases_of
+from gpucost.calibration import training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.validation import training
 
 DIFFERENT = ("fp8",)  # our fp8 script scales whole tensors by their largest values: slower than any tuned stack
 

@@ -13,6 +13,7 @@ from gpucost.answers.saved import read_answer
 from gpucost.architectures.config import load
 from gpucost.ask.tco import plan_kinds
 from gpucost.bench.run import read_bench
+from gpucost.calibration.measurements import read_file
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
 from gpucost.invoices.commitment import read_agreements, usage_of
@@ -26,7 +27,6 @@ from gpucost.ownership.plan import read_plan
 from gpucost.schemas.validation import read_cells
 from gpucost.serving.costing import read_profile
 from gpucost.serving.request import own_lengths
-from gpucost.validation.measurements import read_file
 
 READERS = {
     "answer.json": read_answer,

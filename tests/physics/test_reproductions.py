@@ -5,9 +5,9 @@ Tolerances are what a reader may expect of a single published configuration, not
 
 import pytest
 
+from gpucost.calibration import training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.validation import training
 
 KORTHIKANTI_TABLE_5_S = {  # arXiv:2205.05198, Table 5: seconds per iteration, full recomputation and present work
     "korthikanti-001": 1.42, "korthikanti-002": 1.10, "korthikanti-003": 18.13, "korthikanti-004": 13.75,

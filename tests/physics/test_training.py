@@ -101,13 +101,13 @@ def test_casts_move_what_both_sides_of_each_product_hold():
     assert cast_bytes(case, np.ones(1), np.zeros(1))[0] == pytest.approx(DEFAULTS["cast_bytes.fused"] * values)
 
 
-def test_gathers_of_experts_wait_for_the_host_unless_the_whole_graph_is_compiled():
+def test_gathers_of_experts_hide_under_compute_in_every_stack():
     layout = Layout(gpus=64, data=64, sharding=3, micro_batch=1, global_batch=64)
     vendor, compiler = (
         time_of(layout, model=MIXTRAL, software=name, values=DEFAULTS | {"sharding_bytes": 1e-9})
         for name in ("vendor", "compiler")
     )
-    assert vendor.data_s[0] > 1.5 * compiler.data_s[0]
+    assert vendor.data_s[0] < 1.2 * compiler.data_s[0]
 
 
 def test_a_loss_that_is_computed_again_costs_a_third_more():
@@ -328,7 +328,7 @@ def test_general_stacks_lag_on_new_chips_and_on_those_few_of_them_are_tuned_for(
     layout = Layout(gpus=1, micro_batch=1, global_batch=1)
     chips = {name: replace(H100, family=name, year=2023) for name in ("hopper", "cdna3")}
     plain, tuned = (
-        [time_of(layout, chip=chip, software=name, year=2025.5).attention_s[0] for chip in chips.values()]
+        [time_of(layout, chip=chip, software=name, year=2025.9).attention_s[0] for chip in chips.values()]
         for name in ("sharded", "vendor")
     )
     assert plain[1] > 2 * plain[0]  # attention kernels written for the chip come later

@@ -115,9 +115,9 @@ def validation(kind: str) -> Mapping[str, Any]:
     """Predictions against the shipped measurements."""
     from datetime import date
 
+    from gpucost.calibration.fits import VALIDATIONS
+    from gpucost.calibration.measurements import answer
     from gpucost.catalog import open_catalog
-    from gpucost.validation.report import answer
-    from gpucost.validation.runs import VALIDATIONS
 
     return answer(VALIDATIONS[kind](open_catalog(DAY)), {"kind": kind}, date(2026, 11, 20), "test")
 

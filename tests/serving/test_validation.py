@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from gpucost.calibration import serving
+from gpucost.calibration.serving import met_sequences
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.validate import command
 from gpucost.physics.serving.efficiency import DEFAULTS
-from gpucost.validation import serving
-from gpucost.validation.serving_model import met_sequences
 
 CATALOG = open_catalog()
 ROWS = CATALOG.rows("serving_measurements")

@@ -2,11 +2,11 @@
 
 import pytest
 
+from gpucost.calibration import serving, wording
+from gpucost.calibration.serving_rows import read_row
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
 from gpucost.physics.serving.calibration import SCHEME
-from gpucost.validation import serving, serving_wording
-from gpucost.validation.serving_rows import read_row
 
 CATALOG = open_catalog()
 
@@ -46,7 +46,7 @@ def row(**more):
     ],
 )
 def test_engines_and_their_eras(text, year, engine):
-    assert serving_wording.engine(text, year) == engine
+    assert wording.engine(text, year) == engine
 
 
 def test_a_row_with_only_names_and_one_figure_is_predicted():

@@ -20,6 +20,7 @@ from gpucost.physics.serving.efficiency import (
     LINKS,
     LONG_TOKENS,
     MEMORIES,
+    SERVERS,
     Software,
     resolve,
 )
@@ -57,6 +58,7 @@ class Deployment(Struct, frozen=True):
     data: int = 1
     pipeline: int = 1
     expert: int = 1
+    server: str = "tuned"
 
     @property
     def gpus(self) -> int:
@@ -181,6 +183,20 @@ def stored_sizes(a: Architecture) -> tuple[float, float]:
     return max(left / max(others, 1.0), 0.1), a.mixer_bytes_each
 
 
+FEW_SEATS, MANY_SEATS, LARGE_MEMORY_GIB = 256.0, 1024.0, 70.0
+
+
+def seats(d: Deployment) -> float:
+    """Return the sequences that vLLM's server runs at once by default: 1,024 on large chips since Hopper, else 256.
+
+    vllm/engine/arg_utils.py, default_max_num_seqs: device memory of 70 GiB and more, and no A100.
+    """
+    if not d.engine.startswith("vllm"):
+        return np.inf
+    large = d.accelerator.memory_gib >= LARGE_MEMORY_GIB and d.accelerator.family not in ("ampere", "volta")
+    return (MANY_SEATS if large and d.engine == "vllm" else FEW_SEATS) * d.data
+
+
 def memory_kind(accelerator: Accelerator) -> str:
     """Return the kind of device memory: hbm, gddr or lpddr."""
     name = accelerator.memory_type.lower()
@@ -222,6 +238,8 @@ def build(
         memory=_codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
         link=_codes([kind for _, kind in links], LINKS),
         format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
+        server=_codes([d.server for d in deployments], SERVERS),
+        seats=_column([seats(d) for d in deployments]),
         long=np.array([d.architecture.max_sequence_tokens > LONG_TOKENS for d in deployments], dtype=np.bool_),
     )
     chip = _chip(deployments, [tflops for tflops, _ in peaks], [rate for rate, _ in links])

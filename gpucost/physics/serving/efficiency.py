@@ -24,6 +24,7 @@ GROUPS = ("modern", "early", "local")
 MEMORIES = ("hbm", "gddr", "lpddr")
 FORMAT_CLASSES = ("half", "eight", "nvfp4", "mxfp4", "mxfp4_emulated", "int4", "gguf")
 LINKS = ("scaleup", "pcie", "network")
+SERVERS = ("offline", "tuned", "default")  # a batch without a server, one set up for its model, one as it comes
 
 PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
@@ -38,6 +39,8 @@ class Software(Columns, frozen=True):
     link: Integers  # into LINKS
     format: Integers  # into FORMAT_CLASSES
     long: Flags  # the model's longest sequence exceeds LONG_TOKENS
+    server: Integers  # into SERVERS
+    seats: Floats  # sequences that a server as it comes runs at once; infinite where it has no such limit
 
 
 class EngineRates(Columns, frozen=True):
@@ -70,9 +73,13 @@ class EngineRates(Columns, frozen=True):
     host_reduce_us: Floats
     elementwise: Floats  # fraction of the memory bandwidth
     sequence_us: Floats
+    served_ms: Floats  # host time of a step that a server as it comes adds to the device's
+    served_sequence_us: Floats  # the same per running sequence
+    arrival_ms: Floats  # that the arrival of a request takes from all that run
     prefill: Floats
     saturation: Floats
     batch_limit: Floats
+    seats: Floats
     burst: Floats
     routing_exponent: Floats
     imbalance: Floats
@@ -149,6 +156,9 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
     matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
     bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
+    served = (s.server == SERVERS.index("default")) & ~bare & ~local
+    alone = (s.server == SERVERS.index("offline")) & among(s.engine, "vllm-2024", "vllm-2025")
+    offline = np.where(alone, values["offline_host_ratio"], 1.0)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
         weights_half=below_ceiling(stream),
@@ -166,12 +176,18 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         allreduce_growth=np.where(custom, 0.0, values["allreduce_growth"]),  # theirs sends to all ranks at once
         link=below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
-        host_ms=by("host_ms", GROUPS, group) * engine("host_ratio"),
+        host_ms=by("host_ms", GROUPS, group) * engine("host_ratio") * offline,
         host_layer_us=np.where(launched, _host_layer_us(values, s), 0.0),
         prompt_layer_us=np.where(bare, _host_layer_us(values, s), 0.0),
         elementwise=below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
-        sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio"),
-        prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group)) * engine("prefill_ratio"),
+        sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio") * offline,
+        served_ms=np.where(served, values["served_step_ms"], 0.0),
+        served_sequence_us=np.where(served, values["served_sequence_us"], 0.0),
+        arrival_ms=np.where(served, values["served_arrival_ms"], 0.0),
+        seats=np.where(served, s.seats, np.inf),
+        prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group))
+        * engine("prefill_ratio")
+        * np.where(served, values["served_prefill_ratio"], 1.0),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
         fused=_fused(s, modern),

@@ -227,6 +227,7 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     device = (linear + attention + latency + exchange) * r.engine * (1 + o.draft_tokens * o.draft_cost)
     host = r.host_ms * MILLI + r.sequence_us * held / p.data * MICRO + launched_s(case, r.host_layer_us)
     step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
+    step = step + r.served_ms * MILLI + r.served_sequence_us * held / p.data * MICRO
     return StepParts(
         linear * r.engine, attention * r.engine, latency * r.engine, exchange * r.engine, step - device,
         np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape), step + prompt_s,
@@ -266,7 +267,8 @@ def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float =
     chunks = np.maximum(tokens / PROMPT_CHUNK_TOKENS, 1.0)
     staged = work * (p.pipeline - 1 + chunks) / (p.pipeline * chunks) if np.any(p.pipeline > 1) else work
     device = (staged + latency_s(case)) * r.prefill * r.engine
-    return smooth_max(device, launched_s(case, r.prompt_layer_us), HOST_BEND) + r.host_ms * MILLI
+    host = r.host_ms + r.served_ms + r.arrival_ms * count
+    return smooth_max(device, launched_s(case, r.prompt_layer_us), HOST_BEND) + host * MILLI
 
 
 def prompts_share_s(
@@ -286,7 +288,8 @@ def prompts_share_s(
     sent = exchange_s(case, held + fresh) - exchange_s(case, held)
     pairs = prompt_attention_s(case, together, prompt_tokens)
     joined = (np.maximum(products, 0) + np.maximum(sent, 0) + pairs) * case.rates.prefill * case.rates.engine
-    added = np.where(case.rates.fused, joined / case.placement.pipeline, separate) * (starting / together)
+    joined = joined / case.placement.pipeline + case.rates.arrival_ms * MILLI * together
+    added = np.where(case.rates.fused, joined, separate) * (starting / together)
     added = added * fullest_rank(case)
     return np.where(prompt_tokens > 0, added, 0.0)
 

@@ -5,19 +5,20 @@ spread between sources, deviations from it with the spread within; so that a hun
 time varies there, and weigh as one voice on how fast things are.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Part, Scheme, Values
+from gpucost.physics.calibration import Parameter, Part, Scheme, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TYPICAL, resolve
 from gpucost.physics.training.own_runs import Alike
-from gpucost.physics.training.structs import FP4, FP8, INT8, LORA, Step, TrainingCase
+from gpucost.physics.training.structs import Step, TrainingCase
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
 WITHIN_SOURCE = 0.10  # and within a source
@@ -48,6 +49,8 @@ class Observations(Gathered, frozen=True):
     software_year: Floats
     whole_run: Flags  # the figure covers restarts and evaluation
     long_run_ratio: Floats  # hours of a long run ÷ those of its steps; 1 where the figure is of no such run
+    dispatcher: Integers  # how tokens reach their experts: unsaid (-1), all-to-all (0), fused (1)
+    sinks: Integers  # attention with learned sinks: unsaid (-1), apart (0), fused (1)
     source: Integers  # code of the source
     log_measured: Floats  # of tokens/s per accelerator
 
@@ -55,7 +58,7 @@ class Observations(Gathered, frozen=True):
 def with_values(seen: Observations, values: Values) -> TrainingCase:
     """Return the cases with the efficiencies that `values` give them."""
     c = seen.case
-    efficiency = resolve(values, c.hardware, seen.software, seen.software_year)
+    efficiency = resolve(values, c.hardware, seen.software, seen.software_year, seen.dispatcher, seen.sinks)
     return TrainingCase(c.shape, c.hardware, c.layout, c.recipe, efficiency)
 
 
@@ -97,22 +100,22 @@ def whitened(
     return out
 
 
-def fit(
+def problem(
     seen: Observations,
     centre: Values = DEFAULTS,
     spread_ratio: float = 1.0,
     between: float = BETWEEN_SOURCES,
     within: float = WITHIN_SOURCE,
-    start: Values | None = None,
-) -> dict[str, float]:
-    """Return the parameters that balance the observations and the priors around `centre`; the search begins at `start`.
+    parameters: Sequence[Parameter] = PARAMETERS,
+) -> core.FitProblem:
+    """Return the fit that balances the observations and the priors around `centre`.
 
     `between` is the spread between sources: nothing for runs whose own habits are to be learned, which alone move
     `own_ratio`.
     """
     touched = [
         np.isin(seen.source, seen.source[mine])  # whitening mixes the rows of a source
-        for mine in core.touched_by(PARAMETERS, members(seen), len(seen))
+        for mine in core.touched_by(parameters, members(seen), len(seen))
     ]
     if between:
         touched[OWN] = np.zeros(len(seen), dtype=np.bool_)
@@ -126,7 +129,20 @@ def fit(
 
         return Part(rows, residual)
 
-    return core.fit(core.FitProblem(PARAMETERS, touched, part_of, centre, spread_ratio), start=start)
+    return core.FitProblem(parameters, touched, part_of, centre, spread_ratio)
+
+
+def fit(
+    seen: Observations,
+    centre: Values = DEFAULTS,
+    spread_ratio: float = 1.0,
+    between: float = BETWEEN_SOURCES,
+    within: float = WITHIN_SOURCE,
+    start: Values | None = None,
+    parameters: Sequence[Parameter] = PARAMETERS,
+) -> dict[str, float]:
+    """Return the parameters that balance the observations and the priors; the search begins at `start`."""
+    return core.fit(problem(seen, centre, spread_ratio, between, within, parameters), start=start)
 
 
 def traits(
@@ -140,21 +156,17 @@ def traits(
     family, software = what.hardware.family, what.software
     waiting = (step.host_s + step.overhead_s) / step.total_s
     usual = np.isin(family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
-    found = {
+    return {
         "unstated_layout": flags(~np.asarray(stated_layout, dtype=np.bool_)),
         "unknown_software": flags(np.equal(software, CLASSES.index("unknown"))),
         "mixture_of_experts": flags(what.shape.experts > 0),
-        "fine_tuning": flags(what.recipe.method >= LORA),
         "unusual_family": flags(~usual),
         "old_family": flags(np.isin(family, [FAMILIES.index(name) for name in OLD_FAMILIES])),
         "whole_run": flags(whole_run),
         "host_bound": flags(waiting > HOST_BOUND_FRACTION),
         "long_context": flags(what.recipe.sequence_tokens >= LONG_CONTEXT_TOKENS),
-        "low_precision": flags(np.isin(what.layout.precision, (FP8, FP4, INT8))),
         "older_stack": flags(np.isin(software, OLDER_STACKS)),
     }
-    doubts = [applies for name, applies in found.items() if name != "unstated_layout"]
-    return found | {"usual_case": ~np.logical_or.reduce(doubts)}
 
 
 def ceiling(step: Step) -> Floats:

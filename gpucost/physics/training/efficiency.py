@@ -57,7 +57,7 @@ class Efficiencies(Columns, frozen=True):
     host_group_ratio: Floats
     step_overhead_ms: Floats
     sharding_bytes: Floats
-    in_time: Floats  # share of an expert layer's gathers that its stack asks for ahead of time
+    whole_graph: Floats  # 1 where a compiler sees the whole step, and gathers again under a pipeline
     optimizer_ratio: Floats
     straggler: Floats
     own_ratio: Floats
@@ -79,9 +79,17 @@ _PLAIN = {name: name for name in _SAME} | {
 # Families whose matrix units outran the fused attention kernels of the generation before.
 RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
 IS_RECENT = np.array([name in RECENT for name in FAMILIES])
-# From when on general frameworks have attention kernels written for a family: a year and three quarters after its
-# launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608); on AMD half a year later, as assumed.
-_CAUGHT_UP = {"hopper": 2024.5, "cdna3": 2026.2, "blackwell": 2026.6, "cdna4": 2027.7, "rubin": 2028.4, "cdna5": 2028.9}
+# From when on general frameworks have attention kernels written for a family. PyTorch's own were those of Ampere on
+# Hopper at least until mid-2025: torchtitan's 262,144 tokens on eight H100s run at two fifths of today's rate. On other
+# families a year and three quarters after the launch, on AMD half a year later: assumed.
+_CAUGHT_UP = {
+    "hopper": 2025.75,
+    "cdna3": 2026.2,
+    "blackwell": 2026.6,
+    "cdna4": 2027.7,
+    "rubin": 2028.4,
+    "cdna5": 2028.9,
+}
 KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
 # From when on those who know a chip have them: at its launch, but on Hopper, the first whose products run beside the
 # threads that ask for them, with cuDNN 9 and the releases that prefer it, of spring 2024.
@@ -93,12 +101,17 @@ SHARDED, COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
 TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
 EARLY = ("megatron", "deepspeed")  # and one of the years before FUSED_YEAR
 FUSED_YEAR = 2023.0  # from when on fused attention is usual
+# From when on stacks have all of FlashAttention-2 (arXiv:2307.08691): position biases came in January 2024.
+SECOND_FLASH_YEAR = 2024.05
 SPLIT_NORMS_YEAR = 2022.5  # from when on stacks split norms over the tensor group and repeat attention alone
 UNKNOWN = CLASSES.index("unknown")
 KINDS = (*CLASSES, "early")  # the classes, and unknown stacks of early years
 # Share of each class that is tuned: kernels and overlap written by those who know the chip.
 _TUNED = {**dict.fromkeys(("vendor", "compiler", "native", "neuron"), 1.0), "unknown": 1 / len(TYPICAL)}
 TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in KINDS])
+# Share of each class whose 8-bit casts are fused: Megatron's and DeepSpeed's are those of Transformer Engine.
+_CASTS = dict.fromkeys((*CLASSES, "early"), 1.0) | {"eager": 0.0, "unknown": 1 - 1 / len(TYPICAL)}
+CASTS_FUSED_SHARE = np.array([_CASTS[name] for name in KINDS])
 
 
 def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
@@ -123,10 +136,19 @@ SINKS_FUSED_YEAR = 2026.44  # from when on fused kernels take windows and learne
 MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
 
-def expert_aging(values: Mapping[str, float], software: Integers, software_year: Floats) -> Floats:
-    """Return the time of experts against that of a stack that runs them without asking the host for their sizes."""
-    early = (software_year < EXPERTS_MATURE_YEAR) & ~WHOLE_GRAPH[software]
-    return np.where(early, np.exp(values["expert_aging"]), 1.0)
+UNSAID, ALLTOALL, FUSED = -1, 0, 1  # how tokens are sent to their experts: by plain all-to-all or a fused kernel
+
+
+def expert_aging(
+    values: Mapping[str, float], software: Integers, software_year: Floats, dispatcher: Integers | int = UNSAID
+) -> Floats:
+    """Return the time of experts against that of a stack that sends their tokens by a fused dispatcher.
+
+    The dispatcher decides (DeepEP, HybridEP against all-to-all); where none is named, that of the release's time.
+    """
+    usual = np.where(software_year < EXPERTS_MATURE_YEAR, ALLTOALL, FUSED)
+    apart = np.where(np.equal(dispatcher, UNSAID), usual, dispatcher) == ALLTOALL
+    return np.where(apart & ~WHOLE_GRAPH[software], np.exp(values["expert_aging"]), 1.0)
 
 
 def written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
@@ -146,17 +168,29 @@ def lag(values: Mapping[str, float], hardware: HardwareColumns, software: Intege
     return np.where(abroad, young * values["elsewhere_ratio"], young)
 
 
+def of_its_time(software: Integers, software_year: Floats) -> Integers:
+    """Return what a class of software was in its year: before fused kernels a vendor's stack was Megatron's."""
+    early = software_year < FUSED_YEAR
+    older = np.where(software == CLASSES.index("vendor"), CLASSES.index("megatron"), software)
+    return np.where(early, np.where(software == UNKNOWN, KINDS.index("early"), older), software)
+
+
 def resolve(
-    values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats
+    values: Mapping[str, float],
+    hardware: HardwareColumns,
+    software: Integers,
+    software_year: Floats,
+    dispatcher: Integers | int = UNSAID,
+    sinks: Integers | int = UNSAID,
 ) -> Efficiencies:
     """Look the parameters up for each case by chip, software class and age of the software against the chip.
 
     The kernels' ratio is quality · lag. Products and attention slow down with the power limit: rate ∝ (watts per peak
-    FLOP/s)^α within a family.
+    FLOP/s)^α within a family. `dispatcher` and `sinks` are codes: UNSAID, apart (0) or FUSED.
     """
     family = hardware.family
-    software = np.where((software == UNKNOWN) & (software_year < FUSED_YEAR), KINDS.index("early"), software)
-    aging = expert_aging(values, software, software_year)
+    software = of_its_time(software, software_year)
+    aging = expert_aging(values, software, software_year, dispatcher)
     clocks = hardware.power_ratio ** values["power_exponent"]
     second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
@@ -170,22 +204,24 @@ def resolve(
     count = len(family)
     tuned = TUNED_SHARE[software]
     newer = between("flash_fraction", "plain", "modern", written_for_chip(family, tuned, software_year))
+    second = software_year >= SECOND_FLASH_YEAR
+    older = np.where(second, values["flash_fraction.second"], values["flash_fraction.old"])
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
         matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * second_issue, MOST_OF_PEAK),
         selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
-        flash=np.minimum(clocks * np.where(IS_RECENT[family], newer, values["flash_fraction.old"]), MOST_OF_PEAK),
+        flash=np.minimum(clocks * np.where(IS_RECENT[family], newer, older), MOST_OF_PEAK),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
-        cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
+        cast_bytes=between("cast_bytes", "plain", "fused", CASTS_FUSED_SHARE[software]),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", KINDS, software) * values["host_ratio"],
         expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
         expert_aging=aging,
-        sinks_apart=(software_year < SINKS_FUSED_YEAR).astype(np.float64),
+        sinks_apart=np.where(np.equal(sinks, UNSAID), software_year < SINKS_FUSED_YEAR, np.equal(sinks, 0)) * 1.0,
         sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
-        in_time=WHOLE_GRAPH[software].astype(np.float64),
+        whole_graph=WHOLE_GRAPH[software].astype(np.float64),
         kernel_ratio=by("quality", KINDS, software) * lag(values, hardware, software, software_year),
     )

@@ -289,7 +289,7 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     layout, s = case.layout, case.shape
     group = net.tier(link, layout.expert, np.ones(len(case)))
     eight = (layout.precision == FP8) | (layout.precision == FP4)
-    row = tokens / layout.tensor * s.hidden * np.where(eight, DISPATCHED_BYTES, HALF_BYTES)
+    row = tokens / layout.tensor * s.exchanged_width * np.where(eight, DISPATCHED_BYTES, HALF_BYTES)
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * s.moe_layers / s.layers
     e = case.efficiency
     exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)

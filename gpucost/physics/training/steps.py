@@ -118,8 +118,8 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     Plain and ZeRO 1-2: once per step, gradients reduced (and, sharded, weights gathered), behind the backward pass of
     the last micro-batch. ZeRO 3 and FSDP: weights gathered twice and gradients reduced in every micro-batch, layer by
     layer, behind its compute (arXiv:1910.02054, section 7), and copied between flat buffers and the layer's own; under
-    a pipeline stacks that run eagerly keep what they gathered and reduce once, compiled graphs do not. The
-    gathers of experts wait where the host reads how many tokens each one gets, unless the whole graph is compiled.
+    a pipeline stacks that run eagerly keep what they gathered and reduce once, compiled graphs do not. Of experts
+    only those that a rank holds are gathered, under compute like the rest.
     """
     layout, e, link = case.layout, case.efficiency, case_links(case)
     ranks = layout.data * layout.context
@@ -131,15 +131,14 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     tuned = case.recipe.method >= LORA
     gradient = np.where(tuned, 0.0, case.recipe.gradient_bytes)
     sharded = layout.sharding >= 3
-    kept = sharded & (layout.pipeline > 1) & (e.in_time == 0)
+    kept = sharded & (layout.pipeline > 1) & (e.whole_graph == 0)
     moved = np.where(sharded & ~kept, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
     moved = np.where(tuned & ~sharded, 0.0, moved)
     exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
-    late = np.where(sharded, (1 - e.in_time) * net.ring_s(few, moved * expert), 0.0)
     copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
-    each = exposed_s(exchange - late, e.data_hidden * compute, e.interference) + late + copied
+    each = exposed_s(exchange, e.data_hidden * compute, e.interference) + copied
     once = once + np.where(kept, copied, 0.0)
     each = np.where(kept, once, each * layout.micro_batches)
     ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
@@ -231,7 +230,7 @@ def assemble(case: TrainingCase, micro: MicroStep) -> Step:
     m, recipe = case.layout.micro_batches, case.recipe
     schedule = scheduled(case, micro.total_s)
     speed = speed_of(case, schedule["total_s"])
-    tflops = speed * tf.model_flop(case.shape, recipe.attended_tokens, recipe.causal) / TERA
+    tflops = speed * tf.model_flop(case.shape, recipe.attended_tokens, recipe.causal, recipe.method >= LORA) / TERA
     return Step(
         **{name: getattr(micro, name) * m for name in micro.names()},
         **schedule,

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks import accuracy, reliability
-from gpucost.validation.report import Item
+from gpucost.calibration.measurements import Item
 
 
 def test_coverage_grows_with_the_level_and_is_what_the_table_says():

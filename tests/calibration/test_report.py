@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucost.validation.report import POOLED, Item, by_source, payload, pooled_sources, statistics
+from gpucost.calibration.measurements import POOLED, Item, by_source, payload, pooled_sources, statistics
 
 
 def items(source, errors, half=0.15):

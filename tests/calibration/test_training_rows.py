@@ -6,18 +6,23 @@ import random
 import numpy as np
 import pytest
 
+from gpucost.calibration import fits, memory, training, wording
+from gpucost.calibration.measurements import read_file
+from gpucost.calibration.training_rows import find_accelerator, find_architecture, read_row, size_in_name
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
-from gpucost.validation import fitted, memory, runs, training, wording
-from gpucost.validation.measurements import read_file
-from gpucost.validation.row_architectures import find_architecture, size_in_name
-from gpucost.validation.training_rows import find_accelerator, read_row
 
 MEASURED = (
-    "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct", "measured_iter_time_s",
-    "measured_total_gpu_hours", "derived_tokens_per_s_per_gpu", "sanity", "peak_memory_gb",
-)  # fmt: skip
+    "measured_tokens_per_s_per_gpu",
+    "measured_tflops_per_gpu",
+    "measured_mfu_pct",
+    "measured_iter_time_s",
+    "measured_total_gpu_hours",
+    "derived_tokens_per_s_per_gpu",
+    "sanity",
+    "peak_memory_gb",
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +66,7 @@ def test_a_file_gives_what_the_catalog_gives(catalog, rows, tmp_path):
         writer.writerows(
             {k: "" if v is None else int(v) if isinstance(v, bool) else v for k, v in row.items()} for row in rows
         )
-    report = runs.validate_training(catalog, str(path))
+    report = fits.validate_training(catalog, str(path))
     assert {item["id"]: item["predicted"] for item in report["items"]} == predictions(catalog, rows)
 
 
@@ -70,9 +75,16 @@ def test_the_report_has_the_promised_keys(catalog, rows):
     items = training.predict(found, training_calibration(catalog))
     report = training.report_payload(found, items)
     promised = {
-        "rows", "predicted", "skipped", "median_abs_error_fraction", "p90_abs_error_fraction",
-        "macro_median_abs_error_fraction", "interval_coverage_fraction", "by_source", "items",
-    }  # fmt: skip
+        "rows",
+        "predicted",
+        "skipped",
+        "median_abs_error_fraction",
+        "p90_abs_error_fraction",
+        "macro_median_abs_error_fraction",
+        "interval_coverage_fraction",
+        "by_source",
+        "items",
+    }
     assert promised <= set(report)
     assert {"id", "metric", "measured", "predicted", "low", "high"} <= set(report["items"][0])
     assert report["rows"] == report["predicted"] + len(report["skipped"]) == len(rows)
@@ -80,10 +92,19 @@ def test_the_report_has_the_promised_keys(catalog, rows):
 
 
 MESSY = {
-    "model": "my-13b", "gpu": "NVIDIA H100 80GB HBM3", "framework": "torchtune", "precision": "bf16 mixed",
-    "seq_len": "4,096", "n_gpus": "", "tp": "", "pp": "n/a", "zero_stage": "3 (FSDP FULL_SHARD)",
-    "activation_recompute": "yes (block)", "flash_attention": "sdpa", "measured_tokens_per_s_per_gpu": "1000",
-}  # fmt: skip
+    "model": "my-13b",
+    "gpu": "NVIDIA H100 80GB HBM3",
+    "framework": "torchtune",
+    "precision": "bf16 mixed",
+    "seq_len": "4,096",
+    "n_gpus": "",
+    "tp": "",
+    "pp": "n/a",
+    "zero_stage": "3 (FSDP FULL_SHARD)",
+    "activation_recompute": "yes (block)",
+    "flash_attention": "sdpa",
+    "measured_tokens_per_s_per_gpu": "1000",
+}
 
 
 def test_a_row_with_messy_words_and_gaps_is_still_predicted(catalog):
@@ -327,10 +348,8 @@ def test_a_run_that_states_no_batch_had_that_of_its_model(catalog):
 
 def test_a_run_that_its_source_prints_again_counts_once(catalog):
     rows = catalog.rows("training_measurements")
-    again = {
-        row["id"]: str(row["sanity"]).removeprefix(fitted.AGAIN) for row in rows if fitted.AGAIN in str(row["sanity"])
-    }
-    counted = {row["id"] for row in fitted.published(catalog)}
+    again = {row["id"]: str(row["sanity"]).removeprefix(fits.AGAIN) for row in rows if fits.AGAIN in str(row["sanity"])}
+    counted = {row["id"] for row in fits.published(catalog)}
     assert len(again) > 10
     assert counted == {row["id"] for row in rows} - set(again)
     figures = {row["id"]: row["measured_iter_time_s"] for row in rows}

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from benchmarks import accuracy
+from gpucost.calibration import fits, measurements, training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.training import calibration as cal
-from gpucost.validation import fitted, report, training
 
 HELD_OUT = "Korthikanti et al. 2022 Table 5"
 
@@ -23,7 +23,7 @@ def table():
 @pytest.fixture(scope="module")
 def measured():
     catalog = open_catalog()
-    return fitted.training_shipped(catalog), training_calibration(catalog)
+    return fits.training_shipped(catalog), training_calibration(catalog)
 
 
 def test_a_held_out_source_errs_as_the_page_says(table, measured):
@@ -41,7 +41,7 @@ def test_the_in_sample_figures_are_those_of_the_shipped_calibration(table, measu
     found, calibration = measured
     items = [item for item in training.predict(found, calibration) if item.group not in training.FLOP_BASES]
     stated = table["training: all rows", "nothing (in-sample)"]
-    figures = report.statistics(items)
+    figures = measurements.statistics(items)
     assert int(stated["rows"]) == figures["predicted"]
     for name in ("median_abs_error_fraction", "p90_abs_error_fraction", "macro_median_abs_error_fraction"):
         assert figures[name] == pytest.approx(float(stated[name]), abs=0.003), name

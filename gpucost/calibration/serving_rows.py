@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpucost.calibration import training_rows, wording
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import transformer
 from gpucost.physics.serving.cases import Deployment, format_of
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
-from gpucost.validation import row_architectures, serving_wording, training_rows, wording
 
 Row = Mapping[str, Any]
 _SUFFIXES = re.compile(
@@ -40,7 +40,9 @@ class ServingRow(Struct, frozen=True):
     replicas: int
     prompt_workers: int
     decode_workers: int
+    drafted: int  # tokens per step, where the notes state speculation
     prefix_hit: float  # share of prompt tokens found in a cache, where the notes state it
+    varied_lengths: bool  # outputs differ from request to request, so that a burst drains slowly
     decode_only: bool  # stated throughput is that of decode steps alone
     stated_lengths: bool
     stated_layout: bool
@@ -56,10 +58,10 @@ class ServingRow(Struct, frozen=True):
 def read_engine(row: Row, accelerator: Accelerator, notes: list[str]) -> str:
     """Return the engine; one that is not known is a modern one, unless the row describes a bare step."""
     year = wording.year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0), notes)
-    engine = serving_wording.engine(row.get("engine"), year)
+    engine = wording.engine(row.get("engine"), year)
     if engine != "unknown":
         return engine
-    if serving_wording.is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
+    if wording.is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
         return "plain"
     notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one")
     return engine
@@ -67,11 +69,11 @@ def read_engine(row: Row, accelerator: Accelerator, notes: list[str]) -> str:
 
 def read_spread(
     row: Row, architecture: Architecture, accelerator: Accelerator, form: str, known_batch: bool, notes: list[str]
-) -> serving_wording.Spread:
+) -> wording.Spread:
     """Return the layout, repaired where it names accelerators twice, chosen where none is stated."""
     gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
     moe = architecture.experts > 0
-    spread = serving_wording.spread(dict(row), gpus, architecture.heads, moe, str(row.get("notes") or ""))
+    spread = wording.spread(dict(row), gpus, architecture.heads, moe, str(row.get("notes") or ""))
     if not spread.stated and gpus > 1:
         if not known_batch:
             spread = replicated(spread, gpus, architecture, accelerator, form)
@@ -85,7 +87,7 @@ def read_load(row: Row, engine: str, words: str) -> tuple[float | None, float | 
     """Return the requests at once, the requests per second, and which of the two (or neither) bounds the run."""
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
-    kind = serving_wording.scenario(row.get("scenario"), batch, rate, words)
+    kind = wording.scenario(row.get("scenario"), batch, rate, words)
     # a submission's server scenario is the highest rate that still meets its latency
     return batch, rate, "saturated" if kind == "rated" and engine == "tuned" else kind
 
@@ -99,14 +101,15 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     engine = read_engine(row, accelerator, notes)
     batch, rate, kind = read_load(row, engine, words)
     stated_lengths = wording.number(row.get("isl")), wording.number(row.get("osl"))
-    prompt, output, stated = serving_wording.lengths(*stated_lengths, kind, words)
+    prompt, output, stated = wording.lengths(*stated_lengths, kind, words)
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
     form = weight_format(row, engine, accelerator, notes)
     spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
-    system, cache = system_of(facts, accelerator, spread), serving_wording.cache_format(row.get("kv_precision"))
+    system, cache = system_of(facts, accelerator, spread), wording.cache_format(row.get("kv_precision"))
     split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
-    deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split)
+    server = wording.server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {words}", kind)
+    deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split, server)
     return ServingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),
@@ -116,12 +119,14 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
         output_tokens=max(output, 1.0),
         batch=batch,
         rate=rate,
-        requests=serving_wording.requests(words, max(output, 1.0)),
+        requests=wording.requests(words, max(output, 1.0)),
         replicas=spread.replicas,
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,
-        prefix_hit=serving_wording.prefix_hit(words),
-        decode_only="decode only" in words.lower(),
+        drafted=wording.drafted(words),
+        prefix_hit=wording.prefix_hit(words),
+        varied_lengths=wording.varied(words),
+        decode_only=re.search(r"decode only|= ?1000 ?/ ?itl", words.lower()) is not None,
         stated_lengths=stated,
         stated_layout=spread.stated,
         core=wording.flag(row.get("core")) is not False,
@@ -131,7 +136,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
 
 def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[str]) -> str:
     """Return the weights' format; submissions name the reference's 16 bits where they ran the 8 bits of the chip."""
-    form = serving_wording.weight_format(row.get("weight_precision"))
+    form = wording.weight_format(row.get("weight_precision"))
     if engine == "tuned" and form in ("bf16", "fp16") and accelerator.fp8_tflops:
         notes.append(f"{form} is the reference's precision: taken as fp8, which tuned submissions run")
         return "fp8"
@@ -139,8 +144,8 @@ def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[s
 
 
 def replicated(
-    spread: serving_wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
-) -> serving_wording.Spread:
+    spread: wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
+) -> wording.Spread:
     """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so."""
     total = float(transformer.total_parameters(transformer.stack([architecture]))[0])
     needed = 1.5 * total * format_of(form).weight_bytes / (accelerator.memory_gib * GIB)
@@ -150,7 +155,7 @@ def replicated(
     return replace(spread, tensor=fits[0], data=1, expert=1, replicas=gpus // fits[0])
 
 
-def system_of(facts: Catalog, accelerator: Accelerator, spread: serving_wording.Spread) -> System:
+def system_of(facts: Catalog, accelerator: Accelerator, spread: wording.Spread) -> System:
     """Return the accelerator's default system; large groups on an NVLink bridge meet over PCI Express."""
     system = facts.default_system(accelerator.id)
     ranks = spread.tensor * spread.data
@@ -170,7 +175,7 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
         layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
         if found.status != "synthesised" and layers in (None, found.layers) and hidden in (None, found.hidden):
             return found
-    total = wording.number(row.get("params_b")) or row_architectures.size_in_name(name)
+    total = wording.number(row.get("params_b")) or training_rows.size_in_name(name)
     active = wording.number(row.get("active_params_b")) or active_in_name(name)
     if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
         notes.append(f"model {name!r} built from its stated dimensions")
@@ -198,7 +203,7 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
     With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds beyond
     attention and embeddings ÷ that is the number of experts, and the same of the active parameters those per token.
     """
-    dense = row_architectures.from_columns(
+    dense = training_rows.from_columns(
         {**row, "gated_mlp": "y"},
         name,
         wording.count(row.get("n_layers")),

@@ -1,24 +1,28 @@
-"""Calibrations as tables: fitted to the shipped measurements, or to a user's own runs on top of the current one."""
+"""Calibrations as tables and the validations of them: fitted to shipped measurements or to one's own, and reported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpucost.answers.checks import Baseline, ValidationReport
+from gpucost.calibration import choice, measurements, memory, serving, training
+from gpucost.calibration.measurements import Measurements, read_file
+from gpucost.calibration.serving import loads_of, printed
+from gpucost.calibration.training_rows import Row
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
 from gpucost.gate import repeated, shown
-from gpucost.physics.calibration import Calibration, Scheme, table
+from gpucost.physics.calibration import Calibration, Scheme, table, width_of
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
-from gpucost.validation import serving, training
-from gpucost.validation.measurements import Measurements
-from gpucost.validation.training_rows import Row
+
+# --- Calibrations as tables: fitted to the shipped measurements, or to a user's own runs on top of the current one.
 
 OWN_SOURCE_ID = "own-runs"
 OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
@@ -50,8 +54,31 @@ def serving_shipped(catalog: Catalog) -> Measurements:
 
 def fit_training(catalog: Catalog) -> Calibration:
     """Fit training to the shipped measurements, with ranges for what users leave unsaid."""
-    fitted = training.calibrate(training_shipped(catalog))
+    fitted = training.calibrate(training_shipped(catalog), first_of(catalog, "training"))
     return training.widen_for_the_unstated(published(catalog), catalog, fitted)
+
+
+def first_of(catalog: Catalog, kind: str) -> dict[str, float]:
+    """Return log(predicted ÷ measured) of first predictions: by row for training, by row and metric for serving."""
+    rows = (row for row in catalog.rows("first_predictions") if row["kind"] == kind)
+    gaps = {str(row["id"]): float(np.log(row["predicted"] / row["measured"])) for row in rows}
+    return gaps if kind == "serving" else {name.rpartition(" ")[0]: gap for name, gap in gaps.items()}
+
+
+def choose(catalog: Catalog, kind: str) -> list[dict[str, Any]]:
+    """Return every term of a model: what it earns on sources outside its proposal, and whether it stays."""
+    k = KINDS[kind]
+    shipped = {one.name.partition(".")[0] for one in k.scheme.parameters if one.fitted}
+    return [
+        {
+            "name": term.name,
+            "parameters": term.parameters,
+            "gain": term.gain,
+            "kept": term.kept,
+            "fitted": term.name in shipped,
+        }
+        for term in sorted(choice.choose(k.sources(k.shipped(catalog))), key=lambda term: term.gain / term.parameters)
+    ]
 
 
 class FitKind(Struct, frozen=True):
@@ -65,18 +92,33 @@ class FitKind(Struct, frozen=True):
     shipped: Callable[[Catalog], Measurements]
     fit: Callable[[Catalog], Calibration]
     tune: Callable[[Measurements, Calibration], Calibration]
+    sources: Callable[[Measurements], choice.Sources]
 
 
 KINDS = {
     "training": FitKind(
-        TRAINING, "gpucost-calibrate-training", "runs", training_calibration, training.gather_own, training_shipped,
-        fit_training, training.tune,
+        TRAINING,
+        "gpucost-calibrate-training",
+        "runs",
+        training_calibration,
+        training.gather_own,
+        training_shipped,
+        fit_training,
+        training.tune,
+        training.sources,
     ),
     "serving": FitKind(
-        SERVING, "gpucost-calibrate-serving", "figures", serving_calibration, serving.gather_own, serving_shipped,
-        lambda catalog: serving.calibrate(serving_shipped(catalog)), serving.tune,
+        SERVING,
+        "gpucost-calibrate-serving",
+        "figures",
+        serving_calibration,
+        serving.gather_own,
+        serving_shipped,
+        lambda catalog: serving.calibrate(serving_shipped(catalog), first_of(catalog, "serving")),
+        serving.tune,
+        serving.sources,
     ),
-}  # fmt: skip
+}
 
 
 def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str, Any]]]:
@@ -155,8 +197,14 @@ def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
     found = []
     for name, like in base.stacks.items():
         ratios = [run.ratio for run in base.runs if run.stack == name]
-        found.append({"name": name, "like": "typical" if like == "unknown" else like, "runs": len(ratios),
-                      "median_ratio": float(np.median(ratios)) if ratios else None})  # fmt: skip
+        found.append(
+            {
+                "name": name,
+                "like": "typical" if like == "unknown" else like,
+                "runs": len(ratios),
+                "median_ratio": float(np.median(ratios)) if ratios else None,
+            }
+        )
     return found
 
 
@@ -169,10 +217,16 @@ def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     after = np.exp(own.residual - own_runs.correction(own, own.features))
     closer = own_runs.closeness(own, own.features)
     return [
-        {"name": run.name, "before": run.ratio, "after": float(ratio), "change_fraction": float(ratio) / run.ratio - 1,
-         "narrower_fraction": 1 - float(width), "meaning": "predicted speed ÷ measured"}
+        {
+            "name": run.name,
+            "before": run.ratio,
+            "after": float(ratio),
+            "change_fraction": float(ratio) / run.ratio - 1,
+            "narrower_fraction": 1 - float(width),
+            "meaning": "predicted speed ÷ measured",
+        }
         for run, ratio, width in zip(runs, after, closer, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smallest: float) -> list[dict[str, Any]]:
@@ -189,3 +243,84 @@ def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smal
             narrower = -change if row["kind"] == "range" else None
             found.append({**entry, "narrower_fraction": narrower, "meaning": row["meaning"]})
     return sorted(found, key=lambda entry: -abs(entry["change_fraction"]))
+
+
+# --- The validations that the command and the library offer: one function per kind.
+
+METHODS = {
+    None: "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)",
+    "source": "each source predicted with a calibration fitted to the other sources",
+    "family": "each accelerator family predicted with a calibration fitted to the others",
+    "software": "each class of software predicted with a calibration fitted to the others",
+    "model": "each model predicted with a calibration fitted to the others",
+}
+SERVING_IN_SAMPLE = (
+    "predicted with the shipped calibration, which was fitted to the shipped rows "
+    "(in-sample where they are among these)"
+)
+
+
+def validate_training(
+    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> ValidationReport:
+    """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
+    pool = training_shipped(catalog)
+    found = training.gather(read_file(path), catalog) if path else pool
+    logged = training.leave_one_out(found, leave_out, pool, training_calibration(catalog).values) if leave_out else None
+    items = training.with_ranges(found, logged, training_calibration(catalog)) if found.rows else []
+    items = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
+    found = found.core() if core else found
+    return training.report_payload(
+        found, items, kind="validation", validated="training", method=METHODS[leave_out], baselines=baselines(found)
+    )
+
+
+def validate_serving(
+    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> ValidationReport:
+    """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
+    found = serving.gather(read_file(path) if path else catalog.rows("serving_measurements"), catalog)
+    found = found.core() if core else found
+    calibration = serving_calibration(catalog)
+    if leave_out is None:
+        return serving.in_sample_payload(
+            found, calibration, kind="validation", validated="serving", method=SERVING_IN_SAMPLE
+        )
+    if leave_out not in serving.GROUPINGS:
+        raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(serving.GROUPINGS)}.")
+    pool = serving_shipped(catalog)  # own steps teach the fit, as in the shipped calibration
+    logged = serving.leave_one_out(found, leave_out, pool, calibration.values)
+    shown = printed(loads_of(found.rows, calibration.values), calibration.values)
+    traits = serving.traits_of(found, found.figures, shown)
+    items = found.items(np.exp(logged), width_of(traits, calibration.ranges))
+    method = f"each {leave_out} predicted with a calibration fitted to the others"
+    return serving.report_payload(found, items, kind="validation", validated="serving", method=method)
+
+
+def baselines(found: Measurements) -> dict[str, Baseline]:
+    """Return the figures of two rules that a model must beat, on the same rows."""
+    if not found.rows:
+        return {}
+    width = np.zeros(len(found.rows))
+    rules = {
+        "constant_mfu": training.constant_mfu(found),
+        "six_n_d_at_40_percent": training.rule_of_thumb(found),
+    }
+    answer: dict[str, Baseline] = {}
+    for name, logged in rules.items():
+        timed = [item for item in found.items(np.exp(logged), width) if item.group not in training.FLOP_BASES]
+        known: Mapping[str, Any] = measurements.statistics(timed)
+        answer[name] = cast(Baseline, {key: known[key] for key in Baseline.__annotations__})
+    return answer
+
+
+def validate_memory(
+    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> ValidationReport:
+    """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
+    shipped = ("training_measurements", "memory_measurements")
+    rows = read_file(path) if path else [row for name in shipped for row in catalog.rows(name)]
+    return memory.validate(rows, catalog, core=core)
+
+
+VALIDATIONS = {"training": validate_training, "memory": validate_memory, "serving": validate_serving}

@@ -8,35 +8,39 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import Skipped, ValidationReport
+from gpucost.calibration import choice, measurements, wording
+from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.measurements import Measured, Measurements
+from gpucost.calibration.training_rows import Row, TrainingRow, read_row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics import transformer
-from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Values
+from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Parameter, Values
 from gpucost.physics.columns import Flags, Floats, Integers, layout_columns
 from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
-from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
+from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, SPLIT_NORMS_YEAR
 from gpucost.physics.training.structs import TrainingCase
 from gpucost.units import SECONDS_PER_HOUR, TERA
-from gpucost.validation import measurements as rows_of
-from gpucost.validation import report, wording
-from gpucost.validation.measurements import Measured, Measurements
-from gpucost.validation.training_rows import Row, TrainingRow, read_row
-from gpucost.workloads.training import FROZEN_SHARE
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
 RULE_OF_THUMB_MFU = 0.40
 OF_RECIPE = (
-    "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
-    "document_tokens", "offload",
-)  # fmt: skip
-LEVELLED = ("older_stack", "usual_case", "whole_run")  # by these, ranges of sources that a fit never saw differ most
-LEVEL_VOICE = 1.8  # exponent of a row's voice in the level: nearly one voice a source, whatever it holds
+    "sequence_tokens",
+    "method",
+    "adapter_rank",
+    "adapter_share",
+    "state_bytes",
+    "loss_repeated",
+    "vocabulary_split",
+    "document_tokens",
+    "offload",
+)
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
@@ -115,6 +119,8 @@ def observe(found: Measurements) -> cal.Observations:
         software=software,
         software_year=year,
         whole_run=np.array([row.end_to_end for row in rows]),
+        dispatcher=np.array([row.dispatcher for row in rows], dtype=np.int64),
+        sinks=np.array([row.sinks for row in rows], dtype=np.int64),
         long_run_ratio=np.array([row.long_run_ratio for row in rows]),
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
         log_measured=found.log_measured,
@@ -128,8 +134,8 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
         return found
     seen = observe(found)
     case, frozen = seen.case, found.of_rows("method") != "full"
-    flop = transformer.model_flop(case.shape, case.recipe.attended_tokens, case.recipe.causal)
-    needed = np.exp(seen.log_measured) * flop * np.where(frozen, FROZEN_SHARE, 1.0)
+    flop = transformer.model_flop(case.shape, case.recipe.attended_tokens, case.recipe.causal, frozen)
+    needed = np.exp(seen.log_measured) * flop
     return rows_of.possible(found, needed / (peak_tflops(case.hardware, case.layout.precision) * TERA))
 
 
@@ -155,17 +161,15 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     case = cal.with_values(seen, values)
     stated = found.of_rows("stated_layout")
     found_traits = cal.traits(alike_of(seen, case), training.step(case), stated_layout=stated, whole_run=seen.whole_run)
-    unnamed = ~found.of_rows("software_named")
-    usual = found_traits["usual_case"] & ~unnamed
-    return found_traits | {"unknown_software": unnamed, "usual_case": usual}
+    return found_traits | {"unknown_software": ~found.of_rows("software_named")}
 
 
-def predict(found: Measurements, calibration: Calibration) -> list[report.Item]:
+def predict(found: Measurements, calibration: Calibration) -> list[measurements.Item]:
     """Predict every row with a calibration."""
     return with_ranges(found, None, calibration) if found.rows else []
 
 
-def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[report.Item]:
+def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[measurements.Item]:
     """Return predictions (those of the calibration where none are given) with the calibration's ranges."""
     seen = observe(found)
     logged = predicted_with(seen, calibration) if logged is None else logged
@@ -239,66 +243,67 @@ def leave_one_out(
     return core.leave_one_out(groups, others, usable, fit_to, predicted)
 
 
-def calibrate(found: Measurements) -> Calibration:
-    """Fit the parameters to all usable rows, the ranges to held-out residuals."""
+def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
+    """Fit the parameters to all usable rows, the ranges to sources that the fit has not seen.
+
+    Sources are left out in parts drawn by a seed, as `gpucost calibrate --choose` draws them. `first` holds the first
+    predictions of the ledger, as log(predicted ÷ measured) by row: four fifths of them must lie within the ranges too.
+    """
     seen = observe(found)
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
-    residual = leave_one_out(found, start=values) - seen.log_measured
-    return Calibration(values, fit_widths(residual, row_traits(seen, found, values), seen.source, timed(found)))
+    doubts = row_traits(seen, found, values)
+    return Calibration(values, fit_widths(left_out(found, values) - seen.log_measured, doubts, found, first or {}))
 
 
-def fit_widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
-    """Fit the ranges to the held-out residuals that are kept, at the level that a source finds which they never saw."""
-    ranges = _widths(residual, doubts, source, keep)
-    levels = level_of_others(residual, widths_of_others(residual, doubts, source, keep), doubts, source, keep)
-    for side, ratios in zip(cal.SCHEME.sides, levels, strict=True):
-        ranges |= {name + side: ranges[name + side] * ratio for name, ratio in ratios.items()}
-    return ranges
+PARTS = 5  # in which sources are left out for the ranges
 
 
-def _widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
-    """Fit the ranges to residuals, each source by the root of its rows."""
-    usual = {name: cal.SCHEME.usual for name in doubts if name != "usual_case"}
-    applies = {name: mine[keep] for name, mine in doubts.items()}
-    return core.fit_sides(residual[keep], applies, core.one_voice(source[keep]), usual)
+def left_out(found: Measurements, start: Values | None = None, pool: Measurements | None = None) -> Floats:
+    """Return log speeds of every row by a fit to `pool` that has not seen its part of the sources."""
+    pool = pool or found
+    seen, taught, usable, others = observe(found), observe(pool), fit_rows(pool), pool.row_sources
+    names = found.row_sources
+    logged = np.empty(len(seen))
+    for part in choice.folds(others.tolist(), PARTS):
+        mine = np.isin(names, list(part))
+        values = cal.fit(taught.take(np.flatnonzero(usable & ~np.isin(others, list(part)))), start=start)
+        logged[mine] = cal.log_predicted(seen.take(np.flatnonzero(mine)), values)
+    return logged
 
 
-def widths_of_others(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> list[Floats]:
-    """Return the width of each row below and above, by ranges fitted without its source."""
-    found = [np.empty_like(residual) for _ in cal.SCHEME.sides]
-    for name in np.unique(source):
-        mine = source == name
-        ranges = _widths(residual, doubts, source, keep & ~mine)
-        for width, side in zip(found, cal.SCHEME.sides, strict=True):
-            width[mine] = core.width_of(doubts, ranges, side)[mine]
-    return found
+def fit_widths(residual: Floats, doubts: Doubts, found: Measurements, first: Mapping[str, float]) -> dict[str, float]:
+    """Fit the ranges to residuals of sources not seen, and level them by first predictions."""
+    keep, names = timed(found), found.row_sources
+    ranges = ranges_of(residual, doubts, names, keep)
+    asked = np.array([row.id in first for row in found.rows], dtype=np.bool_) & keep
+    if not asked.any():
+        return ranges
+    before = np.array([first[row.id] for row, one in zip(found.rows, asked, strict=True) if one])
+    on = {trait: mine[asked] for trait, mine in doubts.items()}
+    return core.levelled(ranges, before, on, core.one_voice(names[asked]), cal.SCHEME.sides)
 
 
-def level_of_others(
-    residual: Floats, widths: Sequence[Floats], doubts: Doubts, source: Sources, keep: Flags
-) -> list[dict[str, float]]:
-    """Return by how much the widths of others must grow for a tenth of the rows that are kept to lie beyond each side.
-
-    A range fitted to a source's own errors holds more of them than one that has never seen it: the level is set by
-    the latter (a quantile of residual ÷ width, as in conformal inference), first where a trait of many sources makes
-    errors another size, and so often that each of them settles, then for all.
-    """
-    found = []
-    for size, width in zip((residual, -residual), widths, strict=True):
-        ratios = dict.fromkeys((*LEVELLED, "base"), 1.0)
-        for trait in (*LEVELLED, *LEVELLED, "base"):
-            on = keep & doubts[trait] if trait in doubts else keep
-            voices = core.one_voice(source[on]) ** (1.0 if trait in doubts else LEVEL_VOICE)
-            beyond = size[on] / grown(width, ratios, doubts)[on]
-            ratios[trait] *= core.weighted_quantile(beyond, voices, (1 + COVERAGE) / 2) if on.any() else 1.0
-        found.append(ratios)
-    return found
+def ranges_of(residual: Floats, doubts: Doubts, names: Sources, keep: Flags) -> dict[str, float]:
+    """Fit the ranges to some residuals; what no row of them speaks of stays as it is believed."""
+    told = {trait: mine[keep] for trait, mine in doubts.items() if mine[keep].any()}
+    found = core.fit_ranges(residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides)
+    return {**cal.SCHEME.default_ranges, **found}
 
 
-def grown(width: Floats, ratios: Mapping[str, float], doubts: Doubts) -> Floats:
-    """Return widths as a level lets them grow."""
-    applies = (np.where(doubts[name], ratio, 1.0) if name in doubts else ratio for name, ratio in ratios.items())
-    return np.asarray(width * np.prod(np.broadcast_arrays(*applies), axis=0))
+def sources(found: Measurements) -> choice.Sources:
+    """Return what terms are chosen from: the rows by source, and how they are fitted and predicted."""
+    seen = observe(found)
+
+    def residual(rows: Integers, values: Values) -> Floats:
+        own = seen.take(rows)
+        return cal.log_predicted(own, values) - own.log_measured
+
+    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
+        return cal.problem(seen.take(rows), parameters=parameters)
+
+    return choice.Sources(
+        choice.candidates(PARAMETERS), found.row_sources, fit_rows(found), timed(found), problem, core.fit, residual
+    )
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:
@@ -319,11 +324,20 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
 # Cells that hide a trait's knowledge when they are blank.
 HIDDEN_CELLS = {
     "unstated_layout": (
-        "tp", "pp", "cp", "ep", "dp", "vp", "zero_stage", "micro_batch", "activation_recompute", "flash_attention",
+        "tp",
+        "pp",
+        "cp",
+        "ep",
+        "dp",
+        "vp",
+        "zero_stage",
+        "micro_batch",
+        "activation_recompute",
+        "flash_attention",
         "interconnect",
     ),
     "unknown_software": ("framework",),
-}  # fmt: skip
+}
 
 
 def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Calibration) -> Calibration:
@@ -337,7 +351,7 @@ def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Cal
         found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
         found = found.select(timed(found))
         seen = observe(found)
-        residual = leave_one_out(found, "source", pool, calibration.values) - seen.log_measured
+        residual = left_out(found, calibration.values, pool) - seen.log_measured
         doubts = row_traits(seen, found, calibration.values)
         ranges |= unsaid_ratio(trait, residual, doubts, seen.source, ranges)
     return Calibration(calibration.values, ranges)
@@ -349,7 +363,7 @@ def unsaid_ratio(trait: str, residual: Floats, doubts: Doubts, source: Sources, 
     for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
         size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
         quantile = core.weighted_quantile(size, core.one_voice(source), (1 + COVERAGE) / 2)
-        found[trait + side] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
+        found[trait + side] = float(np.clip(quantile, max(ranges[trait + side], 1.0), WIDEST_RATIO))
     return found
 
 
@@ -381,12 +395,12 @@ def constant_mfu(found: Measurements) -> Floats:
     return logged
 
 
-def report_payload(found: Measurements, items: Sequence[report.Item], **more: Any) -> ValidationReport:
+def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> ValidationReport:
     """Return the report: figures over rows with a stated speed, time or hours; those from FLOP rates apart."""
     timed = [item for item in items if item.group not in FLOP_BASES]
     rated = [item for item in items if item.group in FLOP_BASES]
-    answer = report.payload(found.total, timed, found.skipped, found.sources, **more)
-    answer["items"] += [report.as_row(item) for item in rated]
+    answer = measurements.payload(found.total, timed, found.skipped, found.sources, **more)
+    answer["items"] += [measurements.as_row(item) for item in rated]
     answer["predicted"] = len(items)
-    answer["from_flop_rates"] = report.statistics(rated)
+    answer["from_flop_rates"] = measurements.statistics(rated)
     return answer

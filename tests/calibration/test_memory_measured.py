@@ -5,12 +5,11 @@ import random
 import numpy as np
 import pytest
 
+from gpucost.calibration import memory
+from gpucost.calibration.training_rows import as_stated, read_row
 from gpucost.catalog import open_catalog
 from gpucost.physics.training.memory import usable_bytes
 from gpucost.physics.transformer import stack, total_parameters
-from gpucost.validation import memory
-from gpucost.validation.row_architectures import as_stated
-from gpucost.validation.training_rows import read_row
 
 MEASURED = ("peak_memory_gb", "peak_reserved_gb", "after_forward_gb", "before_step_gb", "optimizer_s")
 SPEEDS = ("measured_iter_time_s", "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct")
@@ -84,9 +83,18 @@ def test_rows_with_hardly_a_column_are_predicted(catalog):
 
 def test_the_rows_own_dimensions_and_tying_win_over_a_known_name(catalog):
     row = {
-        "model": "llama3.2-3b", "params_b": 3.606752256, "n_layers": 28, "hidden": 3072, "n_heads": 24, "n_kv_heads": 8,
-        "ffn_hidden": 8192, "gated_mlp": "y", "vocab": 128256, "gpu": "H200-141GB-SXM", "n_gpus": 1,
-    }  # fmt: skip
+        "model": "llama3.2-3b",
+        "params_b": 3.606752256,
+        "n_layers": 28,
+        "hidden": 3072,
+        "n_heads": 24,
+        "n_kv_heads": 8,
+        "ffn_hidden": 8192,
+        "gated_mlp": "y",
+        "vocab": 128256,
+        "gpu": "H200-141GB-SXM",
+        "n_gpus": 1,
+    }
     architecture = as_stated(row, read_row(row, catalog).architecture)
     assert not architecture.tied_embeddings
     assert total_parameters(stack([architecture]))[0] / 1e9 == pytest.approx(3.6068, abs=2e-4)
@@ -130,10 +138,20 @@ def test_verdicts_agree_with_where_memory_really_ends(catalog):
     steps = {row["model"]: row for row in catalog.rows("memory_measurements")}
     climbed = catalog.rows("limit_measurements")
     fixed = {
-        "zero_stage": "0", "n_gpus": 1, "dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "task": "pretrain",
-            "activation_recompute": "none",
-        "optimizer": "adamw", "loss_chunk_recompute": None, "lora_rank": None, "params_b": None,
-    }  # fmt: skip
+        "zero_stage": "0",
+        "n_gpus": 1,
+        "dp": 1,
+        "tp": 1,
+        "pp": 1,
+        "cp": 1,
+        "ep": 1,
+        "task": "pretrain",
+        "activation_recompute": "none",
+        "optimizer": "adamw",
+        "loss_chunk_recompute": None,
+        "lora_rank": None,
+        "params_b": None,
+    }
     rows = [
         steps[row["model"]]
         | fixed

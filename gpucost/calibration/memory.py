@@ -9,6 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpucost.answers.checks import Skipped, ValidationReport
+from gpucost.calibration import measurements, wording
+from gpucost.calibration.measurements import refuse_slips
+from gpucost.calibration.training_rows import Row, TrainingRow, as_stated, read_row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
@@ -16,10 +19,6 @@ from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.memory_recipe import RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
 from gpucost.physics.transformer import stack
 from gpucost.units import GB
-from gpucost.validation import report, wording
-from gpucost.validation.measurements import refuse_slips
-from gpucost.validation.row_architectures import as_stated
-from gpucost.validation.training_rows import Row, TrainingRow, read_row
 
 METRIC = "peak_memory_gb"
 LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
@@ -124,10 +123,17 @@ def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> Vali
             )
             name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
             ends, notes = (peak / ratio, peak * ratio), tuple(wording.unknown(row))
-            items.append(report.Item(name, source, METRIC, value, peak, *ends, group, notes))
+            items.append(measurements.Item(name, source, METRIC, value, peak, *ends, group, notes))
     sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row, _ in chosen}
-    return report.payload(
-        len(chosen), items, skipped, sources, kind="validation", validated="memory",
+    return measurements.payload(
+        len(chosen),
+        items,
+        skipped,
+        sources,
+        kind="validation",
+        validated="memory",
         method="counted from what a step keeps alive; nothing is fitted",
-        by_recompute={name: report.statistics([i for i in items if i.group == name]) for name in ("none", "recompute")},
-    )  # fmt: skip
+        by_recompute={
+            name: measurements.statistics([i for i in items if i.group == name]) for name in ("none", "recompute")
+        },
+    )

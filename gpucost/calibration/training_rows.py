@@ -1,27 +1,202 @@
-"""From a published row to a case: its architecture, accelerator, system, layout, recipe and software."""
+"""From a published row of training to a case: its architecture, accelerator, system, layout, recipe and software."""
 
 import difflib
 import math
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpucost.calibration import wording
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
 from gpucost.market import interruptions
 from gpucost.market.interruptions import failures_per_gpu_year, make_book
-from gpucost.physics.columns import PRECISIONS
+from gpucost.physics.columns import PRECISIONS, RECOMPUTES
 from gpucost.physics.hardware import peaks
 from gpucost.physics.software import software_class
-from gpucost.physics.training.efficiency import FUSED_YEAR
+from gpucost.physics.training import layouts as search
+from gpucost.physics.training.defaults import default_batch
+from gpucost.physics.training.efficiency import DEFAULTS, FUSED_YEAR
+from gpucost.physics.training.grid import make_grid
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
-from gpucost.validation import wording
-from gpucost.validation.open_layouts import searched
-from gpucost.validation.row_architectures import Row as Row
-from gpucost.validation.row_architectures import find_architecture
+
+# --- The architecture that a published row means: a known one, its own dimensions, or one of its size.
+
+Row = Mapping[str, Any]
+
+
+def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
+    """Return the architecture: a known one of that name and depth, else the row's dimensions, else one of its size."""
+    name = str(row.get("model") or "model")
+    layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
+    try:
+        known = facts.architecture(name)
+        hybrid = (
+            known.linear_layers > 0
+        )  # whose blocks hold one mixer each, counted apart by some and together by others
+        if (layers is None or known.layers == layers or hybrid) and (hidden is None or known.hidden == hidden):
+            return as_stated(row, known)
+    except UsageError:
+        pass
+    total = wording.positive(row.get("params_b")) or size_in_name(name)
+    if hidden is None and total is None:
+        raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
+    if hidden is None or (layers is None and total is None):
+        notes.append(f"model {name!r} synthesised from its size")
+        return sized(name, (total or 1.0) * 1e9, wording.positive(row.get("active_params_b")))
+    return from_columns(row, name, layers, hidden, total)
+
+
+STATED = {
+    "layers": "n_layers",
+    "hidden": "hidden",
+    "heads": "n_heads",
+    "kv_heads": "n_kv_heads",
+    "ffn_hidden": "ffn_hidden",
+    "vocab": "vocab",
+}
+
+
+def as_stated(row: Row, known: Architecture) -> Architecture:
+    """Return a known dense architecture with the dimensions that the row states, tied as its parameters say."""
+    counts = {name: wording.count(row.get(column)) for name, column in STATED.items()}
+    gated = wording.flag(row.get("gated_mlp"))
+    same = all(value is None or value == getattr(known, name) for name, value in counts.items())
+    layers, hidden = counts["layers"], counts["hidden"]
+    if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
+        known = from_columns(row, known.name, layers, hidden, wording.positive(row.get("params_b")))
+    stated = wording.positive(row.get("params_b"))
+    return known if stated is None else tied_as_counted(known, stated * 1e9)
+
+
+@lru_cache(maxsize=512)  # many rows are of one model
+def tied_as_counted(known: Architecture, parameters: float) -> Architecture:
+    """Return an architecture with its embeddings tied or not, whichever comes nearer to a count of parameters."""
+    choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
+    distance = [abs(math.log(counted / parameters)) for counted in total_parameters(stack(choices)).tolist()]
+    return choices[distance.index(min(distance))]
+
+
+def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: float | None) -> Architecture:
+    """Build an architecture from the dimensions that a row states."""
+    gated = wording.flag(row.get("gated_mlp"))
+    ffn = wording.count(row.get("ffn_hidden")) or (4 * hidden if not gated else round(hidden * 3.5))
+    heads = wording.count(row.get("n_heads")) or max(1, round(hidden / 128))
+    kv_heads = wording.count(row.get("n_kv_heads")) or heads
+    vocab = wording.count(row.get("vocab")) or 51_200
+    gated = (ffn != 4 * hidden) if gated is None else gated
+    if layers is None:
+        per_layer = hidden * (2 * hidden + 2 * hidden * kv_heads / heads + (3 if gated else 2) * ffn)
+        layers = max(1, round(((total or 1.0) * 1e9 - vocab * hidden) / per_layer))
+    experts = wording.count(row.get("n_experts")) or 0
+    return Architecture(
+        name=name,
+        family="",
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=max(1, round(hidden / heads)),
+        ffn_hidden=0 if experts else ffn,
+        gated=gated,
+        vocab=vocab,
+        tied_embeddings=not gated,
+        experts=experts,
+        experts_per_token=wording.count(row.get("moe_topk")) or min(2, experts),
+        expert_ffn_hidden=(wording.count(row.get("moe_ffn_hidden")) or ffn) if experts else 0,
+        attention="mha" if kv_heads == heads else "gqa",
+        norm="rms" if gated else "ln",
+        status="given",
+    )
+
+
+def size_in_name(name: str) -> float | None:
+    """Read billions of parameters from a name.
+
+    >>> size_in_name("Qwen3-30B-A3B"), size_in_name("GPT2-124M"), size_in_name("Falcon")
+    (30.0, 0.124, None)
+    """
+    match = re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*([bBmMtT])(?![a-zA-Z0-9])", name)
+    return float(match[1]) * {"b": 1.0, "m": 1e-3, "t": 1e3}[match[2].lower()] if match else None
+
+
+def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
+    """Synthesise a dense transformer of a parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)."""
+    used = min(parameters, active_b * 1e9) if active_b else parameters
+    layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
+    hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
+    stated = {"n_layers": layers, "hidden": hidden, "n_heads": max(1, hidden // 128), "gated_mlp": "n"}
+    return replace(from_columns(stated, name, layers, hidden, None), status="synthesised")
+
+
+# --- Rows that state no layout: what they do state is held, and the rest is searched over the legal layouts that fit.
+#
+# People run good layouts, not the very best of a model of them: the one taken is the median of those within a tenth
+# of the fastest.
+
+GOOD_SHARE = 0.90  # of the fastest layout's speed
+SHARDED_BY_HABIT = ("compiler", "sharded")
+
+
+def is_open(row: Mapping[str, Any], software: str) -> bool:
+    """Return whether a row leaves its layout open; fully sharded stacks have one by habit."""
+    degrees = any(wording.count(row.get(name)) for name in ("tp", "pp", "dp"))
+    return not degrees and software not in SHARDED_BY_HABIT and wording.sharding(row.get("zero_stage")) != 3
+
+
+def searched(
+    row: Mapping[str, Any],
+    architecture: Architecture,
+    accelerator: Accelerator,
+    system: System,
+    default: Layout,
+    notes: list[str],
+    *,
+    sequence_tokens: float,
+    method: str,
+    software: str,
+    software_year: float,
+) -> Layout:
+    """Return a good layout that agrees with a row that leaves it open, else the default; a note says which."""
+    if not is_open(row, software):
+        return default
+    batch = wording.count(row.get("global_batch")) or default_batch(architecture, sequence_tokens, method)
+    job = search.make_job(
+        architecture,
+        sequence_tokens=sequence_tokens,
+        global_batch=batch,
+        method=method,
+        lora_rank=16,
+        software=software,
+        software_year=software_year,
+        values=DEFAULTS,
+    )
+    stated = {"context": "cp", "expert": "ep", "micro_batch": "micro_batch"}
+    fixed = {name: [value] for name, column in stated.items() if (value := wording.count(row.get(column)))}
+    if (stage := wording.sharding(row.get("zero_stage"))) is not None:
+        fixed["sharding"] = [stage]
+    grid = make_grid(architecture, sequence_tokens, batch, wide=True, fixed=fixed)
+    keys = search.make_keys([accelerator], [system], [float(default.gpus)], lambda _: default.precision)
+    found = search.search(grid, job, keys)
+    if recompute := wording.recompute(row.get("activation_recompute")):
+        found = found.take(found.layout.recompute == RECOMPUTES.index(recompute))
+    if not len(found.key):
+        notes.append("no layout fits: data parallelism assumed")
+        return default
+    notes.append("layout searched")
+    speed = found.tokens_per_s_per_gpu
+    good = np.flatnonzero(speed >= GOOD_SHARE * np.max(speed))
+    ranked = good[np.argsort(speed[good], kind="stable")]
+    return found.layout.layout(int(ranked[len(ranked) // 2]))
+
+
+# --- From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
 
 VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
 LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
@@ -44,6 +219,8 @@ class TrainingRow(Struct, frozen=True):
     software: str
     software_named: bool  # by the row; else inferred from what it runs
     software_year: float
+    dispatcher: int  # how tokens reach their experts: unsaid (-1), all-to-all (0), fused (1)
+    sinks: int  # attention with learned sinks: unsaid (-1), apart (0), fused (1)
     adapter_rank: float
     adapter_share: float
     state_bytes: float
@@ -95,6 +272,13 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int,
     return likely, software != "unknown"
 
 
+def unnamed_note(row: Row) -> str:
+    """Say that nobody knows a row's software, and what that means."""
+    framework = str(row.get("framework") or "").strip()
+    what = f"software {framework!r} is not known" if framework and framework != "nan" else "no software is named"
+    return f"{what}: predicted as the mean of the usual stacks, with the widest range"
+
+
 def read_row(row: Row, facts: Catalog) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes = wording.unknown(row)
@@ -108,6 +292,8 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
     software, named = read_software(row, accelerator, precision, gpus, year)
+    if not named:
+        notes.append(unnamed_note(row))
     stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)
@@ -125,6 +311,8 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         software=software,
         software_named=named,
         software_year=year,
+        dispatcher=wording.dispatcher(f"{row.get('framework')} {row.get('notes')}"),
+        sinks=1 if wording.has_flexible_attention(row.get("framework")) else -1,
         **read_recipe(row),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
@@ -347,7 +535,8 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)
     if micro is None:
-        room = local or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
+        whole = local if pipeline == 1 else None  # under a pipeline a local batch is cut into micro-batches
+        room = whole or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
         micro = max(1, min(room, (batch or data * room) // data))
         notes.append(f"micro-batch assumed {micro}")
     if batch is None:
@@ -355,9 +544,15 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         notes.append(f"global batch assumed {batch} sequences")
     micro = max(1, min(micro, batch // data))
     return Layout(
-        gpus=gpus, tensor=tensor, pipeline=pipeline, context=context,
-        expert=min(expert, max(1, a.experts)) if a.experts else 1, data=data, sharding=stage, micro_batch=micro,
+        gpus=gpus,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=min(expert, max(1, a.experts)) if a.experts else 1,
+        data=data,
+        sharding=stage,
+        micro_batch=micro,
         global_batch=batch,
         virtual_stages=wording.count(row.get("vp")) or default_virtual(a.layers, pipeline, software),
         recompute=wording.recompute(row.get("activation_recompute")) or "none",
-    )  # fmt: skip
+    )

@@ -1,0 +1,658 @@
+"""Serving held against measurements: what benchmarks print, predictions with ranges, fits to sources."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from gpucost.answers.checks import ValidationReport
+from gpucost.calibration import choice, measurements, wording
+from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.measurements import Measured, Measurements
+from gpucost.calibration.serving_rows import Row, ServingRow, read_row
+from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
+from gpucost.catalog import Catalog
+from gpucost.errors import UsageError
+from gpucost.physics import calibration as core
+from gpucost.physics.calibration import Calibration, Parameter, Part, Values
+from gpucost.physics.columns import Flags, Floats, Gathered, Integers
+from gpucost.physics.hardware import peaks
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
+from gpucost.physics.serving.cases import build
+from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
+from gpucost.physics.serving.structs import ServingCase, plain_options
+from gpucost.physics.transformer import active_parameters, stack
+from gpucost.units import MS_PER_S, TERA
+
+# --- What a benchmark of each scenario prints: throughput, time per token and time to the first token, from the
+# physics.
+#
+# A single stream and a fixed batch read their prompts first and then decode; a steady concurrency mixes both phases;
+# a burst drains, so that its mean batch is smaller than its size; saturation runs what memory and the engine allow; a
+# rate runs what Little's law says. Pools of a disaggregated deployment only decode.
+
+EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
+LAST_WAVE = 0.5  # of its places that the last wave of requests leaves empty, on average
+LITTLE_ROUNDS = 12
+DRAFT_COST = 0.05  # of a step that drafting a token takes: as `gpucost inference` takes it
+FITTED_RATIO = 1.15  # of what is thought to fit that a batch which ran may have: memory is known no better
+POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
+
+
+_NUMBERS = (
+    "prompt_tokens",
+    "output_tokens",
+    "batch",
+    "rate",
+    "requests",
+    "replicas",
+    "prompt_workers",
+    "decode_workers",
+)
+
+
+class Loads(Gathered, frozen=True):
+    """Rows as arrays: what arrives, and how."""
+
+    case: ServingCase  # its efficiencies are replaced by those of a calibration
+    software: Software
+    scenario: "np.ndarray[Any, np.dtype[np.int64]]"
+    prompt_tokens: Floats
+    output_tokens: Floats
+    batch: Floats  # NaN where not stated
+    rate: Floats
+    requests: Floats  # NaN where not stated
+    replicas: Floats
+    prompt_workers: Floats
+    decode_workers: Floats
+    decode_only: Flags
+    varied_lengths: Flags
+
+    def is_(self, *names: str) -> Flags:
+        """Return which rows are of a scenario."""
+        return np.isin(self.scenario, [SCENARIOS.index(name) for name in names])
+
+
+def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
+    """Turn read rows into arrays."""
+    drafted = np.array([row.drafted for row in rows], dtype=np.float64)
+    options = replace(
+        plain_options(len(rows)),
+        prefix_hit=np.array([row.prefix_hit for row in rows]),
+        draft_tokens=drafted,
+        acceptance=np.where(drafted > 0, ACCEPTANCE, 0.0),
+        draft_cost=np.where(drafted > 0, DRAFT_COST, 0.0),
+    )
+    case, software = build([row.deployment for row in rows], values, options)
+
+    def column(name: str) -> Floats:
+        stated = (getattr(row, name) for row in rows)
+        return np.array([np.nan if number is None else number for number in stated], dtype=np.float64)
+
+    return Loads(
+        case=case,
+        software=software,
+        scenario=np.array([SCENARIOS.index(row.scenario) for row in rows], dtype=np.int64),
+        varied_lengths=np.array([row.varied_lengths for row in rows], dtype=np.bool_),
+        decode_only=np.array([row.decode_only for row in rows], dtype=np.bool_),
+        **{name: column(name) for name in _NUMBERS},
+    )
+
+
+class Printed(Struct, frozen=True):
+    """What a benchmark would print, per row."""
+
+    output_tokens_per_s: Floats
+    total_tokens_per_s: Floats
+    tpot_s: Floats
+    ttft_s: Floats
+    sequences: Floats  # running in one replica
+    host_share: Floats
+
+    @property
+    def table(self) -> Floats:
+        """The figures that sources state, a row for each metric (`serving.METRICS`)."""
+        times = self.tpot_s * MS_PER_S, self.ttft_s * MS_PER_S
+        return np.array([self.output_tokens_per_s, self.total_tokens_per_s, *times])
+
+
+def running(loads: Loads, case: ServingCase) -> Floats:
+    """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit.
+
+    Those of a batch grow together, so that their whole outputs must fit.
+    """
+    rates, known = case.rates, np.isfinite(loads.batch)
+    disaggregated = loads.decode_workers > 0
+    asked = loads.batch / np.where(disaggregated, np.maximum(loads.decode_workers, 1), loads.replicas)
+    ranks = np.maximum(case.placement.data, 1)
+    early = np.isin(
+        loads.software.engine, [ENGINE_NAMES.index(n) for n in ("vllm-2023", "vllm-2024", "vllm-2025", "vllm-rocm")]
+    )
+    limit = np.where(known, np.inf, rates.batch_limit * ranks)
+    limit = np.where(early, np.minimum(limit, EARLY_BATCH_LIMIT * ranks), limit)
+    limit = np.minimum(limit, rates.seats)
+    grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
+    fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
+    sent = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
+    fits = np.where(known & loads.is_("batch") & (asked <= FITTED_RATIO * fits), np.maximum(asked, fits), fits)
+    most = np.minimum(np.minimum(np.where(known, asked, sent), limit), fits)
+    ramps = loads.is_("burst") & ~loads.varied_lengths
+    return np.maximum(np.where(ramps, most * np.minimum(rates.burst, 1.0), most), 1.0)
+
+
+def by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
+    """Return the sequences that a rate of requests keeps running: rate × output × time per token, at most `most`."""
+    sequences = np.ones_like(most)
+    arriving = np.where(np.isfinite(loads.rate), loads.rate, 0.0) / loads.replicas
+    for _ in range(LITTLE_ROUNDS):
+        at = serving.steady(case, sequences, loads.prompt_tokens, loads.output_tokens)
+        sequences = np.clip(arriving * loads.output_tokens * at.tpot_s, 1.0, most)
+    return sequences
+
+
+def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
+    """Return what each row's benchmark would print."""
+    case = replace(loads.case, rates=resolve(values, loads.software))
+    prompt, output = loads.prompt_tokens, loads.output_tokens
+    sequences = running(loads, case)
+    rated = loads.is_("rated")
+    if rated.any():
+        rows = np.flatnonzero(rated)
+        sequences[rows] = by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
+    alone = loads.is_("single", "prompt", "batch", "burst", "pool") | (loads.decode_workers > 0)
+    at = serving.steady(case, sequences, prompt, output, mixed=~alone)
+    full = ~np.isfinite(loads.batch)
+    met = np.where(full & ~alone, met_sequences(loads, sequences), sequences)
+    tpot, first = serving.steady(case, met, prompt, output, mixed=~alone).tpot_s, at.ttft_s
+    reading = np.where(prompt > 0, first, 0.0)
+    together = loads.is_("batch")  # whose prompts are read at once
+    read_s = np.where(together & (prompt > 0), serving.prompt_s(case, prompt, sequences), sequences * reading)
+    drained = sequences * output / (read_s + output * tpot)
+    waves = np.maximum(np.where(loads.is_("batch"), loads.batch, 1.0) / loads.replicas / sequences, 1.0)
+    drained = drained * waves / np.ceil(waves - 1e-9)
+    speed = np.where(loads.is_("single", "batch"), drained, at.output_tokens_per_s)
+    if len(bursts := np.flatnonzero(loads.is_("burst"))):
+        mixing = serving.steady(case.take(bursts), sequences[bursts], prompt[bursts], output[bursts])
+        speed[bursts] = mixing.output_tokens_per_s
+    if len(varied := np.flatnonzero(loads.is_("burst") & loads.varied_lengths & np.isfinite(loads.batch))):
+        sent = loads.batch[varied] / loads.replicas[varied]
+        speed[varied] = varied_burst(case.take(varied), sequences[varied], sent, prompt[varied], output[varied])
+    speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * loads.replicas
+    pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
+    speed = np.where(loads.decode_workers > 0, pools, speed)
+    speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
+    return Printed(
+        output_tokens_per_s=speed,
+        total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed(loads, case), speed * (prompt + output) / output),
+        tpot_s=tpot,
+        ttft_s=first,
+        sequences=sequences,
+        host_share=np.maximum(at.step.host_s, 0.0) / at.step.total_s,
+    )
+
+
+LONGEST_MEANS = 4.5  # mean outputs that the longest of many is long: an assumption, as ShareGPT's are
+DRAIN_POINTS, DRAIN_WEIGHTS = np.polynomial.legendre.leggauss(6)
+
+
+def varied_burst(case: ServingCase, places: Floats, sent: Floats, prompt: Floats, output: Floats) -> Floats:
+    """Return the output tokens per second of requests that are sent at once and end one by one.
+
+    Places are refilled until all have started: (sent − places)·μ ÷ places steps at full places. Then outputs of
+    lengths spread as an exponential with mean μ leave n·e^(−x/μ) running: μ·∫ step(n) d(ln n) until the longest ends.
+    Prompts are read beside the steps of the first phase, those of the first places before it.
+    """
+    full = serving.steady(case, places, prompt, output)
+    refilled = np.maximum(sent - places, 0.0) * output / full.output_tokens_per_s
+    first = serving.prompt_s(case, prompt, places)
+    end = np.minimum(np.log(np.maximum(places, 1.0)), LONGEST_MEANS)
+    drain = np.zeros_like(places)
+    for point, weight in zip(DRAIN_POINTS, DRAIN_WEIGHTS, strict=True):
+        fallen = end * (point + 1) / 2
+        running = np.maximum(places * np.exp(-fallen), 1.0)
+        step = serving.decode_step(case, running, prompt + output * (1 + fallen) / 2).total_s
+        drain += weight / 2 * end * step
+    drain = np.where(end > 0, output * drain, output * serving.decode_step(case, places, prompt + output / 2).total_s)
+    return sent * output / (first + refilled + drain)
+
+
+def met_sequences(loads: Loads, sequences: Floats) -> Floats:
+    """Return the sequences that a token runs among, on average over a run of few requests.
+
+    Full for w − 1/2 waves, then falling to none over one: ∫n² ÷ ∫n = n·(1 − 1/6w) with LAST_WAVE of one half.
+    """
+    waves = loads.requests / loads.replicas / sequences
+    return np.where(waves > 1, sequences * (1 - (LAST_WAVE - 1 / 3) / np.maximum(waves, 1.0)), sequences)
+
+
+def filled(loads: Loads, sequences: Floats) -> Floats:
+    """Return the mean share of places that are taken over a run of few requests: the last wave is half empty."""
+    waves = loads.requests / loads.replicas / sequences
+    return np.where(waves > 1, waves / (waves + LAST_WAVE), 1.0)
+
+
+def prompt_speed(loads: Loads, case: ServingCase) -> Floats:
+    """Return the prompt tokens read per second: of the stated prompts at once, or of a pool that is always full."""
+    full = np.maximum(POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(loads.prompt_tokens, 1.0), 1.0)
+    prompts = np.where(np.isfinite(loads.batch), loads.batch, full)
+    return prompts * loads.prompt_tokens / serving.prompt_s(case, loads.prompt_tokens, prompts) * loads.replicas
+
+
+# --- Validating serving predictions: rows to observations, predictions with ranges, fits, leave-one-out.
+#
+# Rows whose batch is stated and rows at saturation are reported apart, and so is the time to the first token under
+# load, which is a queue and no physics. A source is one voice, however many rows it publishes.
+
+COLUMNS = {
+    "output_tokens_per_s": "measured_output_tokens_per_s",
+    "total_tokens_per_s": "measured_total_tokens_per_s",
+    "tpot_ms": "tpot_ms",
+    "ttft_ms": "ttft_ms",
+}
+METRICS = tuple(COLUMNS)
+OWN_SOURCE = "own device runs"
+NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
+WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
+VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
+RUNS_HALFWAY = 5.0  # of one's own, at which their errors count as much as those of others
+OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further: from week to week and node to node
+LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
+
+
+def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
+    """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
+
+    def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:
+        mine = read_row(row, facts)
+        figures, loaded = measured(row, mine, index)
+        if not figures and not loaded:
+            raise UsageError("no measured throughput, time per token or time to the first token")
+        return mine, figures, loaded
+
+    return rows_of.gather(rows, "serving_measurements", read)
+
+
+def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
+    """Read a user's rows, without those whose tokens need more FLOP than the chips' fastest format gives.
+
+    A token needs 2 FLOP per active parameter; prompts found in a cache need none.
+    """
+    found = gather(rows, facts)
+    shares = []
+    for figure in found.figures:
+        row: ServingRow = found.rows[figure.row]
+        read, d = 1 - row.prefix_hit, row.deployment
+        tokens_per_s = {
+            "output_tokens_per_s": figure.value,
+            "total_tokens_per_s": figure.value * read,
+            "tpot_ms": MS_PER_S / figure.value,
+            "ttft_ms": row.prompt_tokens * read * MS_PER_S / figure.value,
+        }[figure.metric]
+        gpus = d.gpus * ((row.prompt_workers + row.decode_workers) or row.replicas)
+        flop = 2 * float(active_parameters(stack([d.architecture]))[0])
+        shares.append(tokens_per_s * flop / (gpus * np.nanmax(peaks(d.accelerator)) * TERA))
+    return rows_of.possible(found, np.array(shares, dtype=np.float64))
+
+
+def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], list[Measured]]:
+    """Return the figures that a row states and the physics predicts, and its times under load."""
+    figures, loaded = [], []
+    for metric, column in COLUMNS.items():
+        value = wording.positive(row.get(column))
+        if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
+            continue
+        if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
+            loaded.append(Measured(index, metric, value, read.group))
+        elif metric != "ttft_ms" or read.prompt_tokens > 0:
+            figures.append(Measured(index, metric, value, read.group))
+    return figures, loaded
+
+
+def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
+    """Return the predictions of figures, in their units."""
+    values: Floats = shown.table[
+        [METRICS.index(figure.metric) for figure in figures], [figure.row for figure in figures]
+    ]
+    return values
+
+
+def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) -> dict[str, Flags]:
+    """Return what makes each prediction less certain."""
+    table = []
+    for figure in figures:
+        row: ServingRow = found.rows[figure.row]
+        d = row.deployment
+        table.append(
+            (
+                row.group == "saturation",
+                not row.stated_layout and d.gpus > 1,
+                not row.stated_lengths,
+                d.architecture.experts > 0,
+                d.accelerator.family not in USUAL_FAMILIES,
+                d.engine not in USUAL_ENGINES,
+                bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
+                figure.metric == "ttft_ms" or row.scenario == "prompt",
+                d.server == "default",
+                False,
+            )
+        )
+    columns = np.array(table, dtype=np.bool_).reshape(len(figures), len(SCHEME.traits)).T
+    return dict(zip(SCHEME.traits, columns, strict=True))
+
+
+def traits(found: Measurements, values: Values) -> dict[str, Flags]:
+    """Return what makes the predictions of all figures less certain, under a calibration's values."""
+    return traits_of(found, found.figures, printed(loads_of(found.rows, values), values))
+
+
+def predict(found: Measurements, calibration: Calibration) -> tuple[list[measurements.Item], list[measurements.Item]]:
+    """Predict every figure with a calibration; the second list holds times to the first token under load."""
+    if not found.rows:
+        return [], []
+    shown = printed(loads_of(found.rows, calibration.values), calibration.values)
+    answers = []
+    for figures in (found.figures, found.shown):
+        width = core.width_of(traits_of(found, figures, shown), calibration.ranges)
+        answers.append(found.items(predicted(figures, shown), width, figures))
+    return answers[0], answers[1]
+
+
+# Fits ----------------------------------------------------------------------------------------------------------------
+
+
+class ServingObservations(Struct, frozen=True):
+    """Figures as arrays, ready for a fit."""
+
+    loads: Loads
+    metric: Integers  # code into METRICS
+    row: Integers  # of `loads`
+    log_measured: Floats
+    voice: NDArray[Any]  # who speaks: a source, and under which load
+    source: NDArray[Any]
+    core: Flags
+
+    def take(self, figures: Any) -> "ServingObservations":
+        """Return some figures, with the rows that they need."""
+        rows, where = np.unique(self.row[figures], return_inverse=True)
+        return ServingObservations(
+            self.loads.take(rows),
+            self.metric[figures],
+            where,
+            self.log_measured[figures],
+            self.voice[figures],
+            self.source[figures],
+            self.core[figures],
+        )
+
+    def __len__(self) -> int:
+        return len(self.log_measured)
+
+
+def observe(found: Measurements) -> ServingObservations:
+    """Turn measurements into arrays."""
+    return ServingObservations(
+        loads_of(found.rows, DEFAULTS),
+        np.array([METRICS.index(figure.metric) for figure in found.figures], dtype=np.int64),
+        np.array([figure.row for figure in found.figures], dtype=np.int64),
+        found.log_measured,
+        np.char.add(np.char.add(found.of_rows("source").astype(str), "|"), found.of_rows("group").astype(str)),
+        found.of_rows("source").astype(str),
+        found.of_rows("core").astype(np.bool_),
+    )
+
+
+def weight_of(seen: ServingObservations) -> Floats:
+    """Return the weight of each figure: a source counts as √rows once it has many, and less where it is not core."""
+    _, inverse, counts = np.unique(seen.voice, return_inverse=True, return_counts=True)
+    count = counts[inverse].astype(np.float64)
+    return np.sqrt(np.minimum(count, VOICE_ROWS) / count) * np.where(seen.core, 1.0, NOT_CORE_WEIGHT)
+
+
+def log_predicted(seen: ServingObservations, values: Values) -> Floats:
+    """Return the logarithms of the predictions."""
+    table = printed(seen.loads, values).table
+    logged: Floats = np.log(np.maximum(table[seen.metric, seen.row], 1e-12))
+    return logged
+
+
+def problem_of(
+    seen: ServingObservations, centre: Values = DEFAULTS, parameters: Sequence[Parameter] = PARAMETERS
+) -> core.FitProblem:
+    """Return the fit that balances the figures and the priors around `centre`."""
+    software, row = seen.loads.software, seen.row
+    members = {name: (software.family == code)[row] for code, name in enumerate(FAMILIES)}
+    members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
+    weight = weight_of(seen) / WITHIN_SOURCE
+
+    def part_of(figures: Integers) -> Part:
+        own = seen.take(figures)
+        return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
+
+    return core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
+
+
+def solve(problem: core.FitProblem, start: Values | None = DEFAULTS, rounds: int = 6) -> dict[str, float]:
+    """Return the parameters that solve a fit of serving; the search begins at `start`."""
+    return core.fit(problem, start=start, limit=LIMIT, rounds=rounds, loss="soft_l1")
+
+
+def fit(
+    seen: ServingObservations,
+    start: Values = DEFAULTS,
+    centre: Values = DEFAULTS,
+    rounds: int = 6,
+    parameters: Sequence[Parameter] = PARAMETERS,
+) -> dict[str, float]:
+    """Return the parameters that balance the figures and the priors around `centre`; the search begins at `start`."""
+    return solve(problem_of(seen, centre, parameters), start, rounds)
+
+
+GROUPINGS = {
+    "source": lambda row: row.source,
+    "model": lambda row: row.deployment.architecture.name,
+    "gpu": lambda row: row.deployment.accelerator.id,
+}
+
+
+def leave_one_out(
+    found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values = DEFAULTS
+) -> Floats:
+    """Predict each group with a calibration fitted to the figures of `pool` outside it; return log predictions."""
+    pool = pool or found
+    seen, taught = observe(found), observe(pool)
+    groups, others = (
+        np.array([GROUPINGS[grouping](some.rows[figure.row]) for figure in some.figures]) for some in (found, pool)
+    )
+
+    def fit_to(keep: Flags) -> Values:
+        return fit(taught.take(np.flatnonzero(keep)), start)
+
+    def predicted_of(values: Values, mine: Integers) -> Floats:
+        return log_predicted(seen.take(mine), values)
+
+    return core.leave_one_out(groups, others, taught.core, fit_to, predicted_of)
+
+
+def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
+    """Fit the parameters to all figures, the ranges to sources that the fit has not seen.
+
+    `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
+    them must lie within the ranges too, but those of servers as they come, which the model of that day did not know.
+    """
+    seen = observe(found)
+    values = fit(seen, rounds=30)
+    residual = left_out(found, values) - seen.log_measured
+    doubts = traits(found, values)
+    told = {name: mine for name, mine in doubts.items() if mine.any()}
+    weight = core.one_voice(seen.source)
+    ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
+    asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
+    asked &= ~doubts["served"]
+    if first and asked.any():
+        before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
+        on = {name: mine[asked] for name, mine in doubts.items()}
+        ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
+    return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
+
+
+def key(found: Measurements, figure: Measured) -> str:
+    """Return how a figure is called among first predictions: by its row and what is measured of it."""
+    return f"{found.rows[figure.row].id} {figure.metric}"
+
+
+PARTS = 5  # in which sources are left out for the ranges
+MOST_FIGURES = 120  # of a source that a fit sees while others judge: more of them only take longer
+
+
+def left_out(found: Measurements, start: Values = DEFAULTS) -> Floats:
+    """Return the log predictions of every figure by a fit that has not seen its part of the sources."""
+    seen, thin = observe(found), thinned(found)
+    logged = np.empty(len(seen))
+    for part in choice.folds(seen.source.tolist(), PARTS):
+        mine = np.isin(seen.source, list(part))
+        values = fit(seen.take(np.flatnonzero(thin & ~mine)), start)
+        logged[mine] = log_predicted(seen.take(np.flatnonzero(mine)), values)
+    return logged
+
+
+def thinned(found: Measurements) -> Flags:
+    """Return the figures of each source up to a number, drawn by a seed."""
+    names, dice = found.of_rows("source").astype(str), np.random.default_rng(choice.SEED)
+    kept = np.zeros(len(names), dtype=np.bool_)
+    for name in np.unique(names):
+        mine = np.flatnonzero(names == name)
+        kept[mine if len(mine) <= MOST_FIGURES else dice.choice(mine, MOST_FIGURES, replace=False)] = True
+    return kept
+
+
+def unstated_server(found: Measurements, values: Values, ranges: Values) -> float:
+    """Return by how much a range grows where nobody says how a model is served: it is taken as served by default.
+
+    Figures of tuned servers are predicted as if nobody had said so; four fifths of them must lie within.
+    """
+    rows = [
+        replace(row, deployment=replace(row.deployment, server="default"))
+        if row.deployment.server == "tuned" and row.deployment.engine in USUAL_ENGINES
+        else None
+        for row in found.rows
+    ]
+    figures = [figure for figure in found.figures if rows[figure.row] is not None]
+    if not figures:
+        return SCHEME.default_ranges["unstated_server"]
+    asked = sorted({figure.row for figure in figures})
+    place = {row: index for index, row in enumerate(asked)}
+    few = replace(
+        found,
+        rows=[rows[row] for row in asked],
+        figures=[replace(figure, row=place[figure.row]) for figure in figures],
+    )
+    seen = observe(few)
+    width = core.width_of(traits_of(few, few.figures, printed(seen.loads, values)), ranges)
+    gap = np.abs(log_predicted(seen, values) - seen.log_measured)
+    ratio = core.weighted_quantile(gap / width, core.one_voice(seen.source), core.COVERAGE)
+    return float(np.clip(ratio, 1.0, core.WIDEST_RATIO))
+
+
+def sources(found: Measurements) -> choice.Sources:
+    """Return what terms are chosen from: the figures by source, and how they are fitted and predicted."""
+    seen, thin = observe(found), thinned(found)
+
+    def residual(rows: Integers, values: Values) -> Floats:
+        own = seen.take(rows)
+        return log_predicted(own, values) - own.log_measured
+
+    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
+        return problem_of(seen.take(rows), parameters=parameters)
+
+    return choice.Sources(
+        choice.candidates(PARAMETERS),
+        seen.source,
+        thin,
+        thin,
+        problem,
+        lambda fitted: solve(fitted, rounds=10),
+        residual,
+        soft=True,
+    )
+
+
+def tune(found: Measurements, base: Calibration) -> Calibration:
+    """Fit a user's own runs on top of a calibration: parameters that they say nothing about stay.
+
+    All parameters may move, those too that no published source pays for: the runs speak of one's own machine. Ranges
+    narrow towards what the runs leave unexplained, by n ÷ (n + 5) for n of them, and no further than one's own speed.
+    """
+    seen = observe(found)
+    values = fit(seen, base.values, base.values, parameters=choice.candidates(PARAMETERS))
+    left = np.abs(log_predicted(seen, values) - seen.log_measured)
+    width = core.width_of(traits(found, values), base.ranges)
+    known = len(left) / (len(left) + RUNS_HALFWAY)
+    own = float(np.clip(core.weighted_quantile(left / width, np.ones(len(left)), core.COVERAGE), 0.0, 1.0))
+    narrowed = base.ranges["base"] * (1 - known * (1 - own))
+    return replace(
+        base, values=values, ranges={**base.ranges, "base": max(narrowed, min(OWN_WIDTH, base.ranges["base"]))}
+    )
+
+
+OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
+
+
+def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return this project's own decode and prefill steps as rows of serving measurements, for the fit."""
+    answer = []
+    for number, row in enumerate(rows):
+        decode, step_s = row["phase"] == "decode", float(row["step_s"])
+        tokens = float(row["batch"]) * float(row["context"])
+        speed = {"tpot_ms": step_s * MS_PER_S} if decode else {"measured_total_tokens_per_s": tokens / step_s}
+        answer.append(
+            {
+                "id": f"own-{number}",
+                "source_name": OWN_SOURCE,
+                "model": OWN_MODELS.get(row["model"], row["model"]),
+                "gpu": row["gpu"],
+                "n_gpus": row["tp"],
+                "tp": row["tp"],
+                "pp": 1,
+                "weight_precision": row["weight_precision"],
+                "engine": "eager" if row["mode"] == "eager" and decode else "plain",
+                "kv_precision": "bf16",
+                "scenario": "fixed-batch" if decode else "prefill-only",
+                "isl": row["context"],
+                "osl": 1,
+                "batch_or_concurrency": row["batch"],
+                "notes": "decode only",
+                "core": 1,
+                **speed,
+            }
+        )
+    return answer
+
+
+# Report --------------------------------------------------------------------------------------------------------------
+
+
+def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> ValidationReport:
+    """Return the report: all items, and the two groups apart."""
+    answer = measurements.payload(found.total, items, found.skipped, found.sources, **more)
+    answer["stated"] = measurements.statistics([item for item in items if item.group == "stated"])
+    answer["saturation"] = measurements.statistics([item for item in items if item.group == "saturation"])
+    return answer
+
+
+def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any) -> ValidationReport:
+    """Return the report of one calibration: by metric besides, and times under load apart from all."""
+    items, loaded = predict(found, calibration)
+    answer = report_payload(found, items, **more)
+    answer["predicted"], answer["figures"] = len({figure.row for figure in found.figures}), len(items)
+    answer["by_metric"] = {
+        name: measurements.statistics([item for item in items if item.metric == name]) for name in METRICS
+    }
+    answer["loaded_ttft"] = [measurements.as_row(item) for item in loaded]
+    answer["caveat"] = (
+        "Time to the first token under load is a queue, not physics: no accuracy is claimed for loaded_ttft."
+    )
+    return answer

@@ -1,1 +1,0 @@
-"""Holding predictions against measurements: reading rows as published, predicting them, and reporting the errors."""
