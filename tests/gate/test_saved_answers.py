@@ -183,6 +183,12 @@ def test_a_saved_plan_without_an_input_is_no_plan_to_compare_with(refused):
     assert "use_by_month" in refused(["compare", "table.json", "less.json"])
 
 
+def written(result, name):
+    """Return what a result writes, or its attribute of that name; then its workbook."""
+    attribute = getattr(result, name)
+    return (attribute() if callable(attribute) else attribute) and result.to_excel("out.xlsx")
+
+
 @pytest.mark.parametrize("ask", ["to_text", "to_csv", "to_frame", "headline", "explain", "__repr__"])
 def test_a_result_of_a_payload_that_is_no_answer_says_so_and_a_fault_of_ours_stays_one(ask, monkeypatch):
     from gpucost.ask.result import Result
@@ -190,7 +196,7 @@ def test_a_result_of_a_payload_that_is_no_answer_says_so_and_a_fault_of_ours_sta
     whole = next(one for one in map(json.loads, answers()) if one["kind"] == "fit")
     for payload in ({}, {"kind": "fit"}, {**whole, "kind": "tco"}):
         with pytest.raises(UsageError):
-            getattr(Result(payload), ask)() and Result(payload).to_excel("out.xlsx")
+            written(Result(payload), ask)
     monkeypatch.setattr("gpucost.render.build.document", lambda _: {}["components"])
     with pytest.raises(KeyError):
         Result(whole).to_text()
