@@ -163,8 +163,10 @@ def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "l
     return sorted(rows, key=_rank)
 
 
-def _rank(row: "Candidate") -> tuple[bool, bool, float, str]:
-    return row["rent_usd"] is None, may_go(row), row["rent_usd"] or row["buy_usd"] or 0, row["gpu"]
+def _rank(row: "Candidate") -> tuple[bool, bool, bool, float, str]:
+    """Order as the questions do: what one can order first, then what stays, then the cheapest."""
+    cost = row["rent_usd"] or row["buy_usd"] or 0
+    return row["rent_usd"] is None, bool(row.get("missing")), may_go(row), cost, row["gpu"]
 
 
 def may_go(row: "Candidate") -> bool:
@@ -260,6 +262,7 @@ def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[s
         "option": row["option"],
         "days": row["days"],
         "rent_usd": rent,
+        "missing": row.get("missing") or [],
         "buy_usd": buy,
         "breakeven_months": None if not rent or buy is None else buy / (rent / months),
         "within": "",
