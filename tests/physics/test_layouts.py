@@ -160,12 +160,18 @@ def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(se
     legal &= (data * many.tensor * many.context) % many.expert == 0
     rows = many.take(legal)
     lower = np.exp2(np.floor(np.log2(data[legal])))
-    need = np.array(
-        [
-            training_memory(shape, grid_layouts(rows, job, lower, np.full(len(rows), code)), recipe).total_bytes
-            for code in range(3)
-        ]
+    at_power, at_degree = (
+        np.array(
+            [
+                training_memory(shape, grid_layouts(rows, job, degree, np.full(len(rows), code)), recipe).total_bytes
+                for code in range(3)
+            ]
+        )
+        for degree in (lower, data[legal])
     )
+    need = np.where(
+        (at_power <= capacity[legal]).any(axis=0), at_power, at_degree
+    )  # the degree where nothing else fits
     fits = need <= capacity[legal]
     timed = np.flatnonzero(fits.any(axis=0))
     least = np.argmax(fits[:, timed], axis=0)
