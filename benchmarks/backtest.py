@@ -1,7 +1,14 @@
-"""What a price known on a day says of the days after: `python -m benchmarks.backtest [--write]` makes docs/backtest.md.
+"""What an answer of a day says of the days after: `python -m benchmarks.backtest [--write]` makes docs/backtest.md.
 
-A run is planned on day K with what was known on K, and bought on day K + h at what it cost then. Its GPU-hours are the
-same on both days, so that the error of its cost is the error of the price:
+The first answer. On the first day of every other month, with what was known then, a dozen questions are asked; once
+with the prices of that day, once with those that were known LAG_DAYS before, as a table is that nobody refreshed. The
+moves behind expected prices are fitted anew from what was known. What the first answer quotes and expects is held
+against the next sighting of the same offer: a dated row, or a version of a catalogue that was read anew.
+
+    error = quoted or expected price / price of the next sighting - 1
+
+Every price. A run is planned on day K with what was known on K, and bought on day K + h at what it cost then. Its
+GPU-hours are the same on both days, so that the error of its cost is the error of the price:
 
     error = price on K + h / price on K as known on K - 1
 
@@ -9,14 +16,21 @@ for every offer that could be ordered on K, by quarter, over the horizons below.
 """
 
 import argparse
+import json
+import sys
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import mean, median, quantiles
+from typing import Any, NamedTuple, TextIO
 
-from gpucost.catalog import open_catalog
+from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.asof import FOREVER
+from gpucost.catalog.price_moves import family_of, price_moves, sighted_pairs
 from gpucost.catalog.prices import quarters
+from gpucost.errors import GpuCostError
 from gpucost.options import OPTIONS
 
 HORIZONS_DAYS = (30, 90, 180, 365)
@@ -27,9 +41,140 @@ FROM prices_on($day, $day) AS p
 LEFT JOIN (SELECT * FROM prices_on($later, $known) WHERE ended IS NULL) AS a USING (offer_id)
 WHERE p.ended IS NULL AND NOT p.conflict"""
 
-HEAD = """# What a price says of tomorrow
+LAG_DAYS = (0, 120)
+FIRST_DAY, STEP_MONTHS = date(2024, 1, 1), 2
+WITHIN_DAYS = 150  # a later sighting says nothing of the day of the answer
+TRAINED = (
+    {"model": "8b", "tokens": "100b"},
+    {"model": "8b", "tokens": "100b", "gpu": "h100"},
+    {"model": "8b", "tokens": "100b", "option": "on_demand"},
+    {"model": "8b", "tokens": "100b", "gpu": "a100-80gb"},
+    {"model": "70b", "tokens": "300b", "deadline": "60d"},
+    {"model": "1b", "tokens": "20b"},
+    {"model": "8b", "tokens": "50m", "method": "lora", "gpus": 1},
+    {"model": "8b", "tokens": "100b", "option": "spot"},
+)
+SERVED = (
+    {"model": "8b"},
+    {"model": "8b", "gpu": "l4"},
+    {"model": "70b", "precision": "fp8", "gpu": "h100"},
+    {"model": "70b", "precision": "int8", "gpu": "a100-80gb"},
+)
+_NEXT = """
+SELECT number - $known AS days, usd FROM sightings
+WHERE offer_id = $offer AND number > $known AND number >= $day AND number <= $day + $within
+ORDER BY number LIMIT 1"""
 
-Made by `python -m benchmarks.backtest --write`. A run is planned on the first day of a quarter with what was known on
+
+class Answered(NamedTuple):
+    """A first answer, and what the same offer was next seen to cost."""
+
+    day: date
+    lag_days: int
+    family: str
+    tier: str  # what one can order, or not
+    quoted: float
+    expected: float
+    low: float
+    high: float
+    seen: float | None  # None where it was not seen again
+
+
+def first_answers(last: date, out: TextIO) -> list[Answered]:
+    """Ask every question on every day and return what came of the first answers."""
+    from gpucost import estimate, inference
+
+    whole = open_catalog(last)
+    pairs = sighted_pairs(whole)
+    found = []
+    for day in months(FIRST_DAY, last)[::STEP_MONTHS]:
+        for lag in LAG_DAYS:
+            known = day - timedelta(days=lag)
+            catalog = open_catalog(day, known)
+            catalog.derived["price_moves"] = price_moves(pairs, known)
+            trained: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+                (estimate, {**question, "with_facts": False}) for question in TRAINED
+            ]
+            for ask, question in (*trained, *((inference, question) for question in SERVED)):
+                with suppress(GpuCostError):
+                    best = ask(**question, top=1, catalog=catalog).payload["options"][0]
+                    found.append(_answered(whole, day, lag, best))
+            out.write(f"{day} {lag}\n")
+            out.flush()
+    return found
+
+
+def months(first: date, last: date) -> list[date]:
+    """Return the first day of each month, both ends included."""
+    count = (last.year - first.year) * 12 + last.month - first.month + 1
+    return [
+        date(first.year + (first.month - 1 + step) // 12, (first.month - 1 + step) % 12 + 1, 1) for step in range(count)
+    ]
+
+
+def _answered(whole: Catalog, day: date, lag: int, best: Mapping[str, Any]) -> Answered:
+    number = day.toordinal() - date(1970, 1, 1).toordinal()
+    asked = {"offer": best["offer_id"], "known": number - lag, "day": number + (lag == 0), "within": WITHIN_DAYS}
+    rows = whole.store.fetch(_NEXT, asked)
+    expected, factors = best["usd_per_gpu_hour"], best["factors"]
+    return Answered(
+        day,
+        lag,
+        family_of(best["option"]),
+        "verified" if not best["missing"] else "unverified",
+        best["quoted_usd_per_gpu_hour"],
+        expected,
+        expected * factors["price_low_ratio"],
+        expected * factors["price_high_ratio"],
+        rows[0]["usd"] if rows else None,
+    )
+
+
+def answers_table(found: list[Answered]) -> list[str]:
+    """Return the table of the first answers: by age of the prices, family of options and year."""
+    lines = [
+        "| prices known | answers | seen again | bias of the quote | bias of the expected price | 80 % range holds |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    groups: list[tuple[str, list[Answered]]] = [("all", found)]
+    for lag in LAG_DAYS:
+        groups.append((f"{lag} days before" if lag else "on the day", [one for one in found if one.lag_days == lag]))
+    for family in sorted({one.family for one in found}):
+        groups.append((family, [one for one in found if one.family == family]))
+    for year in sorted({one.day.year for one in found}):
+        groups.append((f"in {year}", [one for one in found if one.day.year == year]))
+    for name, group in groups:
+        again = [one for one in group if one.seen]
+        if not again:
+            continue
+        quote, expected = (
+            mean(getattr(one, which) / one.seen - 1 for one in again) for which in ("quoted", "expected")
+        )
+        inside = mean(one.low * (1 - NEAR) <= one.seen <= one.high * (1 + NEAR) for one in again)
+        lines.append(f"| {name} | {len(group)} | {len(again)} | {quote:+.1%} | {expected:+.1%} | {inside:.0%} |")
+    return lines
+
+
+NEAR = 0.002  # rounding of prices
+
+ANSWERS = """# What an answer says of tomorrow
+
+Made by `python -m benchmarks.backtest --write`.
+
+## The first answer
+
+On the first day of every other month from {first} to {last}, with what was known then, a dozen typical questions are
+asked: eight of training, four of serving. What the first answer quoted and what it expected is held against what the
+same offer was next seen to cost, by a source that was read again. Half of the answers know the prices of that day; the
+others know what was known {lag} days before, as a table does that nobody refreshed. The moves behind the expected
+prices are fitted anew for each day from what was known. A bias below zero means that the offer cost more than was said.
+
+"""
+
+HEAD = """
+## Every price
+
+A run is planned on the first day of a quarter with what was known on
 that day, and bought some days later at what it cost then. Its GPU-hours are the same, so the error of its cost is that
 of the price. Every offer that could be ordered on the first day counts once per quarter, over {quarters} quarters to
 {last}; an error above zero means that the run cost more than planned. Where no source looked again, the price of the
@@ -79,13 +224,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write docs/backtest.md")
     parser.add_argument("--quarters", type=int, default=17)
+    parser.add_argument("--answers", metavar="FILE", help="write the first answers as JSON, one by one")
     given = parser.parse_args()
     last = open_catalog().dated
-    text = "\n".join(table(errors(last, given.quarters)))
-    print(text)
+    answers = first_answers(last, sys.stderr)
+    if given.answers:
+        Path(given.answers).write_text(json.dumps([one._asdict() for one in answers], default=str), "utf-8")
+    first_text = ANSWERS.format(first=FIRST_DAY, last=last, lag=LAG_DAYS[-1]) + "\n".join(answers_table(answers)) + "\n"
+    print(first_text)
     if given.write:
+        text = "\n".join(table(errors(last, given.quarters)))
         head = HEAD.format(quarters=given.quarters - 1, last=last)
-        Path("docs/backtest.md").write_text(head + text + "\n", "utf-8")
+        Path("docs/backtest.md").write_text(first_text + head + text + "\n", "utf-8")
 
 
 if __name__ == "__main__":

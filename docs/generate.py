@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -254,6 +254,47 @@ def spot_moves() -> str:
     return _as_csv("spot_moves", spot_moves(_as_it_stands()))
 
 
+def price_moves() -> str:
+    """Derive what became of quotes until they were looked at again, for the prices that answers expect."""
+    from gpucost.catalog.price_moves import price_moves as moves
+    from gpucost.catalog.price_moves import sighted_pairs
+
+    catalog = _as_it_stands()
+    return _as_csv("price_moves", moves(sighted_pairs(catalog), catalog.as_of))
+
+
+def measured_chips() -> str:
+    """Count the measurements of each chip, for rankings that lead with none that nobody measured."""
+    from gpucost.catalog import open_catalog
+    from gpucost.errors import UnknownNameError
+
+    catalog, rows = open_catalog(), []
+    for kind in ("training", "serving"):
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in catalog.rows(f"{kind}_measurements"):
+            try:
+                found.setdefault(catalog.accelerator(row["gpu"]).id, []).append(row)
+            except UnknownNameError:
+                continue
+        for chip, seen in sorted(found.items()):
+            rates = [
+                2 * row["measured_output_tok_s_per_gpu"] * row["active_params_b"]
+                for row in seen
+                if kind == "serving" and row["measured_output_tok_s_per_gpu"] and row["active_params_b"]
+            ]
+            rows.append(
+                {
+                    "kind": kind,
+                    "accelerator_id": chip,
+                    "measurements": len(seen),
+                    "sources": len({row["source_id"] for row in seen}),
+                    "largest_gpus": max(row["n_gpus"] or 1 for row in seen),
+                    "highest_gflop_per_s_per_gpu": max(rates, default=None),
+                }
+            )
+    return _as_csv("measured_chips", rows)
+
+
 def list_declines() -> str:
     """Derive how list prices fell per year, for plans that do not read the history."""
     from gpucost.catalog.prices import generation_declines
@@ -333,6 +374,8 @@ OUTPUTS = (
     ),
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("pricing/spot_moves.csv", spot_moves),
+    Output("pricing/price_moves.csv", price_moves),
+    Output("models/measured_chips.csv", measured_chips),
     Output("pricing/list_declines.csv", list_declines),
     Output("pricing/monthly_prices.csv", monthly_price_rows),
     Output("docs/price-index.csv", price_index_table, takes_minutes=True),

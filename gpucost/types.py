@@ -211,3 +211,4 @@ class Offer(Struct, frozen=True):
     book: str = "shipped"  # price book that spoke: shipped | refreshed | user
     price_kind: str = "list"  # list | contracted | effective
     list_usd_per_gpu_hour: float | None = None  # what the list says where a book speaks for it
+    sale: str = "unknown"  # whether lists have the machine in that region: listed | priced | unknown

@@ -115,3 +115,23 @@ def require_program():
         return found
 
     return require
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    """Return a function that runs a command beside files, and returns the sentence that refuses it."""
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+    from gpucost.errors import UsageError
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(arguments, **files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+        result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+        assert isinstance(result.exception, UsageError), (result.exception, result.output)
+        return str(result.exception)
+
+    return run

@@ -106,6 +106,7 @@ class Candidate(TypedDict):
     option: str | None
     days: float | None
     rent_usd: float | None
+    missing: NotRequired[list[str]]  # what stands between its price and an order
     buy_usd: float | None
     breakeven_months: float | None
     within: str

@@ -132,6 +132,9 @@ class Seen(Listed):
     """How old a price is and how far to trust it."""
 
     price_observed_on: str
+    quoted_usd_per_gpu_hour: NotRequired[float]  # what was seen then; the price beside it is expected today
+    sale: NotRequired[str]  # whether lists have the machine in that region: listed | priced | unknown
+    missing: NotRequired[list[str]]  # what stands between the quote and an order
     age_days: int
     price_stale: bool
     price_book: str

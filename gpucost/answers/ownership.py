@@ -9,7 +9,7 @@ from gpucost.options import OPTIONS
 # --- Statements of owning: cash, profit and loss, and the balance sheet, by fiscal period.
 
 
-class Period(TypedDict):
+class StatementPeriod(TypedDict):
     """Cash, profit and loss of a fiscal period, and the balance sheet at its end; costs are positive."""
 
     period: str
@@ -48,9 +48,9 @@ class Statements(TypedDict):
 
     fiscal_year_end_month: int
     lease_standard: str
-    years: list[Period]
-    quarters: list[Period]
-    months: list[Period]
+    years: list[StatementPeriod]
+    quarters: list[StatementPeriod]
+    months: list[StatementPeriod]
 
 
 # --- The answer about owning: rent or buy.

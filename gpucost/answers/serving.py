@@ -37,6 +37,7 @@ class SoldFleet(Seller, Seen):
 
     gpus: int
     units: int
+    instances: NotRequired[int]
     replicas: int
 
 

@@ -234,6 +234,7 @@ class TrainingOption(Seller, Speed, RunOutcome, Seen, Contract, Interruptions):
     rank: int
     gpus: int
     nodes: int
+    instances: NotRequired[int]
     usd_per_gpu_hour: float
     components: dict[str, float]
     source_ids: list[str]
@@ -315,11 +316,19 @@ class Highlight(TypedDict):
     kind: str
     provider: str
     region: str | None
+    instance_type: NotRequired[str]
     option: str
     term_months: int
     gpu: str
     gpus: int
+    instances: NotRequired[int]
     days: float
+    gpu_hours: NotRequired[float]
+    usd_per_gpu_hour: NotRequired[float]
+    quoted_usd_per_gpu_hour: NotRequired[float]
+    mfu_fraction: NotRequired[float]
+    price_observed_on: NotRequired[str]
+    missing: NotRequired[list[str]]
     cost_usd: float
     cost_low_usd: float
     cost_high_usd: float

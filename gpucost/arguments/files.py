@@ -14,7 +14,7 @@ _ENDINGS = (".json", ".toml", ".csv", ".xlsx", ".txt", ".parquet", ".jsonl", ".n
 _CONFIGURATIONS = ("config.json", "params.json")  # of a model, in a folder of its own
 
 
-def files_beside(given: Mapping[str, Any], folder: Path, quotes: str = "quote") -> dict[str, Any]:
+def files_beside(content: Mapping[str, Any], folder: Path, quotes: str = "quote") -> dict[str, Any]:
     """Return what was given with every file that it names in a folder, also within a plan and its sections.
 
     >>> files_beside({"model": "8b", "rent": ["q.CSV", "a=2/h"], "set": "rent_curve=fall"}, Path("d"), "rent")
@@ -23,14 +23,14 @@ def files_beside(given: Mapping[str, Any], folder: Path, quotes: str = "quote") 
 
     def placed(name: str, value: Any) -> Any:
         if name == quotes and isinstance(value, Mapping):
-            return {one if terms else placed(name, one): terms for one, terms in value.items()}
+            return {entry if terms else placed(name, entry): terms for entry, terms in value.items()}
         if isinstance(value, Mapping) or (name == "set" and quotes == "rent"):  # a plan has no argument `set`
             return files_beside(TABLE.read(value, name), folder)
         if isinstance(value, (list, tuple)):
-            return [placed(name, one) for one in value]
+            return [placed(name, entry) for entry in value]
         return str(folder / expanded(value)) if is_file(name, value, folder) else value
 
-    return {name: placed(name, value) for name, value in given.items()}
+    return {name: placed(name, value) for name, value in content.items()}
 
 
 def is_file(name: str, value: Any, folder: Path = Path()) -> bool:
@@ -44,5 +44,5 @@ def is_file(name: str, value: Any, folder: Path = Path()) -> bool:
     if any(text.lower().endswith(_ENDINGS) for text in (value, value.partition("#")[0])):
         return True
     held = _CONFIGURATIONS if name == "model" else ()
-    looked = [value] * ("." in value) + [os.path.join(value, one) for one in held]
-    return any(os.path.isfile(folder / one) for one in looked)
+    looked = [value] * ("." in value) + [os.path.join(value, name_in_folder) for name_in_folder in held]
+    return any(os.path.isfile(folder / name_in_folder) for name_in_folder in looked)

@@ -69,7 +69,7 @@ def read(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
 def read_stated(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that were given, read, without those left at their default: for parts of a question."""
     _refuse_twice(question, stated)
-    arguments = {one.name: one for one in question.arguments if _is_stated(one, stated.get(one.name))}
+    arguments = {item.name: item for item in question.arguments if _is_stated(item, stated.get(item.name))}
     return {name: value_of(argument, stated[name]) for name, argument in arguments.items()}
 
 
@@ -112,14 +112,14 @@ def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[s
         for name in need.names:
             if is_stated(name) and not any(map(met, need.one_of)):
                 flag = flag_of(f"no_{name}" if by_name[name].default is True else name)
-                raise ContradictionError(f"{flag}: only {need.words or _beside(need)}.", [name])
+                raise ContradictionError(f"{flag}: only {need.words or _in_words(need)}.", [name])
 
 
-def _beside(need: Needs) -> str:
+def _in_words(need: Needs) -> str:
     """Say what an argument needs, as a command writes it."""
     clauses = []
-    for name, wanted, choices in need.one_of:
-        clauses.append(f"{'with' if wanted else 'without'} {flag_of(name)} {' or '.join(choices)}".rstrip())
+    for name, must_hold, choices in need.one_of:
+        clauses.append(f"{'with' if must_hold else 'without'} {flag_of(name)} {' or '.join(choices)}".rstrip())
     return " or ".join(clauses)
 
 

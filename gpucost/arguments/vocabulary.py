@@ -71,6 +71,27 @@ MaxAge = Annotated[
 StrictPrices = Annotated[
     bool, FLAG, "Leave out prices that are old for their kind (spot 7 days, marketplaces 30, lists 180)."
 ]
+ExcludeProvider = Annotated[
+    str | Sequence[str], ANY_PROVIDER, "Leave this seller out; a list takes commas.", detail(example="vast")
+]
+ProviderClass = Annotated[
+    str, one_of("hyperscaler", "cloud", "marketplace", "serverless"), "Sellers of this kind alone."
+]
+Fabric = Annotated[
+    str,
+    named(),
+    "Only machines joined by a network or link of this name, such as infiniband, efa, nvlink.",
+    detail(example="infiniband"),
+]
+MinConfidence = Annotated[str, one_of("low", "medium", "high"), "Leave out prices that are less sure."]
+MaxGpus = Annotated[str | int, whole(), "Take at most so many accelerators.", detail(example=64)]
+IncludeUnverified = Annotated[bool, FLAG, "Rank lowest quotes that nobody verified among the others, not after them."]
+UsdPerGpuHour = Annotated[
+    str | float,
+    USD,
+    "A price of your own for an accelerator-hour of --gpu, whoever sells it.",
+    detail(example=2.5),
+]
 AsOf = Annotated[str | date, DATE, "Use prices as of this day.", detail(usual="today", example="2026-11-20")]
 KnownAsOf = Annotated[str | date, DATE, "Ignore prices recorded after this day.", detail(example="2026-11-20")]
 Top = Annotated[str | int, whole(0), "Number of options to show; 0 shows all."]

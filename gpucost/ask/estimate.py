@@ -50,6 +50,7 @@ class EstimateResult(BilledResult):
             words="with --method lora or qlora: full training has no adapters",
         ),
         needs("pool_view", given("pool")),
+        needs("usd_per_gpu_hour", given("gpu"), words="with --gpu: it is the price of one accelerator"),
     ],
 )
 def estimate(
@@ -99,6 +100,13 @@ def estimate(
     top: v.Top = 10,
     all_regions: Annotated[bool, FLAG, "Show a row for every region, not only the cheapest."] = False,
     strict_prices: v.StrictPrices = False,
+    exclude_provider: v.ExcludeProvider | None = None,
+    provider_class: v.ProviderClass | None = None,
+    fabric: v.Fabric | None = None,
+    min_confidence: v.MinConfidence | None = None,
+    max_gpus: v.MaxGpus | None = None,
+    include_unverified: v.IncludeUnverified = False,
+    usd_per_gpu_hour: v.UsdPerGpuHour | None = None,
     commitment: Annotated[
         str, one_of("full", "used"), "Charge a run for its whole term (full) or for its hours (used)."
     ] = "full",

@@ -59,6 +59,7 @@ def explanation(payload: "Inference") -> "Document":
         needs(
             "acceptance draft_cost", given("draft_tokens"), words="with --draft-tokens: how many are proposed per step"
         ),
+        needs("usd_per_gpu_hour", given("gpu"), words="with --gpu: it is the price of one accelerator"),
         needs("floor", given("requests_per_s"), given("tokens_per_month")),
         needs("floor", absent("replicas"), words="without --replicas, which fixes them"),
     ],
@@ -133,6 +134,13 @@ def inference(
     ] = None,
     top: Annotated[v.Top, "Number of options to show, interruptible ones counted apart; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
+    exclude_provider: v.ExcludeProvider | None = None,
+    provider_class: v.ProviderClass | None = None,
+    fabric: v.Fabric | None = None,
+    min_confidence: v.MinConfidence | None = None,
+    max_gpus: v.MaxGpus | None = None,
+    include_unverified: v.IncludeUnverified = False,
+    usd_per_gpu_hour: v.UsdPerGpuHour | None = None,
     gpu: v.Gpu | None = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,

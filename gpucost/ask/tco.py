@@ -234,15 +234,15 @@ def tco(
     from gpucost.ownership.answer import answer as compared
 
     question_ = QUESTIONS["tco"]
-    said = read_stated(question_, locals())
+    arguments = read_stated(question_, locals())
     # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
-    judged = {name: said[name] for name in (*_OF_A_PRICE, "rent") if name in said and "rent" in said}
-    refuse_idle(question_, judged, said)
-    special, flags = _apart(question_, said)
+    judged = {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments and "rent" in arguments}
+    refuse_idle(question_, judged, arguments)
+    special, flags = _apart(question_, arguments)
     facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
-    file = plan_of(facts, said.get("plan"))
+    file = plan_of(facts, arguments.get("plan"))
     flags = {**flags, **workload_flags(facts, file, flags, special)}
-    request = requested(said, rent)
+    request = requested(arguments, rent)
     for name in ("gpus", "gpu"):
         if name not in request and (stated := flags.get(name) or file.given.get(name) or file.special.get(name)):
             value = getattr(stated, "value", stated)

@@ -1,7 +1,7 @@
 """What is kept in the user's cache folder: the shipped offers of today, asked of the database once a day, the dense
 history in the shape of offers, made once of its tables, and the program that draws charts on pages.
 
-What is kept follows from the bytes of two tables, the day and the text of the rule alone, and the file names them all
+What is kept follows from the bytes of three tables, the day and the text of the rule alone, and the file names them all
 in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
 """
 
@@ -45,7 +45,7 @@ def _hash(data: bytes) -> bytes:
 
 def _key(store: Store, rule: str) -> str:
     """Return what the offers of today follow from, as a hash."""
-    tables = [store.contents(name).digest for name in ("offers", "price_ends")]
+    tables = [store.contents(name).digest for name in ("offers", "price_ends", "availability")]
     return _hash("\n".join((*tables, date.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
 
 

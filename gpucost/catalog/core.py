@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gpucost import gate
 from gpucost.arguments.kinds import DATE, FILE
 from gpucost.catalog import asof, cached, names, records
+from gpucost.catalog.availability import UNSOLD, Availability
 from gpucost.catalog.loader import Store, shipped_root
 from gpucost.catalog.names import Regions
 from gpucost.catalog.records import OWN_SOURCE
@@ -375,8 +376,9 @@ class Catalog(Layered):
 
     def system_for(self, offer: Offer) -> System:
         """Return the node that an offer is; without a named scale-out network where none is known."""
-        if offer.system_id in self._systems:
-            return self._systems[offer.system_id]
+        for name in (offer.system_id, f"{offer.provider}-{offer.instance_type.lower()}"):
+            if (system := self._systems.get(name)) and system.accelerator_id == offer.gpu:
+                return system
         return records.offer_system(offer, self._accelerators[offer.gpu])
 
     def architecture(self, name: str | PathLike[str]) -> Architecture:
@@ -458,6 +460,10 @@ class Catalog(Layered):
     def price_rows(self) -> list[dict[str, Any]]:
         """Return one row per offer as of the catalog's day, those in conflict or of an ambiguous GPU marked."""
         rows = self.query_prices(_ON_DAY)  # sorting wide rows is quicker here than there
+        for row in rows:
+            row["sale"], row["sale_source_id"], row["sale_on"], row["zones"] = sale = self.availability.of(row)
+            if sale.status == "unlisted":
+                row["ended"] = row["ended"] or UNSOLD
         return sorted(rows, key=lambda row: (row["usd_per_gpu_hour"], row["offer_id"]))
 
     @cached_property
@@ -479,9 +485,27 @@ class Catalog(Layered):
         rows = cursor.fetchall()
         usable = [row for row in rows if not row[conflict] and not row[ambiguous] and not row[ended]]
         self.ended = Counter(row[ended] for row in rows if row[ended])
-        return sorted(
-            records.records(Offer, columns, usable), key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id)
-        )
+        offers = []
+        for offer in records.records(Offer, columns, usable):
+            if (sale := self.availability.of(offer).status) == "unlisted":
+                self.ended[UNSOLD] += 1
+            else:
+                offers.append(offer if sale == offer.sale else replace(offer, sale=sale))
+        return sorted(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
+
+    def price_moves(self) -> list[dict[str, Any]]:
+        """Return how quotes moved until they were looked at again; of a day in the past the quotes stand as they were.
+
+        The table knows what came after such a day. Who fits the moves anew, as the backtest does, lays them into
+        `derived`.
+        """
+        found: list[dict[str, Any]] = self.derived.get("price_moves", [])
+        return found if self.looks_back or found else self.rows("price_moves")
+
+    @cached_property
+    def availability(self) -> Availability:
+        """Return what lists say of which machine is sold where."""
+        return Availability(self.rows("availability"), self.known_as_of or self.as_of)
 
     def offers(
         self,

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpucost.catalog import names
 from gpucost.catalog.asof import FOREVER, load_history
+from gpucost.catalog.availability import UNSOLD
 from gpucost.catalog.core import Catalog
 from gpucost.errors import OverBudgetError, PriceMissingError, UsageError
 from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, MOVE_DAYS, OPTIONS, age_limit_days, counted_age_days
@@ -58,6 +59,7 @@ KEYS = (
     "source_id",
     "notes",
 )
+_SALE = ("sale", "sale_on", "sale_source_id", "zones")  # of the offers of a day
 
 
 _ENDED = {
@@ -66,6 +68,7 @@ _ENDED = {
     "withdrawn": "no longer listed",
     "wrong": "the price of another product",
     EXPIRED: "too old for its kind to be an offer",
+    UNSOLD: "not sold in its region",
 }
 
 
@@ -91,7 +94,7 @@ def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
         "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
     )
     stale = _age_days(row) > age_limit_days(row["option"], (row["tier"], seller))
-    cells = {key: stale if key == "stale" else row[key] for key in KEYS}
+    cells = {key: stale if key == "stale" else row[key] for key in (*KEYS, *_SALE)}
     return {**cells, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
 
 
@@ -105,7 +108,10 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
     if dropped:
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")
     if unranked := sum(not row["rankable"] for row in rows):
-        warnings.append(f"{unranked} prices are not ranked: expired or ended, of an ambiguous GPU, or contradictory.")
+        warnings.append(
+            f"{unranked} prices are not ranked: expired or ended, not sold in their region, of an ambiguous GPU, or"
+            " contradictory."
+        )
     return warnings
 
 
@@ -159,10 +165,10 @@ def difference(catalog: Catalog, first: date, filters: Filters, everything: bool
 
 def _orderable(catalog: Catalog, day: date) -> dict[str, dict[str, Any]]:
     """Return what can be ordered on a day, by offer."""
-    query = f"""SELECT {", ".join(_COMPARED)}, usd_per_gpu_hour, observed_on, source_id FROM prices_on($day, $known)
-        WHERE ended IS NULL"""
+    query = f"""SELECT {", ".join(_COMPARED)}, usd_per_gpu_hour, observed_on, source_id, book, price_kind
+        FROM prices_on($day, $known) WHERE ended IS NULL"""
     rows = catalog.query(query, parameters={"day": day, "known": catalog.known_as_of or FOREVER})
-    return {row["offer_id"]: row for row in rows}
+    return {row["offer_id"]: row for row in rows if catalog.availability.of(row).status != "unlisted"}
 
 
 def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -248,7 +254,14 @@ def coverage(catalog: Catalog, filters: Filters, max_age_days: float | None = No
         for offer in catalog.offers(max_age_days=max_age_days)
         if all(allowed is None or getattr(offer, name) in allowed for name, allowed in filters.items())
     )
-    return [{**row, "offers": orderable[row["provider"]]} for row in counts]
+    unsold = Counter(
+        row["provider"]
+        for row in catalog.price_rows
+        if row["ended"] == UNSOLD
+        and names.admits(filters, row)
+        and (max_age_days is None or row["age_days"] <= max_age_days)
+    )
+    return [{**row, "offers": orderable[row["provider"]], "unsold": unsold[row["provider"]]} for row in counts]
 
 
 _NEWEST = "option", "region", "observed_on", "age_days"

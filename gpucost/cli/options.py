@@ -97,10 +97,16 @@ class Output:
         print_plan: bool = False,
         details: bool = False,
         quiet: bool = False,
+        launch: bool = False,
     ) -> None:
         """Write an answer: a workbook or a page by the file's ending, else text."""
         said = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
         heeded = self._heeded({name for name, on in said.items() if on})
+        if launch:
+            from gpucost.render.launch import launch as launched
+
+            self.text(launched(result.payload))
+            return
         if self.is_document:
             self._no_text()
             getattr(result, DOCUMENTS[self.ending])(self.file)

@@ -28,6 +28,9 @@ def command(
     out: Output,
     filters: v.OfferFilters,
     limit: Annotated[int | None, whole(), "Show only the cheapest N."] = None,
+    details: Annotated[
+        bool, FLAG, "Whether lists have the machine in that region, and why a price is not ranked."
+    ] = False,
 ) -> None:
     """Prices that can be ordered on a day, one per offer, cheapest GPU-hour first.
 
@@ -50,7 +53,7 @@ def command(
     region = filters["region"]
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
     rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
-    out.rows(rows[:limit], "prices", catalog, warnings)
+    out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
 
 
 def _refuse_before(ctx: click.Context, view: str) -> None:

@@ -17,6 +17,7 @@ _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("estimate", "inference", "tco", "fit"),
     ),
     "--lines": ("CSV: one row per line of each bill.", ("estimate", "inference")),
+    "--launch": ("Print the command that starts the first offer: torchrun or vllm serve.", ("estimate", "inference")),
     "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
     "--details": ("Show the full answer, not just one screen.", ()),
     "--quiet": ("Print the answer in one line.", ()),

@@ -144,13 +144,13 @@ def need_of(name: str, text: str, hours: float) -> Need:
     >>> need_of("chat", "serving 8b 5b", 176.0)
     Need(name='chat', purpose='serving', model='8b', tokens=5000000000.0, hours_per_month=176.0)
     """
-    words = text.split()
-    if len(words) not in (2, 3) or words[0] not in PURPOSES:
+    parts = text.split()
+    if len(parts) not in (2, 3) or parts[0] not in PURPOSES:
         raise UsageError(
             f"--workload: {text!r} is no workload. Write NAME='PURPOSE MODEL [TOKENS]' with a purpose of"
             f" {', '.join(PURPOSES)}, such as chat='serving 8b 5b'."
         )
-    return Need(name, words[0], words[1], parse_count(words[2], "--workload") if len(words) > 2 else None, hours)
+    return Need(name, parts[0], parts[1], parse_count(parts[2], "--workload") if len(parts) > 2 else None, hours)
 
 
 def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "list[Candidate]":
@@ -163,8 +163,10 @@ def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "l
     return sorted(rows, key=_rank)
 
 
-def _rank(row: "Candidate") -> tuple[bool, bool, float, str]:
-    return row["rent_usd"] is None, may_go(row), row["rent_usd"] or row["buy_usd"] or 0, row["gpu"]
+def _rank(row: "Candidate") -> tuple[bool, bool, bool, float, str]:
+    """Order as the questions do: what one can order first, then what stays, then the cheapest."""
+    cost = row["rent_usd"] or row["buy_usd"] or 0
+    return row["rent_usd"] is None, bool(row.get("missing")), may_go(row), cost, row["gpu"]
 
 
 def may_go(row: "Candidate") -> bool:
@@ -260,6 +262,7 @@ def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[s
         "option": row["option"],
         "days": row["days"],
         "rent_usd": rent,
+        "missing": row.get("missing") or [],
         "buy_usd": buy,
         "breakeven_months": None if not rent or buy is None else buy / (rent / months),
         "within": "",
@@ -318,24 +321,24 @@ def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
     return once([(catalog.accelerator(name).id, read(count, "--pool")) for name, count in pool.items()], "--pool")
 
 
-def assign(found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) -> "list[Assigned]":
+def assign(rows_by_need: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) -> "list[Assigned]":
     """Give each workload one candidate so that all together cost least: owned ones cost nothing, and run out."""
     import numpy as np
 
     from gpucost.money.mix import milp
 
     ways: list[tuple[str, Assigned]] = []
-    for name, rows in found.items():
+    for name, rows in rows_by_need.items():
         ways += [(name, _assigned(row, "own", 0.0)) for row in rows if pool.get(row["gpu"], 0) >= row["gpus"]]
         rented = [(may_go(row), row["rent_usd"], at) for at, row in enumerate(rows) if row["rent_usd"] is not None]
         for _, cost, at in sorted(rented)[:1]:
             ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
-    if {name for name, _ in ways} < set(found):
+    if {name for name, _ in ways} < set(rows_by_need):
         raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
-    one_each = [[float(name == one) for one, _ in ways] for name in found]
+    one_each = [[float(name == need_name) for need_name, _ in ways] for name in rows_by_need]
     taken = [[way["gpus"] * float(way["provider"] == "own" and way["gpu"] == gpu) for _, way in ways] for gpu in pool]
-    most = np.array([1.0] * len(found) + [float(count) for count in pool.values()])
-    least = np.array([1.0] * len(found) + [0.0] * len(pool))
+    most = np.array([1.0] * len(rows_by_need) + [float(count) for count in pool.values()])
+    least = np.array([1.0] * len(rows_by_need) + [0.0] * len(pool))
     best = milp(
         np.array([way["cost_usd"] for _, way in ways]), integrality=np.ones(len(ways)), bounds=(0, 1),
         constraints=(np.array([*one_each, *taken]), least, most),
@@ -352,7 +355,7 @@ def _assigned(row: "Candidate", provider: str, cost_usd: float) -> "Assigned":
 
 def lead(
     needs: Sequence[Need],
-    found: "Mapping[str, Sequence[Candidate]]",
+    rows_by_need: "Mapping[str, Sequence[Candidate]]",
     assigned: "Sequence[Assigned]",
     budget: float | None,
 ) -> str:
@@ -360,19 +363,19 @@ def lead(
     if assigned:
         parts = [f"{row['workload']} on {row['gpus']} × {row['gpu']} ({row['provider']})" for row in assigned]
         return f"{'; '.join(parts)}: {sum(row['cost_usd'] for row in assigned):,.0f} USD in all."
-    need, first = needs[0], next(iter(found.values()))[0]
+    need, first = needs[0], next(iter(rows_by_need.values()))[0]
     time = f" and {first['days']:.1f} days" if first["days"] else ""
     span = "" if need.purpose in ("training", "fine-tuning") else " a year"
     rent = "" if first["rent_usd"] is None else f"rent for {first['rent_usd']:,.0f} USD{span}{time}"
     buy = "" if first["buy_usd"] is None else f"buy for about {first['buy_usd']:,.0f} USD"
     if budget is not None and first["within"] != "neither":  # of a budget, what it reaches
         rent, buy = (text if way in first["within"] else "" for way, text in (("rent", rent), ("buy", buy)))
-    words = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
+    ways = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
     reach = ""
     if budget is not None:
-        reached = sum(row["within"] != "neither" for row in next(iter(found.values())))
-        types = len(next(iter(found.values())))
+        reached = sum(row["within"] != "neither" for row in next(iter(rows_by_need.values())))
+        types = len(next(iter(rows_by_need.values())))
         share = f"All {types}" if reached == types else f"{reached} of {types}"
         reach = f" {share} GPU types fit your budget."
     use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
-    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {words}.{reach}"
+    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{reach}"

@@ -87,33 +87,33 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
 
 
 def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
-    _known("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
+    _refuse_unknown("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
     _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
     supply = plain.get("supply", {})
     if not isinstance(supply, Mapping):
         raise UsageError("supply: write [supply], and what holds for every part below it.")
-    _known("supply", supply, [item.name for item in SUPPLY])
+    _refuse_unknown("supply", supply, [item.name for item in SUPPLY])
     _values("supply", supply, SUPPLY)
-    asked = sum(len(entries) for name in ASKS if isinstance(entries := plain.get(name), list))
-    if asked > (most := limit("limit_parts")):
-        raise UsageError(f"{asked:,} parts; at most {most:,.0f}. The setting limit_parts raises that.")
+    part_count = sum(len(entries) for name in ASKS if isinstance(entries := plain.get(name), list))
+    if part_count > (most := limit("limit_parts")):
+        raise UsageError(f"{part_count:,} parts; at most {most:,.0f}. The setting limit_parts raises that.")
     dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
-    made, hints = [], []
+    parts_read, hints = [], []
     for kind, arguments in parts().items():
         entries = plain.get(kind, [])
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
         for number, entry in enumerate(entries, 1):
-            known = {item.name for item in arguments} if "first" not in entry else ()
-            shared = {key: value for key, value in supply.items() if key in known}
-            part, found = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
-            made.append(part)
-            hints += found
-    if not made:
+            names = {item.name for item in arguments} if "first" not in entry else ()
+            shared = {key: value for key, value in supply.items() if key in names}
+            part, hints_of_part = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
+            parts_read.append(part)
+            hints += hints_of_part
+    if not parts_read:
         raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in ASKS)}.")
-    if twice := repeated(part.name for part in made):
+    if twice := repeated(part.name for part in parts_read):
         raise UsageError(f"two parts are called {twice[0]!r}. Give each its own name.")
-    return made, hints
+    return parts_read, hints
 
 
 def _part(
@@ -122,29 +122,31 @@ def _part(
     """Check one part; every value is read as the question reads it, and refused in the same sentence."""
     question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
     old = [name for item in arguments for name in item.old]
-    _known(where, entry, [item.name for item in arguments], old)
-    given, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
+    _refuse_unknown(where, entry, [item.name for item in arguments], old)
+    stated, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
     for item in arguments:
         needed = item.required or item.name in _NEEDED[kind]
-        if needed and {**shared, **given, **entry}.get(item.name) is None:
+        if needed and {**shared, **stated, **entry}.get(item.name) is None:
             raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
     name = _values(where, {"name": entry["name"]}, arguments)["name"]
     try:
         arguments_read = giving_way(
-            lambda one: (read(question, one), one)[1], {**shared, **given}, lambda one: one not in given
+            lambda arguments_tried: (read(question, arguments_tried), arguments_tried)[1],
+            {**shared, **stated},
+            lambda name: name not in stated,
         )
     except UsageError as error:
-        raise UsageError(f"{where}.{_key_of(str(error), given)}{error}") from None
+        raise UsageError(f"{where}.{_key_of(str(error), stated)}{error}") from None
     arguments_read = arguments_read if folder is None else files_beside(arguments_read, folder, "rent")
     return Part(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
 
 
-def _key_of(sentence: str, given: Mapping[str, Any]) -> str:
+def _key_of(sentence: str, stated: Mapping[str, Any]) -> str:
     """Return the key that a sentence about an option speaks of, before the sentence itself."""
-    return next((f"{name}: " for name in given if sentence.startswith(f"{flag_of(name)}:")), "")
+    return next((f"{name}: " for name in stated if sentence.startswith(f"{flag_of(name)}:")), "")
 
 
-def _known(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequence[str] = ()) -> None:
+def _refuse_unknown(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequence[str] = ()) -> None:
     for key in entry:
         if key not in names and key not in old:
             near = nearest(key, names, 2, 0.5)
@@ -172,8 +174,8 @@ def json_schema() -> dict[str, Any]:
 def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[str, Any]:
     required = [item.name for item in arguments if item.required or item.name in needed]
     old = {name: {"deprecated": True, "description": f"Now {item.name}."} for item in arguments for name in item.old}
-    shown = {item.name: _property(item) for item in arguments}
-    return {"type": "object", "properties": {**old, **shown}, "required": required, "additionalProperties": False}
+    properties = {item.name: _property(item) for item in arguments}
+    return {"type": "object", "properties": {**old, **properties}, "required": required, "additionalProperties": False}
 
 
 def _property(item: Argument) -> dict[str, Any]:
@@ -200,18 +202,18 @@ def example() -> str:
     lines += ["", "# Filters for every part that does not set its own.", "[supply]"]
     lines += [line for item in SUPPLY for line in _key(item, False)]
     for kind, arguments in parts().items():
-        shown = _SHOWN[kind]
-        lines += ["", f"# {_PARTS[kind][-1]} Repeat the block for more.", f"{'' if shown else '# '}[[{kind}]]"]
+        keys = _SHOWN[kind]
+        lines += ["", f"# {_PARTS[kind][-1]} Repeat the block for more.", f"{'' if keys else '# '}[[{kind}]]"]
         named = (arguments[0]._replace(example=_PARTS[kind][1]), *arguments[1:])
-        lines += [line for item in named for line in _key(item, bool(shown) and item.name in ("name", *shown))]
+        lines += [line for item in named for line in _key(item, bool(keys) and item.name in ("name", *keys))]
     return "\n".join(lines) + "\n"
 
 
-def _key(item: Argument, shown: bool) -> list[str]:
+def _key(item: Argument, set_: bool) -> list[str]:
     value = item.example if item.example is not None else item.default
     meaning = item.help + (f" One of {', '.join(item.kind.choices)}." if item.kind.choices else "")
     text = f"{item.name} = {_toml('' if value is None else value)}"
-    return [f"{'' if shown else '# '}{text:<40}  # {meaning}"]
+    return [f"{'' if set_ else '# '}{text:<40}  # {meaning}"]
 
 
 def _toml(value: Any) -> str:

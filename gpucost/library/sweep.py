@@ -35,8 +35,8 @@ class SweepResult(Result):
     @property
     def best(self) -> Mapping[str, Any] | None:
         """The best case with its first option, where any has an answer."""
-        found: Mapping[str, Any] | None = copied(self.payload["best"])
-        return found
+        case: Mapping[str, Any] | None = copied(self.payload["best"])
+        return case
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return every case as a row; words are categories."""
@@ -93,7 +93,7 @@ def sweep(
         plan = Plan(planned, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
-        return _result(plan, files, kept=into is not None)
+        return _result(plan, files, keeps_files=into is not None)
 
 
 def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> tuple[int, str | None, str | None]:
@@ -108,7 +108,7 @@ def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> 
         if value is not None and not callable(value):
             raise UsageError(f"{name}: found {shown(value)}, which cannot be called.")
     places = {"--scheduler": scheduler, "--into": into}
-    address, folder = (None if value is None else FILE.read(value, what) for what, value in places.items())
+    address, folder = (None if value is None else FILE.read(value, label) for label, value in places.items())
     return whole().read(workers, "--workers"), address, folder
 
 
@@ -123,9 +123,9 @@ def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str,
     return combinations(question, stated) if cases is None else listed(question, cases_of(cases), stated)
 
 
-def _result(plan: "Plan", files: list[Path], kept: bool) -> SweepResult:
+def _result(plan: "Plan", files: list[Path], keeps_files: bool) -> SweepResult:
     payload = _payload(plan, files)
-    return SweepResult(payload, files=tuple(files)) if kept else SweepResult(payload, frame=_frame(files))
+    return SweepResult(payload, files=tuple(files)) if keeps_files else SweepResult(payload, frame=_frame(files))
 
 
 def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
@@ -134,9 +134,11 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
 
     from gpucost.sweeping.chunks import table_of
 
-    with duckdb.connect() as own:  # the one that all of a process share belongs to the caller, and hangs after a fork
-        found: pandas.DataFrame = own.execute(f"FROM {table_of(files)}").df()
-    return found
+    with (
+        duckdb.connect() as connection
+    ):  # the one that all of a process share belongs to the caller, and hangs after a fork
+        rows: pandas.DataFrame = connection.execute(f"FROM {table_of(files)}").df()
+    return rows
 
 
 def _payload(plan: "Plan", files: list[Path]) -> "Sweep":

@@ -92,7 +92,7 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
         ) from None
     except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
         raise DataError("is no .xlsx workbook. Save it again as .xlsx.", file=template) from None
-    said = _filled(book, figures(payload), template)
+    remarks = _filled(book, figures(payload), template)
     book.calculation.fullCalcOnLoad = True
     with replacing(path) as temporary:
         try:
@@ -101,8 +101,8 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
             raise
         except Exception as error:  # parts that were read and cannot be written, as where every sheet is hidden
             raise DataError(f"cannot be written again: {error}. Save it again as .xlsx.", file=template) from None
-        said += _lost(_parts(data), _parts(Path(temporary).read_bytes()), [str(one.message) for one in gone])
-    return said
+        remarks += _lost(_parts(data), _parts(Path(temporary).read_bytes()), [str(one.message) for one in gone])
+    return remarks
 
 
 def _parts(data: bytes) -> Counter[str]:
@@ -113,44 +113,54 @@ def _parts(data: bytes) -> Counter[str]:
     with zipfile.ZipFile(BytesIO(data)) as packed:
         names = packed.namelist()
         drawings = [packed.read(name) for name in names if re.match(r"xl/drawings/drawing\d+\.xml", name)]
-    found = Counter({words: sum(bool(re.match(part, name)) for name in names) for words, part in _BESIDE.items()})
-    return found + Counter({"shapes or text boxes": sum(len(_SHAPE.findall(drawing)) for drawing in drawings)})
+    counts = Counter(
+        {part_name: sum(bool(re.match(part, name)) for name in names) for part_name, part in _BESIDE.items()}
+    )
+    return counts + Counter({"shapes or text boxes": sum(len(_SHAPE.findall(drawing)) for drawing in drawings)})
 
 
 def _lost(before: Counter[str], after: Counter[str], gone: Iterable[str]) -> list[str]:
     """Say what the copy lacks, and that charts were drawn anew: openpyxl keeps their data, not all of their looks."""
-    lost = [f"{words} ({count:,})" for words, count in (before - after).items()]
-    lost += [found[1] for text in dict.fromkeys(gone) if (found := re.match(r"(.+?) is not supported and will", text))]
+    lost = [f"{part_name} ({count:,})" for part_name, count in (before - after).items()]
+    lost += [
+        unsupported[1]
+        for text in dict.fromkeys(gone)
+        if (unsupported := re.match(r"(.+?) is not supported and will", text))
+    ]
     return [
         *([f"Not kept in the copy, for openpyxl does not read them: {', '.join(lost)}."] if lost else []),
         *(["Charts were written anew: look at their colours and fonts."] if after["charts"] else []),
     ]
 
 
-def _filled(book: Any, known: Figures, template: str) -> list[str]:
-    filled, unknown, kept = 0, list[str](), list[str]()
+def _filled(book: Any, figures_by_name: Figures, template: str) -> list[str]:
+    filled, unknown, untouched = 0, list[str](), list[str]()
     for name, target in _names(book):
         if name.lower().startswith(_RESERVED):
             continue
-        if name.lower() not in known:
+        if name.lower() not in figures_by_name:
             unknown.append(name)
             continue
-        value = known[name.lower()]
+        value = figures_by_name[name.lower()]
         cells = list(_cells(book, target))
         if not cells or value is None or value == {}:
-            kept.append(f"{name} ({'refers to no cells' if not cells else 'has no value'})")
+            untouched.append(f"{name} ({'refers to no cells' if not cells else 'has no value'})")
         for cell, one in zip(cells, value if isinstance(value, list) else [value], strict=False):
             if cell.data_type == "f":
-                kept.append(f"{name} (holds a formula)")
+                untouched.append(f"{name} (holds a formula)")
             elif one is not None and not isinstance(one, (Mapping, list)):
                 _write(cell, one)
                 filled += 1
-    if not filled and not unknown and not kept:
+    if not filled and not unknown and not untouched:
         raise DataError("has no named cells: name them after figures, such as cost_usd", file=template)
     return [
         f"{filled} cells filled.",
-        *([f"Names that are no figure of this answer, left as they are: {_near(unknown, known)}."] if unknown else []),
-        *([f"Left as they are: {', '.join(dict.fromkeys(kept))}."] if kept else []),
+        *(
+            [f"Names that are no figure of this answer, left as they are: {_near(unknown, figures_by_name)}."]
+            if unknown
+            else []
+        ),
+        *([f"Left as they are: {', '.join(dict.fromkeys(untouched))}."] if untouched else []),
     ]
 
 
@@ -167,8 +177,8 @@ def _cells(book: Any, target: Any) -> Iterator[Any]:
 
     for sheet, area in target.destinations if target.type == "RANGE" else ():
         if sheet in book.sheetnames:
-            found: Any = book[sheet][area.replace("$", "")]
-            for row in found if isinstance(found, tuple) else ((found,),):
+            cells: Any = book[sheet][area.replace("$", "")]
+            for row in cells if isinstance(cells, tuple) else ((cells,),):
                 yield from (
                     cell for cell in (row if isinstance(row, tuple) else (row,)) if not isinstance(cell, MergedCell)
                 )
@@ -183,10 +193,10 @@ def _write(cell: Any, value: Any) -> None:
         cell.data_type = "s"
 
 
-def _near(unknown: Sequence[str], known: Iterable[str]) -> str:
-    names = list(known)
-    said = []
+def _near(unknown: Sequence[str], names_known: Iterable[str]) -> str:
+    names = list(names_known)
+    suggestions = []
     for name in unknown:
         near = nearest(name.lower(), names, cutoff=0.8)
-        said.append(f"{name} (did you mean {near[0]}?)" if near else name)
-    return ", ".join(said)
+        suggestions.append(f"{name} (did you mean {near[0]}?)" if near else name)
+    return ", ".join(suggestions)

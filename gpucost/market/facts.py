@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from gpucost.catalog import Catalog
 from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.loader import read_column
-from gpucost.catalog.records import record, records
+from gpucost.catalog.records import OWN_SOURCE, record, records
 from gpucost.errors import DataError, PriceMissingError, UnknownNameError, UsageError
 from gpucost.gate import beside, read_toml, repeated, shown
+from gpucost.market.expected_price import expected_prices
 from gpucost.market.interruptions import AssumptionBook, make_book
 from gpucost.market.supply import Providers, Supply, build_supply, company, sold_nodes
 from gpucost.market.terms import Terms, build_terms, on_demand, place_of
-from gpucost.options import EXPIRED, OPTIONS
+from gpucost.market.tiers import measured_chips
+from gpucost.options import EXPIRED, OPTIONS, counted_age_days
 from gpucost.schemas import TABLES, Column
 from gpucost.schemas.validation import held, number, text
 from gpucost.schemas.validation import record as typed_record
@@ -71,6 +73,9 @@ class Facts(Struct, frozen=True, eq=False):
     spot_moves: tuple[Mapping[str, Any], ...] = ()
     credits: tuple[Mapping[str, Any], ...] = ()
     twins: tuple[Offer, ...] = ()  # offers on demand that only the ranges of spot prices lean on
+    # of each offer today's price over its quote: low, expected, high; and the quote over the median of its peers
+    expected: tuple[tuple[float, float, float, float], ...] = ()
+    measured_chips: tuple[Mapping[str, Any], ...] = ()  # chips whose training or serving somebody measured
 
 
 class Market(Struct, frozen=True):
@@ -80,6 +85,7 @@ class Market(Struct, frozen=True):
     supply: Supply
     terms: Terms
     book: AssumptionBook
+    measured: Mapping[str, NDArray[np.bool_]]  # training, serving -> offers whose chip somebody measured at it
 
 
 def market_of(catalog: Catalog) -> Market:
@@ -113,7 +119,19 @@ def read_facts(catalog: Catalog) -> Facts:
         ended=dict(sorted(catalog.ended.items())),
         spot_moves=tuple(catalog.rows("spot_moves")),
         credits=tuple(catalog.credits),
+        expected=_expected(offers, catalog),
+        measured_chips=tuple(catalog.rows("measured_chips")),
     )
+
+
+def _expected(offers: Sequence[Offer], catalog: Catalog) -> tuple[tuple[float, float, float, float], ...]:
+    """Return low, expected and high price of today over the quote of each offer, and the quote over its peers."""
+    sellers = Providers(catalog.rows("providers"))
+    ages = np.array([counted_age_days(offer.age_days, offer.price_kind) for offer in offers], np.float64)
+    kinds = [sellers.kind(offer.provider) for offer in offers]
+    found = expected_prices(offers, ages, kinds, catalog.price_moves())
+    ends = (found.low_ratio, found.ratio, found.high_ratio, np.nan_to_num(found.peers_ratio, nan=1.0))
+    return tuple(zip(*(np.round(column, 9).tolist() for column in ends), strict=True))  # as a saved answer keeps them
 
 
 class _Sources(Mapping[str, Mapping[str, Any]]):
@@ -142,17 +160,19 @@ def make_market(facts: Facts) -> Market:
     accelerators = [facts.accelerators[offer.gpu] for offer in facts.offers]
     supply = build_supply(facts.offers, facts.systems, nodes, accelerators, facts.sold)
     columns = {"services": facts.services, "spot_rows": facts.spot, "regions": facts.regions, "moves": facts.spot_moves}
-    terms = build_terms(supply, book, Providers(facts.providers), **columns, twins=facts.twins)
-    return Market(facts, supply, terms, book)
+    prices = {"twins": facts.twins, "expected": facts.expected}
+    terms = build_terms(supply, book, Providers(facts.providers), **columns, **prices)
+    measured = {kind: measured_chips(supply, facts.measured_chips, kind) for kind in ("training", "serving")}
+    return Market(facts, supply, terms, book, measured)
 
 
 def cheapest(
     market: Market, gpu: str, gpus: int, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[float | None, Offer | None]:
-    """Return the lowest price an hour of so many accelerators in one job, and its offer: without a term, of `allowed`.
+    """Return the lowest price an hour, as expected today, of so many accelerators in one job, and its offer.
 
-    Else of those neither old nor interruptible. A price counts only where its seller hosts a job of that size; whole
-    units are paid.
+    It has no term and is of `allowed`, else of those neither old nor interruptible. A price counts only where its
+    seller hosts a job of that size; whole units are paid.
     """
     if allowed is None:
         allowed = usual(market)
@@ -162,7 +182,7 @@ def cheapest(
             continue
         if market.supply.largest_gpus[index] >= gpus:
             taken = max(-(-gpus // offer.gpus) * offer.gpus, int(market.supply.minimum_gpus[index]))
-            found.append((taken * offer.usd_per_gpu_hour, index))
+            found.append((taken * float(market.terms.usd_per_gpu_hour[index]), index))
     return (min(found)[0], market.facts.offers[min(found)[1]]) if found else (None, None)
 
 
@@ -182,10 +202,79 @@ def placeless(market: Market, catalog: Catalog, request: Any) -> Market:
 
 def asked_for(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
     """Tell which offers a request's filters let through."""
-    if not any(getattr(request, name) for name in FILTERS):
-        return np.ones(len(market.facts.offers), bool)
-    wanted = {id(offer) for offer in catalog.offers(*(getattr(request, name) for name in FILTERS))}
-    return np.array([id(offer) in wanted for offer in market.facts.offers], bool)
+    if request.usd_per_gpu_hour is not None:  # one's own price alone answers
+        return np.array([offer.provider == OWN_PRICE for offer in market.facts.offers], bool)
+    mask = np.ones(len(market.facts.offers), bool)
+    if any(getattr(request, name) for name in FILTERS):
+        wanted = {offer.offer_id for offer in catalog.offers(*(getattr(request, name) for name in FILTERS))}
+        mask &= np.array([offer.offer_id in wanted for offer in market.facts.offers], bool)
+    return mask & _left_in(market, catalog, request)
+
+
+def _left_in(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
+    """Tell which offers are not left out by seller, kind of seller, confidence or network."""
+    offers, kept = market.facts.offers, np.ones(len(market.facts.offers), bool)
+    if request.exclude_provider:
+        out = {offer.offer_id for offer in catalog.offers(provider=request.exclude_provider)}
+        kept &= np.array([offer.offer_id not in out for offer in offers], bool)
+    if request.provider_class:
+        sellers = Providers(market.facts.providers)
+        kept &= np.array([sellers.kind(offer.provider) == request.provider_class for offer in offers], bool)
+    if request.min_confidence:
+        least = CONFIDENCES.index(request.min_confidence)
+        kept &= np.array([CONFIDENCES.index(offer.confidence) >= least for offer in offers], bool)
+    if request.fabric:
+        kept &= np.array([request.fabric.lower() in joined_by(market, place) for place in range(len(offers))], bool)
+        if not kept.any():
+            known = sorted({system.fabric for system in market.facts.systems if system.fabric})
+            raise UsageError(
+                f"--fabric {request.fabric}: no machine on offer is joined by it. Known are {', '.join(known[:12])} …"
+            )
+    return kept
+
+
+def at_most(market: Market, max_gpus: int | None) -> Market:
+    """Return the market in which no order takes more accelerators."""
+    if max_gpus is None:
+        return market
+    supply = market.supply
+    capped = supply.largest_gpus > max_gpus
+    reasons = [f"--max-gpus {max_gpus}" if over else why for over, why in zip(capped, supply.cap_reasons, strict=True)]
+    largest = np.minimum(supply.largest_gpus, max_gpus)
+    return replace(market, supply=replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons)))
+
+
+def joined_by(market: Market, place: int) -> str:
+    """Return what joins the accelerators of an offer, inside a machine and between machines, in lower case."""
+    offer, system = market.facts.offers[place], market.facts.systems[place]
+    chip = market.facts.accelerators[offer.gpu]
+    link = chip.scaleup_link if system.scaleup_gb_per_s else ""
+    return f"{system.fabric} {offer.interconnect} {link}".lower()
+
+
+def at_own_price(market: Market, catalog: Catalog, request: Any) -> Market:
+    """Return the market with a node of the accelerator at the request's own price; unchanged where there is none."""
+    if request.usd_per_gpu_hour is None:
+        return market
+    chip = catalog.accelerator(request.gpu)
+    system = catalog.default_system(chip.id)
+    offer = make_offer(
+        {
+            **_AS_OWNED,
+            "offer_id": f"{OWN_PRICE}/{chip.id}",
+            "provider": OWN_PRICE,
+            "instance_type": system.instance_type or system.name,
+            "gpu": chip.id,
+            "gpus": system.gpus,
+            "system_id": system.id,
+            "usd_per_hour": request.usd_per_gpu_hour * system.gpus,
+            "usd_per_gpu_hour": request.usd_per_gpu_hour,
+            "price_kind": "contracted",
+            "observed_on": market.facts.as_of,
+            "source_id": OWN_SOURCE,
+        }
+    )
+    return make_market(with_offers(market.facts, [offer], [system]))
 
 
 def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingError:
@@ -201,6 +290,8 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
 
 
 OLD_PRICE = "The top offer's price is old; its range is wider for that."
+OWN_PRICE = "own-price"  # who sells at the price that a request names
+CONFIDENCES = ("low", "medium", "high")
 
 
 # why a price is no longer an offer -> how a reader is told
@@ -247,6 +338,7 @@ def with_offers(facts: Facts, offers: Sequence[Offer], systems: Sequence[System]
         systems=(*facts.systems, *systems),
         nodes={**own, **facts.nodes},
         sold={**facts.sold, **sold_nodes(offers)},
+        expected=(*facts.expected, *((1.0, 1.0, 1.0, 1.0) for _ in offers)) if facts.expected else (),
     )
 
 
@@ -285,6 +377,7 @@ OFFER = (
     "book",
     "price_kind",
     "list_usd_per_gpu_hour",
+    "sale",
 )
 TWIN = ("provider", "instance_type", "region", "option", "usd_per_gpu_hour")
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
@@ -366,6 +459,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "regions": [row for row in facts.regions if row["provider"] in {*companies, *sellers, "any"}],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
         "credits": facts.credits,
+        "measured_chips": [row for row in facts.measured_chips if row["accelerator_id"] in gpus],
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
     }
     return {
@@ -378,6 +472,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "offers": pack(offers, OFFER),
         "ended": dict(facts.ended),
         **({"placeless": facts.placeless} if facts.placeless else {}),
+        **({"expected": [[*facts.expected[number]] for number in index]} if facts.expected else {}),
         **({"twins": pack(twins, TWIN)} if (twins := _twins(facts, offers)) else {}),
         "offer_systems": [place[_alike(facts.systems[number])] for number in index],
     }
@@ -415,7 +510,22 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         ended=saved.get("ended", {}),
         placeless=saved.get("placeless", 0),
         twins=tuple(unpack(Offer, saved["twins"]) if "twins" in saved else ()),
+        expected=_ratios(saved.get("expected", ()), len(saved["offer_systems"])),
     )
+
+
+def _ratios(rows: Any, offers: int) -> tuple[tuple[float, float, float, float], ...]:
+    """Read the expected prices of a saved answer back; those of a changed file may be anything."""
+    right = isinstance(rows, (list, tuple)) and len(rows) in (0, offers)
+    if not right or not all(
+        isinstance(row, (list, tuple)) and len(row) == 4 and all(_is_ratio(cell) for cell in row) for row in rows
+    ):
+        raise UsageError("the saved facts hold expected prices that cannot be: the file was changed.")
+    return tuple((float(low), float(ratio), float(high), float(peers)) for low, ratio, high, peers in rows)
+
+
+def _is_ratio(cell: Any) -> bool:
+    return isinstance(cell, (int, float)) and not isinstance(cell, bool) and 0 < cell < math.inf
 
 
 # --- The user's own accelerators as offers: owned or committed pools, incremental or fully loaded.

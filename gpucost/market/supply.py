@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.answers.common import Excluded
-from gpucost.options import age_limit_days
+from gpucost.options import OPTIONS, age_limit_days
 from gpucost.types import Accelerator, Offer, System
 
 # --- Where an offer runs: from a provider's region to the grid that feeds it and the kind of building it stands in.
@@ -75,9 +75,9 @@ class Providers:
 # --- What can be bought: offers as columns, the node each one is, and how many accelerators of it make one job.
 #
 # Capacity is part of the answer. Several nodes make a cluster only where the node's system names a scale-out network;
-# a listing of one accelerator grows to its node's scale-up domain only where the provider sells that node, else it
-# stays at its own count; an order is never larger than the provider takes. Otherwise a thousand single-GPU listings
-# would win every ranking.
+# instances of one accelerator have no link, so that eight of them are no node, and the node is billed at its own
+# price; an order is never larger than the provider takes. Otherwise a thousand single-GPU listings would win every
+# ranking.
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -117,6 +117,9 @@ class Supply(Struct, frozen=True):
     largest_gpus: Indices  # largest job that the offer can host
     cap_reasons: tuple[str, ...]  # why it can host no more
     node_w_per_gpu: Floats  # the host's stated power; NaN where it states none. Nodes of one speed may differ in it
+    is_part: NDArray[np.bool_]  # whether the price is of a part of a machine that is sold whole
+    largest_stated: NDArray[np.bool_]  # whether the seller says how large an order may be, or the user owns it
+    bound: NDArray[np.bool_]  # whether it is a listed commitment
 
 
 def sold_nodes(offers: Sequence[Offer]) -> dict[tuple[str, str], int]:
@@ -151,8 +154,8 @@ def build_supply(
             found.append(Key(accelerator, host))
         minimum = offer.gpus * (offer.minimum_units or 1)
         power = host.max_power_kw * 1000 / host.gpus if host.max_power_kw else np.nan
-        rows.append((keys[name], offer.gpus, minimum, largest, reason, power))
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+        rows.append((keys[name], offer.gpus, minimum, largest, reason, power, _is_part(offer, system)))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     return Supply(
         offers=tuple(offers),
         keys=tuple(found),
@@ -162,7 +165,18 @@ def build_supply(
         largest_gpus=np.array(columns[3], np.int64),
         cap_reasons=tuple(columns[4]),
         node_w_per_gpu=np.array(columns[5], np.float64),
+        is_part=np.array(columns[6], bool),
+        largest_stated=np.array([one.maximum_units is not None or one.book == "user" for one in offers], bool),
+        bound=np.array(
+            [one.price_kind != "contracted" and OPTIONS[one.option].family == "committed" for one in offers], bool
+        ),
     )
+
+
+def _is_part(offer: Offer, system: System) -> bool:
+    """Tell whether an offer is a part of the machine that it names: a slice of a4-highgpu-8g cannot be ordered."""
+    whole = offer.instance_type.partition(" (")[0]
+    return whole != offer.instance_type and whole == system.instance_type and offer.gpus < system.gpus
 
 
 def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
@@ -183,10 +197,8 @@ def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[Sys
         return system, domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
     if offer.gpus == 1 or offer.gpus < system.gpus:  # a listing of part of a node
         host = system if offer.gpus < system.gpus else node
-        within = max(offer.gpus, min(sold, _domain(host)))
-        if within > offer.gpus:
-            grows = f"single listings grow to the provider's node of {within}; no cluster is sold as singles"
-            return host, within, grows
+        if sold > offer.gpus:
+            return host, offer.gpus, f"no link joins single instances; the provider sells up to {sold} in one"
         return system, offer.gpus, "a single listing; the provider sells no node of this accelerator"
     return system, offer.gpus, "no scale-out network is named for this node"
 

@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Row = Mapping[str, Any]
+# 64 instances of eight are the largest capacity block that AWS sells without a talk; of clouds: an assumption
+ORDER_GPUS = {"hyperscaler": 512, "cloud": 128}
+FEWEST_ORDER_GPUS = 8  # a host of a marketplace
 HELD_DAYS = 30  # a spot price moves while capacity is held, too
 _OFTEN = 0.1  # the share of days beyond the end of an 80 % range
 
@@ -33,12 +36,15 @@ _OFTEN = 0.1  # the share of days beyond the end of an 80 % range
 class Terms(NamedTuple):
     """Money columns, one element per offer of a supply."""
 
-    usd_per_gpu_hour: Floats
-    price_low_ratio: Floats
+    usd_per_gpu_hour: Floats  # expected today
+    quoted_usd_per_gpu_hour: Floats  # when it was seen
+    peers_ratio: Floats  # the quote over the median of its peers; 1 where too few are known
+    price_low_ratio: Floats  # of the expected price
     price_high_ratio: Floats
     age_days: Floats  # 0 for a contract, which holds until it ends
     age_limit_days: Floats
     stale: Flags
+    order_gpus: Floats  # accelerators that such a seller sells without a talk: an assumption
     interruptible: Flags
     measured: Flags  # the preemption rate was measured for this accelerator, region and size
     preemptions_per_node_hour: Floats
@@ -76,10 +82,12 @@ def build_terms(
     regions: Sequence[Row],
     moves: Sequence[Row] = (),
     twins: Sequence[Offer] = (),
+    expected: Sequence[Sequence[float]] = (),
 ) -> Terms:
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
     columns = {**_prices(offers, book, providers, moves, twins), **_contracts(offers, providers)}
+    columns |= _expected(columns, expected)
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
     columns |= _services(offers, services, book)
@@ -105,12 +113,34 @@ def _prices(
     for place, ends in _spot_ends(offers, moves, twins):
         low[place], high[place] = ends
     return {
+        "quoted_usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
+        "peers_ratio": np.ones(len(offers)),
         "price_low_ratio": low,
         "price_high_ratio": high,
         "age_days": age,
         "age_limit_days": limit,
         "stale": age > limit,
+        "order_gpus": _column([ORDER_GPUS.get(providers.kind(offer.provider), FEWEST_ORDER_GPUS) for offer in offers]),
+    }
+
+
+def _expected(columns: Mapping[str, Any], expected: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Return price and range as expected today, where expectations are known.
+
+    The range of an expected price is that of the moves behind it. Contracts and commitments, of which no moves are
+    known, keep theirs.
+    """
+    if not len(expected):
+        return {}
+    low, ratio, high, peers = np.array(expected, np.float64).reshape(-1, 4).T
+    own_low, own_high = columns["price_low_ratio"], columns["price_high_ratio"]
+    moves = (low < 1) | (high > 1) | (ratio != 1)
+    return {
+        "usd_per_gpu_hour": columns["quoted_usd_per_gpu_hour"] * ratio,
+        "peers_ratio": peers,
+        "price_low_ratio": np.where(moves, low / ratio, own_low),
+        "price_high_ratio": np.where(moves, high / ratio, own_high),
     }
 
 
@@ -274,10 +304,13 @@ def seller(offer: Offer) -> Seller:
     return cast(Seller, told | {"region": offer.region or None, "tier": offer.tier or None})
 
 
-def seen(offer: Offer, terms: Terms, number: int, credits_usd: float) -> Seen:
-    """Return how old a price is and how far to trust it."""
+def seen(offer: Offer, terms: Terms, number: int, credits_usd: float, lacks: list[str]) -> Seen:
+    """Return how old a price is and how far to trust it; `lacks` is what stands between it and an order."""
     return {
         "price_observed_on": offer.observed_on.isoformat(),
+        "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "sale": offer.sale,
+        "missing": lacks,
         "age_days": offer.age_days,
         "price_stale": bool(terms.stale[number]),
         "price_book": offer.book,
@@ -287,10 +320,45 @@ def seen(offer: Offer, terms: Terms, number: int, credits_usd: float) -> Seen:
     }
 
 
+def cluster(best: Mapping[str, Any]) -> str:
+    """Write what is ordered: instances, and the accelerators in them.
+
+    >>> cluster({"instances": 2, "instance_type": "p5.48xlarge", "gpus": 16, "gpu": "h100-sxm5-80gb"})
+    '2 × p5.48xlarge (16 × h100-sxm5-80gb)'
+    >>> cluster({"instances": 1, "instance_type": "8x H100 SXM", "gpus": 8, "gpu": "h100-sxm5-80gb"})
+    '8 × h100-sxm5-80gb'
+    """
+    chips = f"{best['gpus']:,} × {best['gpu']}"
+    named, count = best["instance_type"], best["instances"]
+    if not named or named.partition("x ")[0].isdigit():  # a listing that names its accelerators alone
+        return chips if count == 1 else f"{chips} ({count:,} × {named})"
+    return f"{count:,} × {named} ({chips})"
+
+
+def quoted(best: Mapping[str, Any]) -> str:
+    """Say what was quoted and when; nothing more where it is expected to hold."""
+    seen_on, price = best["price_observed_on"], best["quoted_usd_per_gpu_hour"]
+    same = f"{price:.2f}" == f"{best['usd_per_gpu_hour']:.2f}"
+    return f" (seen {seen_on})" if same else f" expected today (quoted {price:.2f} on {seen_on})"
+
+
 def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
     """Say that a price is old, where it is."""
     limit = f"limit {terms.age_limit_days[number]:g}"
     return [f"price is {offer.age_days} days old ({limit}): wider range"] if terms.stale[number] else []
+
+
+LISTED_DAYS = 60  # within which somebody should have listed what one is about to order
+
+
+def unlisted(age_days: int, book: str) -> list[str]:
+    """Say that nobody listed the first offer lately, where it is so; one's own price needs no list.
+
+    >>> unlisted(66, "shipped"), unlisted(66, "user"), unlisted(3, "shipped")
+    (['No list had the first offer within 60 days: look it up before you order.'], [], [])
+    """
+    late = age_days > LISTED_DAYS and book != "user"
+    return [f"No list had the first offer within {LISTED_DAYS} days: look it up before you order."] if late else []
 
 
 def doubted_price(offer: Offer) -> list[str]:

@@ -56,7 +56,7 @@ def fiscal(day: date, last_month: int) -> tuple[str, str, str]:
     return f"FY{year}", f"FY{year} Q{quarter}", f"{day.year}-{day.month:02d}"
 
 
-def _rows(lines: Mapping[str, Array], labels: list[str]) -> list[shape.Period]:
+def _rows(lines: Mapping[str, Array], labels: list[str]) -> list[shape.StatementPeriod]:
     rows = []
     for label in dict.fromkeys(labels):
         first = labels.index(label)
@@ -65,7 +65,7 @@ def _rows(lines: Mapping[str, Array], labels: list[str]) -> list[shape.Period]:
             row.name: sum(sign * _taken(lines[name], how, first, last) for sign, name, how in row.terms) for row in ROWS
         }
         clean = {name: 0.0 if abs(value) < _NOTHING_USD else value for name, value in sums.items()}
-        rows.append(cast(shape.Period, {"period": label, **clean}))
+        rows.append(cast(shape.StatementPeriod, {"period": label, **clean}))
     return rows
 
 

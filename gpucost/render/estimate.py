@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.training import Estimate, RankedOption
+from gpucost.answers.training import Estimate, Highlight, RankedOption
 from gpucost.render import roofline
 from gpucost.render.document import (
     Axis,
@@ -35,7 +35,7 @@ from gpucost.render.offers import (
 from gpucost.units import format_count
 
 _MOST_KINDS = 5  # of one screen
-_ASK = "--gpu, --option, --deadline, --strict-prices."
+_ASK = "--gpu, --deadline."
 _HEADINGS = {
     "cost": "Offers, cheapest run first",
     "time": "Offers, fastest run first",
@@ -87,17 +87,26 @@ def _screen(answer: Estimate) -> list[Block]:
             "age": f"{row['age_days']} d",
         }
         for row in answer.get("highlights", ())[:_MOST_KINDS]
+        if row["kind"] != "unverified"
     ]
     if not rows:
         return []
     excluded = answer["excluded"]
-    why_out = f"; {len(excluded):,} left out, with reasons" if excluded else ""
+    out = f", {len(excluded):,} left out" if excluded else ""
     return [
         Table(columns_of("estimate kinds"), rows, note=range_text(training_causes(answer, answer["options"][0]))),
-        Paragraph(
-            f"Next: --details (all offers, cluster sizes, ways to buy, the bill{why_out}), --explain, -o FILE, {_ASK}"
-        ),
+        *[Paragraph(_unverified(row)) for row in answer.get("highlights", ()) if row["kind"] == "unverified"],
+        Paragraph(f"Next: --details (bill{out}), --explain, -o FILE, {_ASK}"),
     ]
+
+
+def _unverified(row: Highlight) -> str:
+    """Say what the lowest quote is that nobody verified, and what is missing."""
+    quoted = row["cost_usd"] * row["quoted_usd_per_gpu_hour"] / row["usd_per_gpu_hour"]
+    return (
+        f"Lowest quoted, unverified: {format_value(quoted, 'USD')} USD on {row['gpus']:,} × {row['gpu']} at"
+        f" {row['provider']}, {option_text(row['option'], row['term_months'])}; missing: {'; '.join(row['missing'])}."
+    )
 
 
 def _title(answer: Estimate) -> str:

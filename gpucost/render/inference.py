@@ -75,8 +75,9 @@ def _offers(answer: Inference) -> list[Section]:
 
 def _screen(answer: Inference) -> list[Block]:
     """Return what one screen shows: the best offers of both kinds, the cheapest hosted prices, what to ask next."""
-    stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
-    risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
+    sure = [row for row in answer["options"] if not row.get("missing")] or answer["options"]
+    stay = [row for row in sure if not OPTIONS[row["option"]].interruptible]
+    risky = [row for row in sure if OPTIONS[row["option"]].interruptible]
     rows = [_kind(row) for row in (*_unlike(stay)[:_SCREEN_LASTING], *_unlike(risky)[:_SCREEN_INTERRUPTIBLE])]
     hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
@@ -97,8 +98,31 @@ def _screen(answer: Inference) -> list[Block]:
     note = range_text(serving_causes(answer["options"][0]), "Monthly range of the top offer")
     return [
         Table(columns_of("inference kinds"), rows, note=note),
+        *_unverified(answer, sure),
         Paragraph(f"Next: --details (all offers, the bill, self-host or API{why_out}), {ask}"),
     ]
+
+
+def _unverified(answer: Inference, sure: Sequence[ServingOption]) -> list[Block]:
+    """Say what the lowest quote is that nobody verified, where it is below every offer that one can order."""
+    rest = [row for row in answer["options"] if row not in sure]
+    if not rest:
+        return []
+    row = min(rest, key=_quoted)
+    if _quoted(row) >= min(map(_quoted, sure)):
+        return []
+    return [
+        Paragraph(
+            f"Lowest quoted, unverified: {format_value(_quoted(row), 'USD per million tokens')} USD per million tokens"
+            f" on {row['gpus']:,} × {row['gpu']} at {row['provider']},"
+            f" {option_text(row['option'], row['term_months'])}; missing: {'; '.join(row['missing'])}."
+        )
+    ]
+
+
+def _quoted(row: ServingOption) -> float:
+    """Return what tokens cost at the price that was quoted."""
+    return row["usd_per_mtok"] * row.get("quoted_usd_per_gpu_hour", row["usd_per_gpu_hour"]) / row["usd_per_gpu_hour"]
 
 
 def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:

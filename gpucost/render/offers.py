@@ -29,6 +29,7 @@ OVERHEAD = "overhead (not in the range)"
 IDLE = "idle and spare hours (not in the range)"
 LOST = "a spare replica (not in the range)"
 _WORTH_SAYING = 0.05  # of the hours that are bought
+_LEAST_SAID = 0.01  # a cause that moves the cost by less stands in the details alone
 _BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a spare replica"}
 
 
@@ -98,7 +99,7 @@ def range_text(rows: Sequence[Mapping[str, Any]], title: str = "Range") -> str:
         ends = "–".join(dict.fromkeys(format_value(row[end], "USD") for end in ("low_usd", "high_usd")))
         if row["share"] in _BEYOND:
             outside.append(f"{_BEYOND[row['share']]} {ends} ({row['flag']})")
-        elif "–" in ends:
+        elif "–" in ends and row["high_usd"] > row["low_usd"] * (1 + _LEAST_SAID):
             by_flag.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
     parts_text = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in by_flag.items())
     return f"{title}: {parts_text or 'none'}{'; not in the range: ' if outside else ''}{', '.join(outside)}."

@@ -29,6 +29,8 @@ from gpucost.workloads.training import decode_roof, one_chip
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
 WIDE_RANKS = (16, 32, 64)
+# Requests at once on one accelerator: the most that two sources measured; larger batches would rest on nothing.
+MEASURED_BATCH_PER_GPU = 256.0
 OWN_WIDTH = (
     0.09  # assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
 )
@@ -148,6 +150,7 @@ def evaluate(
     output = np.full(len(deployments), request.output_tokens)
     capacity = serving.capacity_sequences(case, prompt, output)
     limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
+    limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
     best, meets = climb(case, limit, request, prompt, output)
     at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
     first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)

@@ -57,6 +57,13 @@ class InferenceRequest(Struct, frozen=True, kw_only=True):
     top: int
     max_age_days: float | None
     strict_prices: bool
+    exclude_provider: str | None
+    provider_class: str | None
+    fabric: str | None
+    min_confidence: str | None
+    max_gpus: int | None
+    include_unverified: bool
+    usd_per_gpu_hour: float | None  # a price of one's own
     max_cost_usd: float | None  # per month
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
 from gpucost.answers.serving import (
@@ -29,10 +30,13 @@ from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
+from gpucost.market import tiers
 from gpucost.market.facts import (
     OLD_PRICE,
     Market,
     asked_for,
+    at_most,
+    at_own_price,
     cheapest,
     market_of,
     no_price,
@@ -41,11 +45,22 @@ from gpucost.market.facts import (
     prices_not_used,
 )
 from gpucost.market.supply import Key, left_out
-from gpucost.market.terms import ASSUMED_FORM, credited, doubted_price, old_price, seen, seller
+from gpucost.market.terms import (
+    ASSUMED_FORM,
+    cluster,
+    credited,
+    doubted_price,
+    old_price,
+    quoted,
+    seen,
+    seller,
+    unlisted,
+)
 from gpucost.market.terms import said as credits_said
 from gpucost.money import bill
 from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
 from gpucost.options import OPTIONS, OptionRule
+from gpucost.physics import transformer
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
@@ -56,7 +71,7 @@ from gpucost.serving.costing import MTOK, Pairs
 from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note
 from gpucost.serving.request import InferenceRequest, Known, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
-from gpucost.units import GB, GIB, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
+from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
 
 # --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
 
@@ -123,9 +138,9 @@ def option(
     lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
     return {
         "rank": rank,
-        **fleet(offer, market, pairs, row),
+        **fleet(offer, market, pairs, row, lacking(request, market, pairs, row)),
         **engine_side(plans, plan, pairs, row, request, insides(plan)),
-        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[int(pairs.offer[row])]),
         **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
         "tokens_per_month": costs["carried_tokens"],
         "gpu_hours": float(pairs.fleet.gpu_hours[row]),
@@ -139,14 +154,15 @@ def option(
     }
 
 
-def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> SoldFleet:
+def fleet(offer: Offer, market: Market, pairs: Pairs, row: int, lacks: list[str]) -> SoldFleet:
     """Return who sells it, on which terms, how many are needed, and how old the price is."""
     return {
         **seller(offer),
         "gpus": int(pairs.gpus[row]),
         "units": int(pairs.fleet.units[row]),
+        "instances": int(pairs.fleet.units[row]),
         "replicas": int(pairs.fleet.replicas[row]),
-        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row)),
+        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row), lacks),
     }
 
 
@@ -238,11 +254,29 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
     if offer.gpu_assumed:
         found.append(ASSUMED_FORM)
+    if (beyond := extrapolated_ratio(market, plans, int(pairs.plan[row]))) > EXTRAPOLATED:
+        found.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
     if d.accelerator.family not in USUAL_FAMILIES:
         found.append("few serving measurements of this accelerator family: wide range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
         found.append("too few replicas for the busiest hours: requests wait or are rejected")
     return [*found, *doubted_price(offer)]
+
+
+def extrapolated_ratio(market: Market, plans: Plans, plan: int) -> float:
+    """Return how far a plan's speed lies beyond the fastest measurement of its chip; 1 within, or where none is known.
+
+    Speeds of models of different sizes are compared as 2 × active parameters × output tokens per second.
+    """
+    d = plans.deployments[plan]
+    active = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
+    rate = 2 * active * float(plans.output_tokens_per_s[plan]) / d.gpus / GIGA
+    known = [
+        row["highest_gflop_per_s_per_gpu"]
+        for row in market.facts.measured_chips
+        if row["kind"] == "serving" and row["accelerator_id"] == d.accelerator.id and row["highest_gflop_per_s_per_gpu"]
+    ]
+    return max(rate / known[0], 1.0) if known else 1.0
 
 
 def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
@@ -324,6 +358,8 @@ def at_batches(
     ]
 
 
+EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said to be extrapolated
+
 # --- From a request to its answer: offers, plans, prices, hosted models, payload.
 
 EXCLUDED_SHOWN = 400
@@ -338,7 +374,8 @@ def lengths_of(catalog: Catalog) -> Known:
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     """Answer a serving request from a catalog."""
     architecture = catalog.architecture(request.model)
-    market = placeless(market_of(catalog), catalog, request)
+    market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
+    market = at_most(market, request.max_gpus)
     offers = select(request, catalog, market)
     plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
     offer, plan = costing.pair_up(market.supply, plans, lasting(market, offers))
@@ -348,7 +385,24 @@ def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     chosen = costing.best_per_offer(pairs, request.optimize, plans, within_budget(request, market, pairs))
     ids = [item.offer_id for item in market.facts.offers]
     order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
+    if not request.include_unverified:
+        sure = verified(request, market, pairs, order)
+        order = np.concatenate([order[sure], order[~sure]])
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+
+
+def verified(request: InferenceRequest, market: Market, pairs: Pairs, rows: Integers) -> NDArray[np.bool_]:
+    """Tell which pairs one can order, for all that is known."""
+    measured = market.measured["serving"] | (request.own_speed is not None)
+    gpus = pairs.gpus[rows].astype(np.int64)
+    return tiers.verified(market.supply, market.terms, pairs.offer[rows], gpus, measured)
+
+
+def lacking(request: InferenceRequest, market: Market, pairs: Pairs, row: int) -> list[str]:
+    """Say what a pair lacks of what one can order."""
+    measured = market.measured["serving"] | (request.own_speed is not None)
+    offer, gpus = int(pairs.offer[row]), int(pairs.gpus[row])
+    return tiers.said(market.supply, market.terms, offer, gpus, measured, "serving")
 
 
 def select(request: InferenceRequest, catalog: Catalog, market: Market) -> Integers:
@@ -392,9 +446,15 @@ def plan_for(
 def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> Integers:
     """Return the pairs whose month keeps the budget; raise where none does."""
     months = pairs.costs.usd_per_month
+    fits = pairs.gpus <= (request.max_gpus or np.inf)
+    if not fits.any():
+        raise NothingFitsError(
+            f"no offer carries this load on {request.max_gpus} accelerators; the smallest takes"
+            f" {int(pairs.gpus.min())}. Try --max-gpus {int(pairs.gpus.min())}."
+        )
     if request.max_cost_usd is None:
-        return np.arange(len(months))
-    within = np.flatnonzero(months <= request.max_cost_usd)
+        return np.flatnonzero(fits)
+    within = np.flatnonzero(fits & (months <= request.max_cost_usd))
     if len(within):
         return within
     cheapest = int(np.argmin(months))
@@ -455,7 +515,7 @@ def payload(
     return {
         "kind": "inference",
         **frame(request.to_dict(), market.facts.as_of, market.facts.catalog_version),
-        "lead": f"{lead(request, architecture, options)}{_hosted(architecture, beside['api'])}",
+        "lead": f"{lead(request, architecture, options, beside['api'])}{_hosted(architecture, beside['api'])}",
         "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
@@ -473,16 +533,41 @@ def payload(
     }
 
 
-def lead(request: InferenceRequest, architecture: Architecture, options: list[ServingOption]) -> str:
-    """Return the answer in one sentence."""
+def lead(
+    request: InferenceRequest, architecture: Architecture, options: list[ServingOption], api: Sequence[Hosted]
+) -> str:
+    """Return the answer in a few sentences; at a load so small that an API costs less, that first."""
     best = options[0]
-    where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
+    where = f"{cluster(best)} at {best['provider']}"
+    term = f" of {best['term_months']} months" if best["term_months"] else ""
+    where += f", {OPTIONS[best['option']].label}{term}"
     load = f"{format_count(best['tokens_per_month'])} tokens a month" + ("" if request.has_demand else " at saturation")
     cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))
     span = f" ({low} to {high})" if low != high else ""
+    unsure = "; ".join(best["missing"])
+    words = (
+        f"{architecture.name}: {'lowest quoted, unverified, ' if unsure else ''}{cost} USD per million tokens{span} on"
+        f" {where}, {best['usd_per_month']:,.0f} USD a month for {load}; TTFT {best['ttft_ms']:,.0f} ms, TPOT"
+        f" {best['tpot_ms']:.3g} ms; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}."
+        f"{f' Missing: {unsure}.' if unsure else ''}"
+    )
+    return f"{_cheaper_api(request, architecture, best, api)}{words}"
+
+
+def _cheaper_api(
+    request: InferenceRequest, architecture: Architecture, best: ServingOption, api: Sequence[Hosted]
+) -> str:
+    """Say that an API is the way to go, where the load is so small that it costs less than the smallest machine."""
+    same = [row for row in api if row["model"] == architecture.name]
+    if not request.has_demand or not same:
+        return ""
+    hosted = min(same, key=lambda row: row["usd_per_mtok"])
+    month = hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK
+    if month >= best["usd_per_month"]:
+        return ""
     return (
-        f"{architecture.name}: {cost} USD per million tokens{span} on {where},"
-        f" {best['usd_per_month']:,.0f} USD a month for {load}."
+        f"Use an API: {_digits(month)} USD a month at {hosted['provider']} (price of {hosted['observed_on']}), where"
+        f" the cheapest machine costs {_digits(best['usd_per_month'])}. "
     )
 
 
@@ -556,6 +641,9 @@ def warnings(
         found.append(f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions.")
     if options[0]["price_stale"]:
         found.append(OLD_PRICE)
+    else:
+        found += unlisted(options[0]["age_days"], options[0]["price_book"])
+    found[:0] = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
         found.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")

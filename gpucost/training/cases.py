@@ -8,8 +8,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.answers.common import BillLine
+from gpucost.catalog.names import options
 from gpucost.formula.arrays import Columns
 from gpucost.market import interruptions as assume
+from gpucost.market import tiers
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
 from gpucost.money import bill
@@ -18,7 +20,7 @@ from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.layouts import REASONS
 from gpucost.training.request import TrainingRequest
-from gpucost.units import GB
+from gpucost.units import DAYS_PER_MONTH, GB
 from gpucost.workloads.speeds import Speeds, speeds_of
 from gpucost.workloads.training import Sizes, Workload
 
@@ -27,6 +29,7 @@ from gpucost.workloads.training import Sizes, Workload
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+LONGEST_TERM_RATIO = 2.0  # a term of more than twice the run is no way to buy the run
 
 
 class Problem(Struct, frozen=True):
@@ -40,6 +43,7 @@ class Problem(Struct, frozen=True):
     failures_per_gpu_year: tuple[float, float, float]
     masks: tuple[Flags, ...]  # offers that each request looks at
     calibration: Calibration
+    measured: Flags  # offers whose chip somebody trained on and told how fast
 
     def asked(self, of: Callable[[TrainingRequest], Any], request: Indices) -> NDArray[Any]:
         """Return what each of some requests, named by their numbers, asks for."""
@@ -130,13 +134,30 @@ def concatenate(parts: Sequence[Cases]) -> Cases:
 def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indices:
     """Order the judged cases of one request that can be options: by the goal, then cost, days, accelerators and id.
 
-    Interruptible offers compete at their expected cost, whether their rate was measured or is a prior; a Pareto list
-    is ordered by cost and holds no option that another one beats in both cost and days.
+    What one can order stands before the lowest quotes that nobody verified. Interruptible offers compete at their
+    expected cost, whether their rate was measured or is a prior; a Pareto list is ordered by cost and holds no option
+    that another one beats in both cost and days, of those that one can order where there are such.
     """
     request = problem.requests[number]
     usable = judged[can_be_option(problem, cases, request, judged)]
     order = usable[np.lexsort(_keys(problem, cases, request, usable))]
-    return _front(cases, order) if request.optimize == "pareto" else order
+    if request.include_unverified:
+        return _front(cases, order) if request.optimize == "pareto" else order
+    sure = verified(problem, cases, order)
+    if request.optimize == "pareto":
+        return _front(cases, order[sure] if sure.any() else order)
+    return np.concatenate([order[sure], order[~sure]])
+
+
+def verified(problem: Problem, cases: Cases, index: Indices) -> Flags:
+    """Tell which cases one can order, for all that is known."""
+    return tiers.verified(problem.supply, problem.terms, cases.offer[index], cases.gpus[index], problem.measured)
+
+
+def lacking(problem: Problem, cases: Cases, case: int) -> list[str]:
+    """Say what a case lacks of what one can order."""
+    offer, gpus = int(cases.offer[case]), int(cases.gpus[case])
+    return tiers.said(problem.supply, problem.terms, offer, gpus, problem.measured, "training")
 
 
 def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> tuple[NDArray[np.generic], ...]:
@@ -167,6 +188,7 @@ def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, inde
     ok = cases.speed.fits[index] & np.isfinite(cases.costs.cost_usd[index])
     ok &= orderable(problem, cases, index)
     ok &= ~too_old(problem, cases, request, index)
+    ok &= ~too_bound(problem, cases, request, index)
     if request.deadline_days is not None:
         ok &= cases.costs.days[index] <= request.deadline_days
     if request.max_cost_usd is not None:
@@ -178,7 +200,19 @@ def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
     """Tell which counts can be ordered: whole units, within the smallest and largest order and the longest purchase."""
     short_enough = ~(cases.costs.paid_hours[index] > problem.terms.longest_hours[cases.offer[index]])
     allowed: Flags = within_order(problem, cases, index) & short_enough
+    allowed &= ~tiers.refused(problem.terms, cases.offer[index], cases.gpus[index])
     return allowed
+
+
+def too_bound(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
+    """Tell which commitments last far longer than the run, unless such an option or the hours alone were asked for."""
+    asked = request.option and any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
+    if asked or request.commitment == "used" or request.provider == "own":
+        return np.zeros(len(index), bool)
+    offer = cases.offer[index]
+    owed = problem.terms.term_months[offer] * DAYS_PER_MONTH * problem.terms.take_or_pay[offer]
+    bound: Flags = problem.supply.bound[offer] & (owed > LONGEST_TERM_RATIO * np.maximum(cases.costs.days[index], 1.0))
+    return bound
 
 
 def within_order(problem: Problem, cases: Cases, index: Indices) -> Flags:
@@ -206,6 +240,9 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     offer = int(cases.offer[case])
     row, gpus, unit = problem.supply.offers[offer], int(cases.gpus[case]), int(problem.supply.unit_gpus[offer])
     cap = problem.supply.cap_reasons[offer]
+    if too_bound(problem, cases, request, index)[0]:
+        run = f"a run of {cases.costs.days[case]:,.3g} days"
+        return f"owes {row.term_months} months for {run}; --option {row.option} shows it"
     limited = request.max_age_days is not None or request.strict_prices
     if limited and too_old(problem, cases, request, index)[0]:
         return f"price is {row.age_days} days old, over the limit of {_age_limit(problem, request, offer):g} days"
@@ -222,6 +259,8 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
         return f"interrupted so often on {gpus} accelerators that the run would never end"
     if request.deadline_days is not None and days > request.deadline_days:
         return f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
+    if tiers.refused(problem.terms, cases.offer[index], cases.gpus[index])[0]:
+        return f"{gpus} accelerators: {tiers.REFUSED}"
     if not orderable(problem, cases, index)[0]:
         return f"the run takes {days:,.1f} days on {gpus} accelerators; {OPTIONS[row.option].limit_said}; {cap}"
     return f"{cases.costs.cost_usd[case]:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"

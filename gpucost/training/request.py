@@ -50,6 +50,13 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
     top: int
     max_age_days: float | None
     strict_prices: bool
+    exclude_provider: str | None
+    provider_class: str | None
+    fabric: str | None
+    min_confidence: str | None
+    max_gpus: int | None
+    include_unverified: bool
+    usd_per_gpu_hour: float | None  # a price of one's own
     commitment: str
     evaluation_fraction: float
     experiments_fraction: float
@@ -119,6 +126,8 @@ def _days(limit: float | date | None, start: date) -> float | None:
 
 def _contradictions(request: TrainingRequest) -> None:
     needs_gpus(request.own_speed, request.gpus)
+    if request.gpus and request.max_gpus and request.gpus > request.max_gpus:
+        raise UsageError(f"--gpus {request.gpus} contradicts --max-gpus {request.max_gpus}. Leave one of them out.")
     if request.strict_prices and request.max_age_days is not None and request.max_age_days > _OLDEST_STRICT_DAYS:
         raise UsageError(
             f"--strict-prices drops prices over {_OLDEST_STRICT_DAYS} days old at the latest; --max-age beyond that"

@@ -37,6 +37,8 @@ from gpucost.market.facts import (
     Facts,
     Market,
     asked_for,
+    at_most,
+    at_own_price,
     embed,
     make_market,
     market_of,
@@ -48,7 +50,17 @@ from gpucost.market.facts import (
 )
 from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
 from gpucost.market.supply import left_out
-from gpucost.market.terms import ASSUMED_FORM, credited, doubted_price, old_price, seen, seller
+from gpucost.market.terms import (
+    ASSUMED_FORM,
+    cluster,
+    credited,
+    doubted_price,
+    old_price,
+    quoted,
+    seen,
+    seller,
+    unlisted,
+)
 from gpucost.market.terms import said as credits_said
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS, is_plain
@@ -61,11 +73,13 @@ from gpucost.training.cases import (
     can_be_option,
     evaluate,
     exclusion,
+    lacking,
     lines_of,
     orderable,
     rank,
     rate_is_prior,
     too_old,
+    verified,
 )
 from gpucost.training.request import TrainingRequest
 from gpucost.training.search import search
@@ -98,10 +112,11 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         **seller(offer),
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
+        "instances": int(cases.gpus[case]) // max(offer.gpus, 1),
         **_speed(cases, case),
         **figures(RunOutcome, cases.costs, case),
-        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        **seen(offer, problem.terms, int(cases.offer[case]), paid),
+        "usd_per_gpu_hour": float(problem.terms.usd_per_gpu_hour[int(cases.offer[case])]),
+        **seen(offer, problem.terms, int(cases.offer[case]), paid, lacking(problem, cases, case)),
         **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
         "components": step_parts(cases, case),
@@ -152,7 +167,7 @@ def elsewhere(problem: Problem, cases: Cases, case: int) -> Elsewhere:
     return {
         "region": offer.region or None,
         "offer_id": offer.offer_id,
-        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "usd_per_gpu_hour": float(problem.terms.usd_per_gpu_hour[int(cases.offer[case])]),
         "cost_usd": float(cases.costs.cost_usd[case]),
         "age_days": offer.age_days,
     }
@@ -365,23 +380,29 @@ def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
     return ""
 
 
-def highlights(problem: Problem, cases: Cases, order: Indices) -> list[Highlight]:
+UNVERIFIED = "unverified"
+
+
+def highlights(problem: Problem, cases: Cases) -> list[Highlight]:
     """Return the best option of each kind; an option that is best in several ways stands there once, under the first.
 
-    Kinds: the cheapest; the cheapest that stays until it is given back; the cheapest whose price is not old; the
-    cheapest that is both; the fastest; the cheapest for a term and in a capacity block.
+    Kinds: the cheapest; the cheapest that stays until it is given back; the fastest; the cheapest for a term and in a
+    booked window, of those that one can order; last the lowest quote of the others, which nobody verified. Where one
+    can order none, the kinds are of all. They hold for every size of every offer, whatever was ranked by.
     """
-    terms, costs = problem.terms, cases.costs
-    by_cost = order[np.lexsort((np.arange(len(order)), costs.cost_usd[order]))]
-    options = [problem.supply.offers[int(offer)].option for offer in cases.offer[by_cost]]
-    stays = np.array([is_plain(option) for option in options], bool)
-    family = np.array([OPTIONS[option].family for option in options])
-    stale = terms.stale[cases.offer[by_cost]]
+    terms, costs, offers = problem.terms, cases.costs, problem.supply.offers
+    every = np.arange(len(cases))
+    every = every[can_be_option(problem, cases, problem.requests[0], every)]
+    sure = verified(problem, cases, every)
+    leading = every[sure] if sure.any() else every
+    age = terms.age_days[cases.offer[leading]]
+    by_cost = leading[np.lexsort((cases.offer[leading], age, cases.gpus[leading], costs.cost_usd[leading]))]
+    of = cases.offer[by_cost]
+    stays = np.array([is_plain(offer.option) for offer in offers], bool)[of]
+    family = np.array([OPTIONS[offer.option].family for offer in offers])[of]
     kinds = {
         "cheapest": by_cost,
         "on demand": by_cost[stays],
-        "freshest price": by_cost[~stale],
-        "fresh on demand": by_cost[stays & ~stale],
         "fastest": by_cost[np.argsort(costs.days[by_cost], kind="stable")],
         "committed": by_cost[family == "committed"],
         "capacity block": by_cost[family == "scheduled"],
@@ -390,6 +411,11 @@ def highlights(problem: Problem, cases: Cases, order: Indices) -> list[Highlight
     for kind, found in kinds.items():
         if len(found):
             chosen.setdefault(int(found[0]), kind)
+    rest = every[~sure] if sure.any() else every[:0]
+    quoted = costs.cost_usd[rest] * terms.quoted_usd_per_gpu_hour[cases.offer[rest]]
+    quoted /= terms.usd_per_gpu_hour[cases.offer[rest]]
+    if len(rest) and quoted.min() < costs.cost_usd[by_cost[0]]:
+        chosen.setdefault(int(rest[np.argmin(quoted)]), UNVERIFIED)
     return [_highlight(problem, cases, case, kind) for case, kind in chosen.items()]
 
 
@@ -399,15 +425,23 @@ def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highligh
         "kind": kind,
         "provider": offer.provider,
         "region": offer.region or None,
+        "instance_type": offer.instance_type,
         "option": offer.option,
         "term_months": offer.term_months,
         "gpu": offer.gpu,
         "gpus": int(cases.gpus[case]),
+        "instances": int(cases.gpus[case]) // max(offer.gpus, 1),
         "days": float(costs.days[case]),
+        "gpu_hours": float(costs.gpu_hours[case]),
+        "usd_per_gpu_hour": float(problem.terms.usd_per_gpu_hour[int(cases.offer[case])]),
+        "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "mfu_fraction": float(cases.speed.mfu_fraction[case]),
         "cost_usd": float(costs.cost_usd[case]),
         "cost_low_usd": float(costs.cost_low_usd[case]),
         "cost_high_usd": float(costs.cost_high_usd[case]),
+        "price_observed_on": offer.observed_on.isoformat(),
         "age_days": offer.age_days,
+        "missing": lacking(problem, cases, case),
     }
 
 
@@ -467,15 +501,28 @@ def calibration_digest(calibration: Calibration) -> str:
 
 def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
     """Return the market and the offers in it that a request looks at; the user's pools come on top."""
-    market = placeless(market_of(catalog), catalog, request)
+    market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
     mask = asked_for(market, catalog, request)
+    market = at_most(market, request.max_gpus)
     if request.pool:
         offers, systems = pool.read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
-        market = make_market(with_offers(market.facts, offers, systems))
+        market = at_most(make_market(with_offers(market.facts, offers, systems)), request.max_gpus)
         mask = np.concatenate([mask, np.ones(len(offers), bool)])
     if not mask.any():
-        raise no_price(market, catalog, request)
+        raise priceless(request, catalog) or no_price(market, catalog, request)
     return market, mask
+
+
+def priceless(request: TrainingRequest, catalog: Catalog) -> PriceMissingError | None:
+    """Return the error that says how long a run takes on an accelerator that nobody sells; None where it is sold."""
+    if request.gpu is None or request.usd_per_gpu_hour is not None or catalog.offers(request.gpu):
+        return None
+    run = estimate(replace(request, usd_per_gpu_hour=1.0), catalog, with_facts=False)["options"][0]
+    told = f"{run['days']:.3g} days and {run['gpu_hours']:,.0f} GPU-hours on {cluster(run)}"
+    return PriceMissingError(
+        f"nobody is known to sell {run['gpu']} as of {catalog.as_of}: {told}, at {run['mfu_fraction']:.0%} MFU."
+        " --usd-per-gpu-hour PRICE says what they cost."
+    )
 
 
 def workload_of(request: TrainingRequest, architecture: Architecture, day: date) -> Workload:
@@ -525,6 +572,7 @@ def make_problem(
         failures_per_gpu_year=failures_per_gpu_year(market.book),
         masks=masks,
         calibration=calibration,
+        measured=market.measured["training"] | all(workload.own_speed is not None for workload in workloads),
     )
 
 
@@ -564,7 +612,7 @@ def payload(
         "headline": headline,
         "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0], loading)]),
         "workload": workload_row(problem, architecture, precision),
-        "highlights": highlights(problem, cases, order),
+        "highlights": highlights(problem, cases),
         "options": options,
         "options_found": len(groups),
         "offers_found": len(order),
@@ -623,15 +671,18 @@ def workload_row(problem: Problem, architecture: Architecture, precision: str) -
 
 
 def lead(best: RankedOption, count: int) -> str:
-    """Say the answer in one sentence."""
+    """Say the answer in a few sentences: what, where, for how much, at which price of which day."""
     where = f" in {best['region']}" if best["region"] else ""
     option = OPTIONS[best["option"]].label
     time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
     digits = 0 if best["cost_usd"] >= 100 else 2
     cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
+    unsure = "; ".join(best["missing"])
     return (
-        f"About {cost} USD ({low} to {high}) and {time} on {best['gpus']:,} × {best['gpu']} at"
-        f" {best['provider']}{where}, {option}; {counted(count, 'option')}."
+        f"{'Lowest quoted, unverified: about' if unsure else 'About'} {cost} USD ({low} to {high}) and {time} on"
+        f" {cluster(best)} at {best['provider']}{where}, {option}: {best['gpu_hours']:,.0f} GPU-hours at"
+        f" {best['usd_per_gpu_hour']:.2f} USD{quoted(best)}, {best['mfu_fraction']:.0%} MFU;"
+        f" {counted(count, 'option')}.{f' Missing: {unsure}.' if unsure else ''}"
     )
 
 
@@ -681,6 +732,9 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     found = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
         found.append(OLD_PRICE)
+    else:
+        leading = problem.supply.offers[int(cases.offer[first])]
+        found += unlisted(leading.age_days, leading.book)
     if rate_is_prior(problem, int(cases.offer[first])):
         found.append("The top offer's interruption rate is assumed; the range covers it.")
     if problem.workloads[0].architecture.status == "synthesised":

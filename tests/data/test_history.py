@@ -9,6 +9,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.catalog.asof import current_rows
+from gpucost.catalog.availability import UNSOLD
 from gpucost.options import MARKETS, expiry_by_option
 from gpucost.schemas import HISTORY, TABLES
 
@@ -172,7 +173,7 @@ def test_what_is_left_out_is_counted_by_reason():
     offered = {offer.offer_id for offer in seen.offers()}
     left = Counter(row["ended"] for row in seen.price_rows if row["ended"])
     assert seen.ended == left
-    assert set(left) == {"stated", "replaced", "wrong", "too old", "withdrawn"}
+    assert set(left) == {"stated", "replaced", "wrong", "too old", "withdrawn", UNSOLD}
     assert not offered & {row["offer_id"] for row in seen.price_rows if row["ended"]}
 
 

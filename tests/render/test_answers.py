@@ -18,7 +18,7 @@ from gpucost.money import serving_bill, statements, training_bill
 from gpucost.render.json import dumps, plain
 from tests.render import answers
 
-READERS = ("render", "api", "cli")
+READERS = ("render", "ask", "library", "cli")
 # Keys that people do not see on any page: programs read them from JSON or CSV.
 FOR_PROGRAMS = {
     "after_value", "against_model", "also_in", "batch_that_fits", "best_pure_usd", "by_recompute",

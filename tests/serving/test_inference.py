@@ -389,6 +389,7 @@ def test_an_offer_has_one_rank_in_the_answer_and_in_its_data_frame():
     assert {name: whole[name] for name in ranks} == ranks
     last = max(ranks.values())
     assert gpucost.compare(result, result, rank=last).payload["difference"] == 0
-    assert type(result.payload["breakeven"]["utilisation_fraction"]) is float
+    large = gpucost.inference("70b", precision="fp8", gpu="h100-sxm", requests_per_s=5, catalog=CATALOG)
+    assert type(large.payload["breakeven"]["utilisation_fraction"]) is float
     with pytest.raises(UsageError, match="not written as 'JSON'"):
         result.written("JSON")

@@ -29,7 +29,7 @@ class StatementLayout(NamedTuple):
     unit: str
 
 
-class Period(NamedTuple):
+class StatementPeriod(NamedTuple):
     """A column of the sheet: a fiscal year, quarter or month, its level in the outline, and the months in it."""
 
     title: str
@@ -38,15 +38,15 @@ class Period(NamedTuple):
     level: int
 
 
-def spans(model: LiveModel) -> list[Period]:
+def spans(model: LiveModel) -> list[StatementPeriod]:
     """Return years, each followed by its quarters and these by their months, as far as the sheet of months reaches."""
     return list(_inside(model, range(len(model.periods)), 0))
 
 
-def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[Period]:
+def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[StatementPeriod]:
     for title, part in groupby(months, lambda month: model.periods[month][level]):
         members = list(part)
-        yield Period(title, members[0], members[-1], level)
+        yield StatementPeriod(title, members[0], members[-1], level)
         if level < _LEVELS - 1:
             yield from _inside(model, members, level + 1)
 
@@ -89,7 +89,7 @@ def _line(
     sheet: Sheet,
     model: LiveModel,
     row: Row,
-    columns: list[Period],
+    columns: list[StatementPeriod],
     values: Mapping[str, Any],
     flows: FlowRows,
     location: StatementLayout,
@@ -106,7 +106,7 @@ def _line(
     sheet.row(Cell(row.description, "answer" if total else "plain"), Cell(row.name, "unit"), *cells)
 
 
-def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: Period) -> str:
+def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: StatementPeriod) -> str:
     row = flows[model.key, name]
 
     def at(month: int) -> str:
@@ -120,7 +120,7 @@ def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: Period) 
     return f"SUM('{FLOWS}'!{at(0 if how == 'so_far' else span.first)}:{at(span.last)})"
 
 
-def _value(line: Any, how: str, span: Period) -> float:
+def _value(line: Any, how: str, span: StatementPeriod) -> float:
     if how == "end":
         return float(line[span.last])
     if how == "change":
@@ -128,7 +128,9 @@ def _value(line: Any, how: str, span: Period) -> float:
     return float(line[0 if how == "so_far" else span.first : span.last + 1].sum())
 
 
-def _check(book: Workbook, sheet: Sheet, model: LiveModel, columns: list[Period], location: StatementLayout) -> None:
+def _check(
+    book: Workbook, sheet: Sheet, model: LiveModel, columns: list[StatementPeriod], location: StatementLayout
+) -> None:
     """Write how far the balance sheet is from balancing, over all periods."""
 
     def across(name: str) -> str:

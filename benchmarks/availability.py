@@ -1,0 +1,104 @@
+"""Shapes lists of which machine is sold where into pricing/availability.csv: `python -m benchmarks.availability RAW`.
+
+RAW is a CSV file with the columns provider, machine, region, zone, on_demand and spot (y, n or empty where the list
+does not say), observed_on (empty where the list is undated) and source: one row is the word of one list on one zone. A
+row of the table is the word of one list on one region. A list of chips by region becomes rows of the beginnings of
+their machines' names; sizes of a TPU become the chip that is priced. A new list takes a line in `LISTS`.
+"""
+
+import argparse
+import csv
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gpucost.schemas import TABLES
+
+ROOT = Path(__file__).parents[1]
+
+
+class Listing(NamedTuple):
+    """A list: what it proves, and its key in pricing/sources.csv."""
+
+    evidence: str  # machines | chips | prices
+    source_id: str
+
+
+LISTS = {  # provider and repository
+    ("gcp", "anycloud-sh/catalog"): Listing("machines", "anycloud-sh-catalog-gcp-zones-2026-05-20"),
+    ("gcp", "koen-nebius/price-monitor"): Listing("chips", "koen-nebius-price-monitor-gcp-gpu-regions-2026-08-12"),
+    ("gcp", "cloudpilot-ai/karpenter-provider-gcp"): Listing("machines", "karpenter-provider-gcp-regions-2026-08-03"),
+    ("azure", "Azure/karpenter-provider-azure"): Listing("prices", "karpenter-provider-azure-price-tables"),
+    ("azure", "anycloud-sh/catalog"): Listing("prices", "anycloud-sh-catalog-azure-regions-2026-05-20"),
+    ("aws", "skypilot-org/skypilot-catalog"): Listing("machines", "skypilot-catalog-built-from-provider-price-lists"),
+    ("aws", "tsaol/aws-gpu"): Listing("prices", "tsaol-aws-gpu-2026-01-21"),
+    ("aws", "romilbhardwaj/skypilot-catalog"): Listing("machines", "romilbhardwaj-skypilot-catalog-price-history"),
+    ("aws", "alexei-led/spotinfo"): Listing("machines", "alexei-led-spotinfo-aws-spot-advisor-data-at-5eedf20"),
+    ("aws", "aws/karpenter-provider-aws"): Listing("prices", "karpenter-provider-aws-price-tables"),
+}
+CHIPS = {  # as Google's page names a chip -> the beginnings of the names of its machines
+    "gpu B200 (a4)": ("a4-highgpu",),
+    "gpu GB200 (a4x)": ("a4x-highgpu",),
+    "gpu GB300 (a4x-max)": ("a4x-maxgpu",),
+    "gpu H100 (a3-high/mega/edge)": ("a3-highgpu", "a3-megagpu"),
+    "gpu H200 (a3-ultra)": ("a3-ultragpu",),
+    "gpu RTX PRO 6000 (g4)": ("g4-standard",),
+}
+TPU = re.compile(r"tpu-(v\d\w*?)(litepod)?-\d+")
+
+
+def machines_of(name: str) -> tuple[str, ...]:
+    """Return the products of the prices that a name of a list means; none for the chip of a machine that is listed.
+
+    >>> machines_of("tpu-v5litepod-8"), machines_of("p5.48xlarge"), machines_of("accelerator H100x1")
+    (('TPU v5e chip',), ('p5.48xlarge',), ())
+    """
+    if name in CHIPS:
+        return CHIPS[name]
+    if tpu := TPU.fullmatch(name):
+        return (f"TPU {tpu[1]}{'e' if tpu[2] else ''} chip",)
+    return () if name.startswith("accelerator ") else (name,)
+
+
+def shaped(rows: Iterable[Mapping[str, str]]) -> Iterator[dict[str, str]]:
+    """Yield a row per list, machine and region, in the order of the table."""
+    found: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
+    for row in rows:
+        listing = LISTS[row["provider"], row["source"].removeprefix("github:").split()[0]]
+        for machine in machines_of(row["machine"]):
+            key = row["provider"], machine, row["region"], listing.source_id, listing.evidence, row["observed_on"]
+            found[key].append(row)
+    for (provider, machine, region, source_id, evidence, observed_on), zones in sorted(found.items()):
+        named = sorted({row["zone"] for row in zones if row["zone"] and "(" not in row["zone"]})
+        yield {
+            "provider": provider, "machine": machine, "region": region, "zones": " ".join(named),
+            "on_demand": _either(row["on_demand"] for row in zones), "spot": _either(row["spot"] for row in zones),
+            "evidence": evidence, "observed_on": observed_on, "source_id": source_id,
+        }  # fmt: skip
+
+
+def _either(marks: Iterable[str]) -> str:
+    """Return 1 where some zone has it, 0 where none has, empty where the list does not say."""
+    said = set(marks)
+    return "1" if "y" in said else "0" if "n" in said else ""
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("raw", type=Path)
+    with parser.parse_args().raw.open(encoding="utf-8", newline="") as file:
+        rows = list(shaped(csv.DictReader(file)))
+    target = ROOT / TABLES["availability"].files
+    with target.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, TABLES["availability"].names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    sys.stderr.write(f"{len(rows)} rows\n")
+
+
+if __name__ == "__main__":
+    main()

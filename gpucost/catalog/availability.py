@@ -1,0 +1,125 @@
+"""Which machine is sold in which region: what dated lists say of a priced offer.
+
+A price list multiplies machines by regions and says little of where a machine stands. So lists of machines by zone or
+region, and of chips by region, are held beside the prices, one row of `availability` per list, machine and region. A
+list speaks of a machine where it names it somewhere, and of the regions that it names at all; one of chips speaks of
+every region. Of what lists say of a machine in a region
+
+    unlisted    a list of chips leaves the region out, or lists speak of the machine, a dated one among them, and none
+                names it there
+    listed      a list of machines of the last SPAN_DAYS names it, or a list of chips alone
+    priced      only price lists do, or the offer's own price was seen after every list: little is proven
+    unknown     no list speaks of it; so it is with contracts of the user's own and with sellers without lists
+
+What is unlisted cannot be ordered. Regions gain machines and rarely lose them: a day before the first list is answered
+by the first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from gpucost.options import OPTIONS
+
+UNSOLD = "not sold there"  # why an offer cannot be ordered, beside the reasons for which prices end
+SPAN_DAYS = 400  # a list of machines speaks beside a newer one for so long
+_LISTED, _PRICED, _UNLISTED, _UNKNOWN = "listed", "priced", "unlisted", "unknown"
+
+Row = Mapping[str, Any]
+
+
+class Sale(NamedTuple):
+    """Whether a machine is sold in a region, by which list of which day, and in which zones."""
+
+    status: str
+    source_id: str | None = None
+    listed_on: date | None = None
+    zones: str | None = None
+
+
+class _List:
+    """One list of a provider: the regions that it names at all, and its rows by machine and region."""
+
+    def __init__(self) -> None:
+        self.evidence = ""
+        self.day: date | None = None
+        self.regions: set[str] = set()
+        self.machines: dict[str, dict[str, Row]] = {}
+
+    def add(self, row: Row) -> None:
+        self.evidence = row["evidence"]
+        if row["observed_on"]:
+            self.day = max(self.day or row["observed_on"], row["observed_on"])
+        self.regions.add(row["region"])
+        self.machines.setdefault(row["machine"].lower(), {})[row["region"]] = row
+
+    def regions_of(self, machine: str) -> dict[str, Row] | None:
+        """Return the regions in which the list has a machine; None where it does not speak of it."""
+        if self.evidence != "chips":
+            return self.machines.get(machine)
+        return next((found for start, found in self.machines.items() if machine.startswith(start)), None)
+
+
+class Availability:
+    """What the lists of the table `availability` say until a day of knowledge."""
+
+    def __init__(self, rows: Iterable[Row], known_on: date) -> None:
+        lists: dict[str, dict[str, _List]] = {}
+        rows = list(rows)
+        known = {row["provider"] for row in rows if row["observed_on"] and row["observed_on"] <= known_on}
+        for row in rows:
+            if row["provider"] not in known or not row["observed_on"] or row["observed_on"] <= known_on:
+                lists.setdefault(row["provider"], {}).setdefault(row["source_id"], _List()).add(row)
+        self._lists = {provider: list(found.values()) for provider, found in lists.items()}
+        self._sales: dict[tuple[str, str, str, bool], Sale] = {}
+
+    def of(self, offer: Any) -> Sale:
+        """Return what the lists say of an offer, or of a row of prices."""
+        cell: Callable[[str], Any] = offer.get if isinstance(offer, Mapping) else partial(getattr, offer)
+        if cell("provider") not in self._lists or not cell("region") or cell("price_kind") == "contracted":
+            return Sale(_UNKNOWN)
+        machine = str(cell("instance_type")).partition(" (")[0].lower()
+        spot = OPTIONS[cell("option")].family == "preemptible"
+        key = cell("provider"), machine, cell("region"), spot
+        if key not in self._sales:
+            self._sales[key] = _sale(self._lists[key[0]], *key[1:])
+        sale = self._sales[key]
+        if sale.status == _UNLISTED and self._seen_after(key[0], key[2], cell("observed_on")):
+            return Sale(_PRICED, cell("source_id"), cell("observed_on"))
+        return Sale(_UNKNOWN) if sale.status == _UNLISTED and cell("book") == "user" else sale
+
+    def _seen_after(self, provider: str, region: str, seen_on: date | None) -> bool:
+        """Tell whether a price was seen after every list of a region, at a seller whose prices are a sign of a sale."""
+        lists = [one for one in self._lists[provider] if region in one.regions]
+        priced = any(one.evidence == "prices" for one in lists)
+        return bool(priced and seen_on and all(seen_on > one.day for one in lists if one.day))
+
+
+def _sale(lists: Iterable[_List], machine: str, region: str, spot: bool) -> Sale:
+    speaking = [
+        (one, found) for one in lists
+        if (found := one.regions_of(machine)) is not None and (one.evidence == "chips" or region in one.regions)
+    ]  # fmt: skip
+    naming = [(one, found[region]) for one, found in speaking if region in found]
+    naming = [(one, row) for one, row in naming if row["spot" if spot else "on_demand"] is not False]
+    days = [one.day for one, _ in speaking if one.day and one.evidence != "prices"]
+    oldest = max(days) - timedelta(SPAN_DAYS) if days else None
+    refused = [one for one, found in speaking if one.evidence == "chips" and region not in found]
+    listed = [
+        (one, row) for one, row in naming
+        if (one.evidence == "machines" and not (one.day and oldest and one.day < oldest))
+        or (one.evidence == "chips" and not any(other.evidence == "machines" for other, _ in speaking))
+    ]  # fmt: skip
+    if not naming and not any(one.day for one, _ in speaking):  # an undated list adds and excludes nothing
+        return Sale(_UNKNOWN)
+    if listed and not refused:
+        one, row = max(listed, key=lambda pair: (pair[0].day or date.min, bool(pair[1]["zones"])))
+        zones = row["zones"] or next((other["zones"] for _, other in listed if other["zones"]), None)
+        return Sale(_LISTED, row["source_id"], one.day, zones)
+    priced = [(one, row) for one, row in naming if one.evidence == "prices"]
+    if priced and not refused:
+        one, row = max(priced, key=lambda pair: pair[0].day or date.min)
+        return Sale(_PRICED, row["source_id"], one.day)
+    newest, found = max(speaking, key=lambda pair: (pair[0] in refused, pair[0].day or date.min))
+    return Sale(_UNLISTED, next(iter(found.values()))["source_id"], newest.day)
