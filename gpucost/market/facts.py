@@ -159,9 +159,17 @@ def make_market(facts: Facts) -> Market:
     nodes = [facts.nodes[offer.gpu] for offer in facts.offers]
     accelerators = [facts.accelerators[offer.gpu] for offer in facts.offers]
     supply = build_supply(facts.offers, facts.systems, nodes, accelerators, facts.sold)
-    columns = {"services": facts.services, "spot_rows": facts.spot, "regions": facts.regions, "moves": facts.spot_moves}
-    prices = {"twins": facts.twins, "expected": facts.expected}
-    terms = build_terms(supply, book, Providers(facts.providers), **columns, **prices)
+    terms = build_terms(
+        supply,
+        book,
+        Providers(facts.providers),
+        services=facts.services,
+        spot_rows=facts.spot,
+        regions=facts.regions,
+        moves=facts.spot_moves,
+        twins=facts.twins,
+        expected=facts.expected,
+    )
     measured = {kind: measured_chips(supply, facts.measured_chips, kind) for kind in ("training", "serving")}
     return Market(facts, supply, terms, book, measured)
 
