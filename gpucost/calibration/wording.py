@@ -270,7 +270,7 @@ def dispatcher(text: object) -> int:
     (1, 0, -1)
     """
     word = str(text or "").lower()
-    if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher", word):
+    if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher|hai-?llm", word):
         return 1
     return (
         0

@@ -132,7 +132,7 @@ def test_only_model_gpu_and_a_figure_are_needed(catalog):
         ("Gaudi2", "gaudi2"),
         ("GB200", "gb200-nvl72-gpu"),
         ("H100 SXM5 (engineering sample)", "h100-sxm5-80gb"),
-        ("MI400X", "mi300x"),
+        ("MI400X", "mi440x"),
         ("NVIDIA GH200 480GB", "gh200-96gb"),  # the host's memory names the part with 96 GB of HBM3
         ("Grace Hopper GH200", "gh200-96gb"),
         ("GH200 superchip sample", "gh200-144gb"),  # and no H20, which hides in its letters

@@ -71,6 +71,7 @@ def test_fp8_makes_more_possible_than_bf16_where_nobody_names_the_precision(cata
     [
         ("llama-3.1-405b", "15.6t", "30.84m", "possible"),  # published by Meta: the model card of Llama 3.1
         ("llama-3-70b", "15t", "6.4m", "possible"),  # published by Meta: the model card of Llama 3
+        ("llama-3-8b", "15t", "1.3m", "possible"),  # the same card: its hours hold more than its steps
         (
             "llama-3-70b",
             "15t",
