@@ -74,6 +74,11 @@ class Availability:
         self._lists = {provider: list(found.values()) for provider, found in lists.items()}
         self._sales: dict[tuple[str, str, str, bool], Sale] = {}
 
+    @property
+    def providers(self) -> list[str]:
+        """Return the sellers of whom lists are known."""
+        return sorted(self._lists)
+
     def of(self, offer: Any) -> Sale:
         """Return what the lists say of an offer, or of a row of prices."""
         cell: Callable[[str], Any] = offer.get if isinstance(offer, Mapping) else partial(getattr, offer)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpucost.catalog.availability import Availability
 from gpucost.catalog.loader import Store, table_files
 from gpucost.catalog.price_checks import ANNOUNCED_DAYS, FILE_STEP, Finding, Reference, check_prices, load_prices
 from gpucost.catalog.records import OWN_SOURCE
@@ -29,7 +30,7 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     }
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
     chips, nodes = ({str(row["id"]): row for row in rows_of(name)} for name in ("accelerators", "systems"))
-    return Reference(keys, chips, nodes, max(today, newest))
+    return Reference(keys, chips, nodes, max(today, newest), Availability(rows_of("availability"), today))
 
 
 def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], reference: Reference) -> Iterator[Finding]:

@@ -108,6 +108,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
         {**known.accelerators, **own.get("accelerators", {})},
         {**known.systems, **own.get("systems", {})},
         known.today,
+        known.availability,
     )
     for name, rows in book.rows.items():
         placed = zip(book.places[name], rows, strict=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
+from gpucost.catalog.availability import Availability
 from gpucost.catalog.loader import Store, quoted
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.options import OPTIONS, is_plain
@@ -22,6 +23,7 @@ _FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
 _NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
 _AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
 _SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
+_MOST_PLACED = 100_000  # rows whose network and region are looked at
 _MOST_ROWS = 1_000  # rows at fault that are named
 FILE_STEP = 2**40  # the rows of a further file are counted from a multiple of it
 
@@ -42,6 +44,7 @@ class Reference(NamedTuple):
     accelerators: Mapping[str, Row]
     systems: Mapping[str, Row]
     today: date
+    availability: Availability | None = None
 
 
 class _Check(NamedTuple):
@@ -81,8 +84,50 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
         yield Finding(
             rows_at_fault[_MOST_ROWS]["n"], "offer_id", f"here {count:,} more rows at fault or in doubt begin"
         )
+    yield from placed(store, prices, reference)
     for table in ("accelerators", "systems", "keys"):
         store.execute(f"DROP TABLE IF EXISTS check_{table}")
+
+
+_NETWORKS = {
+    "infiniband": ("infiniband", " ib", "ndr", "hdr", "quantum"),
+    "efa": ("efa",),
+    "roce": ("roce",),
+    "tcpx": ("tcpx",),
+}
+
+
+def networks(text: str | None) -> frozenset[str]:
+    """Return the kinds of network between machines that a text names.
+
+    >>> sorted(networks("NVSwitch + EFA 3200G")), sorted(networks("PCIe")), sorted(networks(None))
+    (['efa'], [], [])
+    """
+    words = f" {text or ''}".lower()
+    return frozenset(kind for kind, names in _NETWORKS.items() if any(name in words for name in names))
+
+
+def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]:
+    """Yield prices of a network that the machine has not, and of machines that lists have not in that region."""
+    joined = (
+        f"SELECT n, system_id, interconnect FROM ({prices}) WHERE system_id IS NOT NULL AND interconnect IS NOT NULL"
+    )
+    for row in store.fetch(f"{joined} ORDER BY n LIMIT {_MOST_PLACED}"):
+        own = networks(reference.systems.get(row["system_id"], {}).get("fabric"))
+        if own and networks(row["interconnect"]) and not own & networks(row["interconnect"]):
+            fabric = reference.systems[row["system_id"]]["fabric"]
+            said = f"{row['interconnect']!r} contradicts the machine: {row['system_id']} is joined by {fabric}"
+            yield Finding(row["n"], "interconnect", said)
+    if reference.availability is None:
+        return
+    sellers = ", ".join(map(quoted, reference.availability.providers)) or "''"
+    columns = "n, provider, instance_type, region, option, observed_on, source_id"
+    regional = f"SELECT {columns} FROM ({prices}) WHERE provider IN ({sellers}) AND region IS NOT NULL"
+    for row in store.fetch(f"{regional} ORDER BY n LIMIT {_MOST_PLACED}"):
+        if (sale := reference.availability.of(row)).status == "unlisted":
+            listed = f"the list {sale.source_id} of {sale.listed_on}"
+            said = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: not ranked"
+            yield Finding(row["n"], "region", said, True)
 
 
 def _compared(prices: str, market: str) -> str:

@@ -47,7 +47,7 @@ def test_quiet_is_one_line_and_contradicts_other_formats():
 
 
 def test_a_warning_is_said_once():
-    _, out, err = gpucost(*RUN, COLUMNS="200")
+    _, out, err = gpucost(*RUN, "--option", "spot", COLUMNS="200")
     warnings = [line for line in out.splitlines() if line.startswith("! ")]
     assert warnings
     assert all((out + err).count(line.removeprefix("! ")) == 1 for line in warnings)
