@@ -29,7 +29,7 @@ def test_a_family_is_judged_by_the_variant_that_trains_fastest_not_by_its_name(c
     # the A100 of 40 GB has one peak and one memory as PCIe and as SXM; the modules have the faster links
     days = gpucost.throughput("8b", "a100-sxm4-40gb", 8, catalog=catalog).payload["tokens_per_s"]
     answer, checks = checks_of(model="8b", tokens="100b", gpu="a100-40gb", gpus=8, days=60, catalog=catalog)
-    assert "judged by a100-sxm4-40gb" in " ".join(answer.payload["notes"])
+    assert "judged as a100-sxm4-40gb" in " ".join(answer.payload["notes"])
     end_to_end = checks["duration"]["typical"] * 86_400 * days / 100e9
     assert 1.1 < end_to_end < 1.3  # the steps, and the usual evaluation beside them
 
