@@ -8,7 +8,6 @@ is what its list says.
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,10 +75,16 @@ def peer_ratios(offers: Sequence[Offer]) -> Floats:
         market = cells.setdefault((offer.gpu, family_of(offer.option)), {})
         market.setdefault((offer.provider, offer.region), []).append(offer.usd_per_gpu_hour)
     levels = {
-        market: median(median(prices) for prices in found.values()) if len(found) >= FEWEST_PEERS else np.nan
+        market: _median([_median(prices) for prices in found.values()]) if len(found) >= FEWEST_PEERS else np.nan
         for market, found in cells.items()
     }
     return np.array([offer.usd_per_gpu_hour / levels[offer.gpu, family_of(offer.option)] for offer in offers])
+
+
+def _median(values: list[float]) -> float:
+    """Return the middle of values; `statistics` would cost a start its import."""
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _between(grid: Floats, ages_days: Floats, distances: Floats) -> Floats:
