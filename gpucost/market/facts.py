@@ -467,7 +467,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "regions": [row for row in facts.regions if row["provider"] in {*companies, *sellers, "any"}],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
         "credits": facts.credits,
-        "measured_chips": [row for row in facts.measured_chips if row["accelerator_id"] in gpus],
+        "measured_chips": facts.measured_chips,
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
     }
     return {
