@@ -178,8 +178,8 @@ def test_a_count_that_is_no_multiple_is_excluded():
 def test_spot_without_a_measured_rate_competes_by_its_prior():
     found = answer([offer(0.1, option="spot"), offer(5.0)])
     assert [row["option"] for row in found["options"]] == ["spot", "on_demand"]
-    assert any("a prior" in note for note in found["options"][0]["notes"])
-    assert any("prior" in text for text in found["warnings"])
+    assert any("not measured" in note for note in found["options"][0]["notes"])
+    assert any("interruption rate is assumed" in text for text in found["warnings"])
     measured = answer([offer(0.1, option="spot"), offer(5.0)], spot=[BUCKET])["options"][0]
     wide, narrow = (row["cost_high_usd"] / row["cost_usd"] for row in (found["options"][0], measured))
     assert wide > narrow

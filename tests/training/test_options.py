@@ -161,7 +161,7 @@ def test_community_is_interruptible_everywhere():
     listed = offer(1.0, option="community", provider="pods")
     found = answer([listed, offer(2.0, provider="other")])
     assert [row["option"] for row in found["options"]] == ["community", "on_demand"]
-    assert any("a prior" in note for note in found["options"][0]["notes"])
+    assert any("not measured" in note for note in found["options"][0]["notes"])
     assert any("third parties" in note for note in found["options"][0]["notes"])
     assert not any(row["saving_usd"] for row in found["alternatives"] if row["option"] == "on_demand")
     assert renter().choice(listed).stretch_ratio > 1
