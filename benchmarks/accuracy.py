@@ -322,8 +322,8 @@ def ledger_table() -> list[str]:
         )
         lines.append("|---|--:|--:|--:|--:|--:|--:|---|---|")
         for row in rows:
-            part = [f"{row[name]:.0%}" for name in ("median_abs_error_fraction", "p90_abs_error_fraction")]
-            part += [f"{row['bias_fraction']:+.0%}", f"{row['coverage_fraction']:.0%}", f"{row['high_low_ratio']:.2f}"]
+            part = [f"{row[name]:.0%}" for name in ("median_abs_error_ratio", "p90_abs_error_ratio")]
+            part += [f"{row['bias_ratio']:+.0%}", f"{row['coverage_fraction']:.0%}", f"{row['high_low_ratio']:.2f}"]
             cells = [row["source"], str(row["figures"]), *part, row["commit"], str(row["entered_on"])]
             lines.append("| " + " | ".join(cells) + " |")
         error = np.array([abs(one["predicted"] / one["measured"] - 1) for one in singles])

@@ -63,7 +63,7 @@ def test_entering_adds_below_and_leaves_every_line_that_stands(checkout):
 def test_the_line_is_what_the_model_of_the_day_predicts(checkout):
     items, _ = ledger.predicted("training", [row("lab-1")], CATALOG)
     line = ledger.enter("training", [row("lab-1")], CATALOG, checkout, "abc1234", DAY)[0]
-    assert line["median_abs_error_fraction"] == pytest.approx(abs(items[0].predicted / 6000 - 1))
+    assert line["median_abs_error_ratio"] == pytest.approx(abs(items[0].predicted / 6000 - 1))
     assert line["coverage_fraction"] == float(items[0].low <= 6000 <= items[0].high)
 
 
@@ -90,7 +90,7 @@ def test_the_lines_agree_with_the_first_predictions_one_by_one():
         error = np.array([abs(one["predicted"] / one["measured"] - 1) for one in mine])
         inside = np.mean([one["low"] <= one["measured"] <= one["high"] for one in mine])
         assert len(mine) == line["figures"]
-        assert np.median(error) == pytest.approx(line["median_abs_error_fraction"], rel=1e-4)
+        assert np.median(error) == pytest.approx(line["median_abs_error_ratio"], rel=1e-4)
         assert inside == pytest.approx(line["coverage_fraction"], abs=1e-5)
 
 
