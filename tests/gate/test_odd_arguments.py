@@ -190,8 +190,10 @@ def test_a_file_of_no_name_is_not_taken_for_no_file():
 
 
 def test_a_run_that_rounds_to_nothing_is_answered(refused):
-    Path("pool.toml").write_bytes(POOL.replace(b"0.3", b"1e-9").replace(b"1.7", b"1e-9"))
-    answer = gpucost.estimate("0.01b", 1, gpus=8, gpu="h100-sxm", pool="pool.toml", top=3)
+    pool = POOL.replace(b"0.3", b"1e-9").replace(b"1.7", b"1e-9").replace(b"2026-01-01", b"2026-11-01")
+    Path("pool.toml").write_bytes(pool)
+    answer = gpucost.estimate("0.01b", 1, gpus=8, gpu="h100-sxm", pool="pool.toml", top=3, as_of="2026-11-20")
+    assert answer.best["provider"] == "own"
     assert answer.best["cost_usd"] == 0
     assert answer.to_text(details=True)
 

@@ -89,7 +89,8 @@ def test_gpu_hours_without_a_count_claim_no_count(catalog, model, tokens, gpu_ho
     assert row["unit"] == "GPU-hours"
     assert row["value"] == pytest.approx(float(gpu_hours[:-1]) * 1e6)
     assert "memory" not in row["explanation"]
-    assert "--gpus is not said" in found.payload["notes"][-1]
+    assert found.payload["notes"][-1].startswith("Number of GPUs not given: speed of ")
+    assert found.payload["notes"][-1].endswith("the count with the fewest GPU-hours.")
     cost = gpucost.audit(**wanted, cost="30m")  # says nothing of a count either
     assert f"{row['typical']:,.0f} accelerator-hours" in check(cost, "cost")["explanation"]
 
@@ -98,7 +99,7 @@ def test_gpu_hours_on_chips_too_small_in_any_number_are_implausible(catalog):
     found = gpucost.audit(model="405b", tokens="10b", sequence="1m", gpu="t4", gpu_hours="1m", catalog=catalog)
     assert found.verdict == "implausible"
     assert "No usual number of them holds the run" in found.payload["lead"]
-    assert not any("--gpus" in note for note in found.payload["notes"])
+    assert not any("Number of GPUs" in note for note in found.payload["notes"])
 
 
 def test_short_runs_are_said_in_hours(catalog):
@@ -106,7 +107,7 @@ def test_short_runs_are_said_in_hours(catalog):
     row = check(found, "duration")
     assert (row["unit"], row["value"]) == ("days", 3000 / 64 / 24)
     assert "in 1.953 days on 64" in row["explanation"]
-    assert f"About {24 * row['typical']:.1f} hours ({24 * row['low']:.1f} to" in found.payload["lead"]
+    assert f"about {24 * row['typical']:.1f} hours ({24 * row['low']:.1f} to" in found.payload["lead"]
 
 
 # "Training memory is parameters × 4 bytes × 2", that is 8 bytes per parameter.
