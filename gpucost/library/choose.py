@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from gpucost.arguments import flag_of, read
@@ -191,11 +190,11 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
 def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """Yield what holds a model, at the cheapest offer of those asked for; without an offer, where any may be meant."""
     from gpucost.fitting.fit import everywhere
-    from gpucost.market.facts import FILTERS, asked_for, cheapest, market_of, usual
+    from gpucost.market.facts import FILTERS, cheapest, market_of, placed_in, usual
 
     place = {name: filters.get(name) for name in FILTERS}
     offer_filter, market = catalog.offer_filter(**place), market_of(catalog)
-    allowed = asked_for(market, catalog, SimpleNamespace(**place))
+    allowed = placed_in(market, catalog, place)
     placed = any(offer_filter[name] is not None for name in ("provider", "region", "option"))
     if offer_filter["option"] is None:
         allowed &= ~market.terms.interruptible

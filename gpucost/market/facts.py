@@ -212,11 +212,16 @@ def asked_for(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool
     """Tell which offers a request's filters let through."""
     if request.usd_per_gpu_hour is not None:  # one's own price alone answers
         return np.array([offer.provider == OWN_PRICE for offer in market.facts.offers], bool)
-    mask = np.ones(len(market.facts.offers), bool)
-    if any(getattr(request, name) for name in FILTERS):
-        wanted = {offer.offer_id for offer in catalog.offers(*(getattr(request, name) for name in FILTERS))}
-        mask &= np.array([offer.offer_id in wanted for offer in market.facts.offers], bool)
-    return mask & _left_in(market, catalog, request)
+    named = {name: getattr(request, name) for name in FILTERS}
+    return placed_in(market, catalog, named) & _left_in(market, catalog, request)
+
+
+def placed_in(market: Market, catalog: Catalog, named: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Tell which offers are of the accelerator, provider, region and option named; None lets all through."""
+    if not any(named.values()):
+        return np.ones(len(market.facts.offers), bool)
+    wanted = {offer.offer_id for offer in catalog.offers(*(named[name] for name in FILTERS))}
+    return np.array([offer.offer_id in wanted for offer in market.facts.offers], bool)
 
 
 def _left_in(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:

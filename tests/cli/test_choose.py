@@ -6,6 +6,7 @@ import gpucost
 from gpucost.answers.saved import checked
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.library.choose import assign, judged, pool_of
+from gpucost.market.facts import market_of
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,10 @@ def test_a_month_of_a_run_is_as_long_as_everywhere(catalog):
 )
 def test_a_desk_and_research_are_offered_what_was_asked_for(catalog, purpose, asked):
     rows = gpucost.choose("8b", purpose=purpose, catalog=catalog, **asked).payload["rows"]
-    prices = {}
-    for offer in catalog.offers(**asked):
-        prices.setdefault((offer.gpu, offer.provider, offer.option), set()).add(offer.usd_per_gpu_hour * 176 * 12)
+    market, wanted, prices = market_of(catalog), {offer.offer_id for offer in catalog.offers(**asked)}, {}
+    for offer, expected in zip(market.facts.offers, market.terms.usd_per_gpu_hour, strict=True):
+        if offer.offer_id in wanted:
+            prices.setdefault((offer.gpu, offer.provider, offer.option), set()).add(expected * 176 * 12)
     rented = [row for row in rows if row["rent_usd"] is not None]
     assert all(purpose == "desk" and row["buy_usd"] for row in rows if row not in rented)  # what one can buy stays
     for row in rented:
