@@ -165,7 +165,8 @@ other has not, and less by a factor e for every two years by which that chip was
 range by √(1 + 10 ÷ n), n their effective number; no range narrows with the years.
 
 P50 is today's price. That looks too plain, and is what the history says: list prices hardly move while a machine is
-sold, in 2026 many rose, and no median of past moves came nearer to what followed.
+sold, in 2026 many rose. The settings were chosen on this same backtest, so its shares are flattering; for clouds half
+of the median of past moves came slightly nearer after a year.
 
 Nothing else leans on it: a plan takes such a price only where you give it one. JSON and CSV carry the yearly fall that
 leads to P10 and to P90 after 36 months (`p10_yearly_fall_fraction`, `p90_yearly_fall_fraction`), as `gpucost tco --set
