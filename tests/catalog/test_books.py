@@ -339,7 +339,13 @@ def test_an_offer_holds_every_column_of_its_table():
     from gpucost.types import Offer
 
     names = Offer.__struct_fields__
-    assert set(TABLES["offers"].names) == set(names) - {"age_days", "book", "price_kind", "list_usd_per_gpu_hour"}
+    assert set(TABLES["offers"].names) == set(names) - {
+        "age_days",
+        "book",
+        "price_kind",
+        "list_usd_per_gpu_hour",
+        "sale",
+    }
 
 
 def test_a_book_file_can_be_checked_before_it_is_used(tmp_path):

@@ -163,7 +163,7 @@ def test_a_subcommand_does_not_listen_to_the_table_of_a_command_that_bears_its_n
     ("text", "said"),
     [
         ('[estimat]\ngpu = "h100"', "estimat.gpu: no command has this name; did you mean estimate?"),
-        ("[estimate]\nbudget = 3", "estimate.budget: estimate takes no such option"),
+        ("[estimate]\nhistory = 3", "estimate.history: estimate takes no such option"),
         ("[prices]\nbudgt = 3", "prices.budgt: prices takes no such option; did you mean budget?"),
         ("prices_wach_budget = 3", "no option has this name; did you mean prices_watch_budget?"),
         (f"{'x' * 5000} = 3", f"gpucost: {'x' * 40}… (5,000 characters): no option has this name"),

@@ -89,7 +89,7 @@ def test_a_damaged_manifest_is_left_out(root, folder):
 
 def test_a_part_with_what_no_price_is_is_left_out(root, folder):
     publish(folder, [row(float("inf"), "2025-06-01")], "2025-06-01")
-    with pytest.warns(StoreWarning, match="usd_per_hour is not a finite number"):
+    with pytest.warns(StoreWarning, match="usd_per_hour: inf is not a finite number"):
         assert prices(root, folder)["acme/one"] == 3.0
 
 
