@@ -318,7 +318,7 @@ def test_a_sign_of_another_unit_is_no_number(name, text):
     assert value(tco(set={"pue_ratio": "130%"}), "pue_ratio")["value"] == 1.3
 
 
-@pytest.mark.parametrize("load", [{"tokens_per_month": "300b"}, {"tokens": "300b", "runs_per_year": 2}])
+@pytest.mark.parametrize("load", [{"tokens_per_month": "200b"}, {"tokens": "300b", "runs_per_year": 2}])
 def test_a_workload_uses_no_more_than_the_utilisation_asked_for(load):
     asked = {"model": "8b", "gpu": "h100-sxm", "rent": 2.35, "draws": 0, "catalog": catalog(), **load}
     used = value(gpucost.tco(**asked, gpus=64, utilisation="70%").payload, "utilisation_fraction")["value"]
