@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.answers.common import frame
+from gpucost.ask.invoices import plan_of
 from gpucost.ask.result import Result
 from gpucost.errors import DataError, PriceMissingError, UsageError
 from gpucost.invoices.reading import Charges, charges_of, read_charges
@@ -564,7 +565,7 @@ def test_a_map_that_sends_one_name_to_two_is_refused(tmp_path):
 def test_rows_made_here_read_as_they_do_from_a_file(tmp_path):
     path = str(tmp_path / "plan.parquet")
     gpucost.export(committed(), path, start="2026-11-01", tag={"team": "x"})
-    assert sorted(read_charges(path)) == sorted(charges_of(focus_rows(committed(), START)))
+    assert sorted(read_charges(path)) == sorted(charges_of(focus_rows(plan_of(committed()), START)))
     assert {row.tag for row in read_charges(path, "team")} == {"x"}
 
 
