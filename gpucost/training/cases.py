@@ -206,13 +206,22 @@ def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
 
 def too_bound(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which commitments last far longer than the run, unless such an option or the hours alone were asked for."""
+    return far_longer(owed_days(problem, request, cases.offer[index]), cases.costs.days[index])
+
+
+def owed_days(problem: Problem, request: TrainingRequest, offer: Indices) -> Floats:
+    """Return the days that offers owe whatever the run; none where such an option or the hours alone were asked for."""
     asked = request.option and any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
     if asked or request.commitment == "used" or request.provider == "own":
-        return np.zeros(len(index), bool)
-    offer = cases.offer[index]
+        return np.zeros(len(offer))
     owed = problem.terms.term_months[offer] * DAYS_PER_MONTH * problem.terms.take_or_pay[offer]
-    bound: Flags = problem.supply.bound[offer] & (owed > LONGEST_TERM_RATIO * np.maximum(cases.costs.days[index], 1.0))
-    return bound
+    return np.where(problem.supply.bound[offer], owed, 0.0)
+
+
+def far_longer(owed: Floats, days: Floats) -> Flags:
+    """Tell which days owed are no way to buy a run of so many days."""
+    longer: Flags = owed > LONGEST_TERM_RATIO * np.maximum(days, 1.0)
+    return longer
 
 
 def within_order(problem: Problem, cases: Cases, index: Indices) -> Flags:

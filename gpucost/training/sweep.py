@@ -10,9 +10,20 @@ from numpy.typing import NDArray
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError
 from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouched
+from gpucost.market import tiers
 from gpucost.market.facts import Market
 from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
-from gpucost.training.cases import Cases, Problem, evaluate, rank, too_old, within_order
+from gpucost.training.cases import (
+    Cases,
+    Problem,
+    evaluate,
+    far_longer,
+    owed_days,
+    rank,
+    too_old,
+    verified,
+    within_order,
+)
 from gpucost.training.request import TrainingRequest
 from gpucost.training.run import make_problem, nothing, select
 from gpucost.training.search import search
@@ -41,9 +52,10 @@ PRICED = (
     "energy_kwh",
     "kgco2e",
 )
-NUMBERS = ("gpus", "nodes", "tokens_per_s_per_gpu", "mfu_fraction", *PRICED)
+NUMBERS = ("usd_per_gpu_hour", "gpus", "nodes", "tokens_per_s_per_gpu", "mfu_fraction", *PRICED)
 MISSED = (
     "every run is longer than what is sold at a stretch",
+    "every offer owes far longer than the run",
     "no offer meets the deadline",
     "no offer keeps the budget",
 )
@@ -67,15 +79,24 @@ class Cluster(NamedTuple):
     offer: Indices  # into the sweeper's offers
     factors: Columns
     longest_hours: Floats
+    owed_days: Floats
+    unsure: Flags  # lowest quotes that nobody verified: they win where nothing else can
     mfu_fraction: Floats
     bytes_per_token: float  # of the dataset
     fewest_tokens: float  # runs of fewer are searched one by one: their batch shrinks, or their size is free
     reason: int  # into the sweeper's reasons
     contenders: Indices  # lines that another one does not beat whatever the run, the most promising first
 
-    def bound(self, tried: Indices) -> float:
-        """Return the least USD per token that a contender beyond those tried may cost; else infinity."""
+    def bound(self, tried: Indices) -> tuple[float, float]:
+        """Return the least USD per token that a contender beyond those tried may cost; else infinity.
+
+        The first is for runs that have a verified line already, the second for all others.
+        """
         rest = self.contenders[len(tried) :] if len(tried) < len(self.contenders) else self.contenders[:0]
+        sure = rest[~self.unsure[rest]]  # they come first
+        return self._least(sure), -np.inf if len(sure) else self._least(rest)
+
+    def _least(self, rest: Indices) -> float:
         if not len(rest) or self.request.optimize != "cost":
             return -np.inf if len(rest) else np.inf
         usd_per_hour, tokens_per_s = self.factors.usd_per_gpu_hour, self.factors.tokens_per_s_per_gpu
@@ -88,25 +109,26 @@ class Found(NamedTuple):
     offer: Indices
     numbers: Columns
     reason: Indices  # into the sweeper's reasons; 0 is none
+    sure: Flags  # whether the option is verified
 
     @classmethod
     def of(cls, count: int) -> "Found":
         """Return as many runs without an option."""
         numbers = Columns({name: np.full(count, np.nan) for name in NUMBERS})
-        return cls(np.full(count, -1, np.int64), numbers, np.zeros(count, np.int64))
+        return cls(np.full(count, -1, np.int64), numbers, np.zeros(count, np.int64), np.zeros(count, bool))
 
     def put_numbers(self, index: Indices, lines: "Lines", chosen: Indices, runs: Columns) -> None:
         """Work out the whole answer of the lines chosen for the runs at `index`."""
         factors = lines.factors_of(chosen, runs, (*INPUT_NAMES, *(line.name for line in OF_CLUSTERS)))
         priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, tuple(name for name in PRICED if name not in factors))
         given = {**factors, **priced, "mfu_fraction": lines.mfu_fraction[chosen], "gpus": factors.gpus}
-        self.offer[index] = lines.offer[chosen]
+        self.offer[index], self.sure[index] = lines.offer[chosen], ~lines.unsure[chosen]
         for name, column in self.numbers.items():
             column[index] = given[name]
 
     def put(self, index: Indices, other: "Found") -> None:
         """Take over the runs at `index`."""
-        self.offer[index], self.reason[index] = other.offer, other.reason
+        self.offer[index], self.reason[index], self.sure[index] = other.offer, other.reason, other.sure
         for name, column in self.numbers.items():
             column[index] = other.numbers[name]
 
@@ -120,6 +142,8 @@ class Lines(NamedTuple):
     offer: Indices
     factors: Columns
     longest_hours: Floats
+    owed_days: Floats
+    unsure: Flags
     mfu_fraction: Floats
     bytes_per_token: Floats
 
@@ -138,6 +162,8 @@ class Lines(NamedTuple):
             joined(one.offer for one in clusters),
             Columns({name: joined(one.factors[name] for one in clusters) for name in clusters[0].factors}),
             joined(one.longest_hours for one in clusters),
+            joined(one.owed_days for one in clusters),
+            joined(one.unsure for one in clusters),
             joined(one.mfu_fraction for one in clusters),
             np.repeat([one.bytes_per_token for one in clusters], count),
         )
@@ -181,6 +207,7 @@ def _first(
     priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, wanted)
     checks = (
         np.isfinite(priced.cost_usd) & (priced.paid_hours <= lines.longest_hours[line]),
+        ~far_longer(lines.owed_days[line], priced.days),
         priced.days <= met.deadline_days,
         priced.cost_usd <= met.max_cost_usd,
     )
@@ -190,7 +217,7 @@ def _first(
         ok &= check
         missed = np.where((missed == 0) & ~np.logical_or.reduceat(ok, start), number, missed)
     size = np.diff(start, append=len(line))
-    for key in (_by_goal(goal, run, priced), priced.cost_usd, priced.days, lines.order[line]):
+    for key in (lines.unsure[line], _by_goal(goal, run, priced), priced.cost_usd, priced.days, lines.order[line]):
         best = np.minimum.reduceat(np.where(ok, key, np.inf), start)
         ok &= key == np.repeat(best, size)
     place = np.where(ok, np.arange(len(line)), len(line))
@@ -211,16 +238,17 @@ def _by_goal(goal: NDArray[np.object_], run: Indices, priced: Columns) -> Floats
     return np.nan_to_num(ranked, nan=np.inf, posinf=np.inf)
 
 
-def contenders_of(factors: Columns, longest_hours: Floats, goal: str) -> Indices:
+def contenders_of(factors: Columns, terms: Sequence[NDArray[Any]], unsure: Flags, goal: str) -> Indices:
     """Return the lines that no other one beats whatever the run: equal but for its prices, and none of them higher.
 
     Of equals the first stays. A later line beats an earlier one only by a price that no rounding to cents makes equal.
+    `terms` are what else must be equal. What is unsure comes last, else the most promising first.
     """
     same = [name for name in inputs_of(LINES, _wanted({goal})) if name not in _PRICES and name in factors]
     _, group = combined(
         [np.unique(factors[name], return_inverse=True)[1] for name in same]
-        + [np.unique(longest_hours, return_inverse=True)[1]],
-        len(longest_hours),
+        + [np.unique(column, return_inverse=True)[1] for column in (*terms, unsure)],
+        len(unsure),
     )
     beaten = np.zeros(len(group), bool)
     hour = factors[_PRICES[0]]
@@ -231,7 +259,7 @@ def contenders_of(factors: Columns, longest_hours: Floats, goal: str) -> Indices
         beaten[line[better]] = True
     kept = np.flatnonzero(~beaten)
     ahead = factors.usd_per_gpu_hour[kept] / factors.tokens_per_s_per_gpu[kept]
-    return kept[np.argsort(ahead, kind="stable")]
+    return kept[np.lexsort((ahead, unsure[kept]))]
 
 
 def _rivals(group: Indices) -> Iterator[tuple[Indices, Indices]]:
@@ -281,7 +309,10 @@ def no_lines(request: TrainingRequest, reason: int, fewest_tokens: float = 0.0) 
     nothing_yet = np.zeros(0)
     factors = Columns(dict.fromkeys((*INPUT_NAMES, *(line.name for line in OF_CLUSTERS)), nothing_yet))
     none = np.zeros(0, np.int64)
-    return Cluster(request, none, factors, nothing_yet, nothing_yet, 0.0, fewest_tokens, reason, none)
+    sure = np.zeros(0, bool)
+    return Cluster(
+        request, none, factors, nothing_yet, nothing_yet, sure, nothing_yet, 0.0, fewest_tokens, reason, none
+    )
 
 
 # --- Many training runs at once, as columns: clusters are timed once, the bill is worked out once per run and offer.
@@ -304,7 +335,20 @@ RUN = {  # argument -> field of the request: what changes the bill of a run and 
 _WORDS = {name: name for name in ("provider", "instance_type", "region", "option", "gpu")} | {
     "price_observed_on": "observed_on"
 }
-_FIGURES = ("usd_per_gpu_hour", "age_days")
+_OF_MARKET = (
+    "gpu",
+    "provider",
+    "region",
+    "option",
+    "pool",
+    "pool_view",
+    "exclude_provider",
+    "provider_class",
+    "fabric",
+    "min_confidence",
+    "max_gpus",
+    "usd_per_gpu_hour",
+)
 _RUNS_AT_ONCE = 1 << 11  # with their lines as many as a cache takes, and small enough to be memory used again
 _READ_AT_ONCE = 256  # requests that leave the size open
 _LINES_SEARCHED_AT_ONCE = 1 << 10  # with some ten sizes each, at about a kilobyte
@@ -379,7 +423,7 @@ class Sweeper:
         return [self._clusters[name] for name in names]
 
     def _market(self, request: TrainingRequest) -> tuple[Market, Flags]:
-        filters = tuple(getattr(request, name) for name in ("gpu", "provider", "region", "option", "pool", "pool_view"))
+        filters = tuple(getattr(request, name) for name in _OF_MARKET)
         if filters not in self._markets:
             if len(self._markets) >= _MARKETS_KEPT:
                 self._markets.clear()
@@ -415,6 +459,7 @@ class Sweeper:
         request, workload, size = problem.requests[number], problem.workloads[number], problem.sizes[number]
         usable = cases.speed.fits[lines] & ~too_old(problem, cases, request, lines)
         usable &= within_order(problem, cases, lines)
+        usable &= ~tiers.refused(problem.terms, cases.offer[lines], cases.gpus[lines])
         reason = 0 if usable.any() else self._said(str(nothing(problem, cases, request, lines)))
         kept = lines[usable]
         ids = np.array([market.facts.offers[number].offer_id for number in cases.offer[kept]], str)
@@ -422,16 +467,20 @@ class Sweeper:
         factors = Columns({name: cases.factors[name][kept] for name in INPUT_NAMES})
         names = tuple(line.name for line in OF_CLUSTERS)
         longest = problem.terms.longest_hours[cases.offer[kept]]
+        owed = owed_days(problem, request, cases.offer[kept])
+        unsure = ~(verified(problem, cases, kept) | request.include_unverified)
         return Cluster(
             request,
             np.array([self._numbered(market.facts.offers[number]) for number in cases.offer[kept]], np.int64),
             Columns(factors | evaluate_columns(OF_CLUSTERS, factors, CONSTANTS, names)),
             longest,
+            owed,
+            unsure,
             cases.speed.mfu_fraction[kept],
             size.dataset_bytes_per_token,
             float(workload.global_batch * workload.sequence_tokens),
             reason,
-            contenders_of(factors, longest, request.optimize),
+            contenders_of(factors, (longest, owed), unsure, request.optimize),
         )
 
     def _said(self, reason: str) -> int:
@@ -472,7 +521,8 @@ class Sweeper:
         here: Sequence[Cluster], tried: Sequence[Indices], own: Indices, asked: Columns, found: Found, part: Indices
     ) -> Flags:
         """Tell which runs a line that was not tried may still win."""
-        rest = np.array([one.bound(lines) for one, lines in zip(here, tried, strict=True)])[own]
+        bounds = np.array([one.bound(lines) for one, lines in zip(here, tried, strict=True)])[own]
+        rest = np.where(found.sure[part], bounds[:, 0], bounds[:, 1])
         least = asked.tokens * asked.epochs * (1 + asked.evaluation_fraction) * rest
         best = np.where(found.offer[part] < 0, np.inf, found.numbers.cost_usd[part])
         small = np.array([len(lines) < len(one.offer) for one, lines in zip(here, tried, strict=True)])[own]
@@ -531,8 +581,8 @@ class Sweeper:
         for name, field in _WORDS.items():
             words = [getattr(offer, field) for offer in self.offers]
             columns[name] = _coded(["" if word is None else str(word) for word in words], seller)
-        for name in _FIGURES:
-            columns[name] = np.array([*(getattr(offer, name) for offer in self.offers), np.nan], np.float64)[seller]
+        columns["usd_per_gpu_hour"] = found.numbers.usd_per_gpu_hour  # as expected today, before its age
+        columns["age_days"] = np.array([*(offer.age_days for offer in self.offers), np.nan], np.float64)[seller]
         return {**columns, **found.numbers, "reason": _coded(self.reasons, found.reason)}
 
 
