@@ -288,12 +288,16 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
     """Return what one screen shows: blocks lose their last rows, then warnings are counted, until it fits."""
     all_warnings = document.warnings
     attempts = [(rows, len(all_warnings)) for rows in _FEWER[:-2]]
-    for rows, warnings in (*attempts, *((rows, count) for rows in _FEWER[-3:] for count in (2, 1))):
+    attempts += [(rows, count) for rows in _FEWER[-3:] for count in (2, 1)]
+    for rows, warnings in (*attempts, *((rows, 0) for rows in _FEWER[-3:])):
         left = len(all_warnings) - warnings
         shown_warnings = (
             all_warnings
             if left <= 0
-            else (*all_warnings[:warnings], f"{counted(left, 'more warning')} with --details.")
+            else (
+                *all_warnings[:warnings],
+                f"{counted(left, 'more warning' if warnings else 'warning')} with --details.",
+            )
         )
         blocks = [_cut(block, rows) for block in document.screen]
         lines = [*_head(document, terminal), *_section(Section("", blocks), terminal)]

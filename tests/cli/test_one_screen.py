@@ -74,7 +74,8 @@ def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(mo
         cents = 0.01 * len(option["lines"])  # lines are rounded one by one
         assert min(row["low_usd"] for row in within) >= option["cost_low_usd"] - cents
         assert max(row["high_usd"] for row in within) <= option["cost_high_usd"] + cents
-    out, _ = written(["estimate", "--model", "8b", "--tokens", "100b"], monkeypatch, catalog)
+    found = gpucost.estimate("8b", "100b", option="spot", catalog=catalog, with_facts=False).payload
+    out, _ = written(["estimate", "--model", "8b", "--tokens", "100b", "--option", "spot"], monkeypatch, catalog)
     said = " ".join(out.split("\nRange: ")[1].split("\n\n")[0].split())
     for name, flag in (("speed", "--mfu"), ("interruptions", "--option"), ("not in the range: overhead", "--overhead")):
         assert name in said
