@@ -123,6 +123,7 @@ def keep_unknown(desk: Desk, rows: str, earlier: Path | None) -> None:
 # A candidate's doubt, or NULL. `was` is the last price of the same offer: by this source, else by what holds today.
 # `low` and `high` bound what holds today for the chip and the family of options: of its seller, else the middle 80 %.
 # `usual` is their median, `cheap` their first decile, where five offers or more hold.
+# Beside others' prices, a loosely named accelerator is any of those that its name may mean.
 _KIN = f"{_FAMILY} AS family, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high"
 _DOUBTS = f"""
 CREATE OR REPLACE TABLE doubted AS
@@ -142,11 +143,15 @@ WITH was AS (
     SELECT DISTINCT provider, lower(instance_type) AS product, {_FAMILY} AS family FROM held
 ), sellers AS (
     SELECT provider, gpu, {_KIN} FROM held GROUP BY provider, gpu, family
+), named AS (
+    SELECT DISTINCT gpu, unnest(list_distinct(list_append(string_split(gpu, '|'), gpu))) AS chip FROM candidate
+), alike AS (
+    SELECT n.gpu, h.option, h.usd_per_gpu_hour FROM named AS n JOIN held AS h ON h.gpu = n.chip
 ), anybody AS (
     SELECT gpu, {_FAMILY} AS family, quantile_cont(usd_per_gpu_hour, 0.1) AS low,
-        quantile_cont(usd_per_gpu_hour, 0.9) AS high FROM held GROUP BY gpu, family
+        quantile_cont(usd_per_gpu_hour, 0.9) AS high FROM alike GROUP BY gpu, family
 ), all_kinds AS (
-    SELECT gpu, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high FROM held GROUP BY gpu
+    SELECT gpu, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high FROM alike GROUP BY gpu
 ), plain AS (
     SELECT provider, instance_type, region, gpus, {_FAMILY} AS family, min(usd_per_hour) AS usd FROM (
         SELECT provider, instance_type, region, gpus, option, tier, usd_per_hour FROM candidate
