@@ -125,7 +125,7 @@ def read_json(path: Path_, bound: str = "limit_text_file_bytes", constant: Calla
     import json
 
     def parse(text: str) -> Any:
-        return json.loads(text, parse_constant=constant, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=constant, object_pairs_hook=once)
 
     return parsed(path, "JSON", parse, read_text(path, bound))
 
@@ -192,7 +192,7 @@ def beside(module: str, name: str) -> list[list[str]]:
         return list(csv.reader(file, strict=True))
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these keys and values; a key that is there twice is refused, as TOML does."""
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NotRequired, Union, cast, get_args, get_origi
 from gpucost.answers import KINDS, SCHEMA_VERSION, answer_type
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
-from gpucost.gate import parsed, read_text, shown
+from gpucost.gate import once, parsed, read_text, shown
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _AGAIN = "Ask again and save the answer with --format json -o FILE"
@@ -131,9 +131,11 @@ def _decoded(text: str) -> Any:
     import msgspec
 
     try:
-        return msgspec.json.decode(text)
+        found = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from None
+    json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=once)  # a key that is there twice it lets pass
+    return found
 
 
 def _misfit(payload: Mapping[str, Any], kind: Any) -> str:
