@@ -35,7 +35,7 @@ class ExpectedPrices(NamedTuple):
     ratio: Floats
     low_ratio: Floats
     high_ratio: Floats
-    peers_ratio: Floats  # the quote over the median of its peers; NaN where too few are known
+    peers_ratio: Floats  # the quote over the median of its peers; NaN where too few are known, and for one's own
 
 
 def expected_prices(
@@ -61,8 +61,9 @@ def expected_prices(
             distance = np.log(np.where(np.isnan(peers[numbers]), 1.0, peers[numbers]))
             logs[:, numbers] = _between(grid, held_days[numbers], distance)
             logs[1, numbers] = _between(grid, ages_days[numbers], distance)[1]
+    peers[[offer.book == "user" for offer in offers]] = np.nan  # whoever has a price of one's own knows it
     gap = np.log(np.where(peers < FAR_RATIO, peers, 1.0))  # an assumption: half of the way to the peers, by its log
-    gap *= [offer.book != "user" and offer.price_kind == "list" for offer in offers]
+    gap *= [offer.price_kind == "list" for offer in offers]
     logs[1], logs[2] = np.maximum(logs[1], -gap / 2), np.maximum(logs[2], -gap)
     low, typical, high = np.exp(logs)
     return ExpectedPrices(typical, np.minimum(low, typical), np.maximum(high, typical), peers)
