@@ -50,9 +50,9 @@ def rerun(
     calibration = training_calibration(open_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
+        fresh = cast(Estimate, with_changes_told(fresh, saved))
         verdict_row = verdict(saved, fresh)
         say(f"{verdict_row['lead']}")
-        fresh = cast(Estimate, with_changes_told(fresh, saved))
         out.result(Result(with_changes_told(verdict_row, saved) if explain else fresh))
 
 
