@@ -301,6 +301,7 @@ def _source(name: str, payload: Mapping[str, Any], option: Mapping[str, Any]) ->
 # --- Training: from the MFU of the best offer to the bill; the fleet is pinned.
 
 _PINNED_TRAINING = ("gpus", "nodes", "gpus_per_unit")
+_SPEED_FOLLOWS_FROM = ("model_flop_per_token", "peak_tflops")  # beside MFU; answers of old versions lack them
 _TRAINING_SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
 SHOWN_TRAINING = (
     "cost_usd",
@@ -330,11 +331,13 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
     if not options or not set(training_bill.INPUT_NAMES) <= set(options[0].get("factors") or ()):
         return None
     option = options[0]
-    values = {**option["factors"], **_speed(option["factors"])}
-    follows = {line.name for line in training_bill.SPEED}
-    entries = [*training_bill.SPEED_INPUTS, *(entry for entry in training_bill.INPUTS if entry.name not in follows)]
-    lines = (*training_bill.SPEED, *expand(training_bill.LINES))
-    fixed = {**training_bill.CONSTANTS, **training_bill.SPEED_CONSTANTS}
+    values, entries, lines = {**option["factors"]}, [*training_bill.INPUTS], expand(training_bill.LINES)
+    fixed = {**training_bill.CONSTANTS}
+    if all(values.get(name) for name in _SPEED_FOLLOWS_FROM):
+        values |= _speed(values)
+        follows = {line.name for line in training_bill.SPEED}
+        entries = [*training_bill.SPEED_INPUTS, *(entry for entry in entries if entry.name not in follows)]
+        lines, fixed = (*training_bill.SPEED, *lines), {**fixed, **training_bill.SPEED_CONSTANTS}
     return LiveModel(
         key=key,
         title=title,
