@@ -29,7 +29,7 @@ class StatementLayout(NamedTuple):
     unit: str
 
 
-class StatementPeriod(NamedTuple):
+class StatementSpan(NamedTuple):
     """A column of the sheet: a fiscal year, quarter or month, its level in the outline, and the months in it."""
 
     title: str
@@ -38,15 +38,15 @@ class StatementPeriod(NamedTuple):
     level: int
 
 
-def spans(model: LiveModel) -> list[StatementPeriod]:
+def spans(model: LiveModel) -> list[StatementSpan]:
     """Return years, each followed by its quarters and these by their months, as far as the sheet of months reaches."""
     return list(_inside(model, range(len(model.periods)), 0))
 
 
-def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[StatementPeriod]:
+def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[StatementSpan]:
     for title, part in groupby(months, lambda month: model.periods[month][level]):
         members = list(part)
-        yield StatementPeriod(title, members[0], members[-1], level)
+        yield StatementSpan(title, members[0], members[-1], level)
         if level < _LEVELS - 1:
             yield from _inside(model, members, level + 1)
 
@@ -89,7 +89,7 @@ def _line(
     sheet: Sheet,
     model: LiveModel,
     row: Row,
-    columns: list[StatementPeriod],
+    columns: list[StatementSpan],
     values: Mapping[str, Any],
     flows: FlowRows,
     location: StatementLayout,
@@ -106,7 +106,7 @@ def _line(
     sheet.row(Cell(row.description, "answer" if total else "plain"), Cell(row.name, "unit"), *cells)
 
 
-def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: StatementPeriod) -> str:
+def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: StatementSpan) -> str:
     row = flows[model.key, name]
 
     def at(month: int) -> str:
@@ -120,7 +120,7 @@ def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: Statemen
     return f"SUM('{FLOWS}'!{at(0 if how == 'so_far' else span.first)}:{at(span.last)})"
 
 
-def _value(line: Any, how: str, span: StatementPeriod) -> float:
+def _value(line: Any, how: str, span: StatementSpan) -> float:
     if how == "end":
         return float(line[span.last])
     if how == "change":
@@ -129,7 +129,7 @@ def _value(line: Any, how: str, span: StatementPeriod) -> float:
 
 
 def _check(
-    book: Workbook, sheet: Sheet, model: LiveModel, columns: list[StatementPeriod], location: StatementLayout
+    book: Workbook, sheet: Sheet, model: LiveModel, columns: list[StatementSpan], location: StatementLayout
 ) -> None:
     """Write how far the balance sheet is from balancing, over all periods."""
 
