@@ -159,7 +159,7 @@ def test_the_checks_of_a_workbook_are_stored_as_they_are(tmp_path):
         stored.append((verdicts["Master check"], [name for name, said in verdicts.items() if said == "LOOK"]))
     (fine, none), (faulty, found) = stored
     assert (fine, none, faulty) == ("OK", [], "LOOK BELOW")
-    assert [name.rpartition(": ")[2] for name in found] == ["cost_usd is what Python found"]
+    assert [name.rpartition(": ")[2] for name in found] == ["cost_usd agrees with gpucost"]
 
 
 # types, finiteness and shape
@@ -306,7 +306,7 @@ def test_a_comparison_of_reports_has_a_line_for_each_part(tmp_path):
     whole = {**part["payload"], "kind": "scenario", "lead": "", "name": "all", "description": "", "parts": [part]}
     seal_anew(tmp_path / "a.json", {name: value for name, value in whole.items() if name != "headline"})
     path = str(tmp_path / "a.json")
-    assert gpucost.compare(path, path).headline == "run: Nothing that moves the training run differs."
+    assert gpucost.compare(path, path).headline == "run: Nothing that affects the training run differs."
 
 
 # nothing runs

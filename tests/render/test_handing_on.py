@@ -21,14 +21,14 @@ from gpucost.library.template import figures
 from gpucost.render.json import dumps
 from tests.render import answers
 
-SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.2345", b"hush-hush", b"quotes-of-acme", b"76543", b"credits_usd",
+SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.298376", b"hush-hush", b"quotes-of-acme", b"76543", b"credits_usd",
            b"your price book")  # fmt: skip
 BOOK = """
 [[offer]]
 provider = "mysteriouscloud"
 gpu = "h100-sxm"
 gpus = 8
-usd_per_gpu_hour = 1.2345
+usd_per_gpu_hour = 1.298376
 observed_on = 2026-11-01
 notes = "hush-hush"
 
@@ -43,8 +43,8 @@ SCENARIO = {
     "name": "Shared", "as_of": "2026-11-20",
     "training": [{"name": "Run", "model": "8b", "tokens": "20b", "gpu": "h100-sxm", "gpus": 8, "top": 5}],
     "ownership": [{"name": "Own", "gpu": "h100-sxm", "gpus": 8, "draws": 0, "months": 12,
-                   "rent": {"acme-secret": "1.2345/h, 12 months"},
-                   "plan": {"rent_usd_per_gpu_hour": 1.2345, "pue_ratio": 1.3}}],
+                   "rent": {"acme-secret": "1.298376/h, 12 months"},
+                   "plan": {"rent_usd_per_gpu_hour": 1.298376, "pue_ratio": 1.3}}],
     "mix": [{"name": "Mix", "gpu": "h100-sxm", "constant": 8, "months": 6, "provider": "lambda"},
             {"name": "Ours", "gpu": "h100-sxm", "constant": 8, "months": 6, "provider": "MysteriousCloud"}],
 }  # fmt: skip
