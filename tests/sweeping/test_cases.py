@@ -42,8 +42,10 @@ GRIDS = {
               "optimize": ["cost", "time", "carbon"], "overhead": ["0%", "20%"], "experiments": ["0%", "50%"]},
     "pocket money": {"model": ["0.5b"], "gpus": [1, 8], "tokens": ["10m", "60m", "2b"], "budget": [1, 3, 1e6]},
     "free sizes": {"model": ["8b", "70b"], "gpu": ["h100", "b200"], "tokens": ["9b", "90b"], "deadline": ["7d", "9d"]},
-    "filters": {"model": ["8b"], "gpus": [8, 256], "tokens": ["10b", "500b"], "exclude_provider": [None, "vast"],
+    "filters": {"model": ["8b"], "gpus": [8, 256], "tokens": ["10b", "500b"], "exclude_provider": [None, "lambda"],
                 "include_unverified": [False, True]},
+    "owes more than the run": {"model": ["1b"], "provider": ["digitalocean"], "gpu": ["b300-sxm"], "gpus": [1],
+                               "tokens": ["5b", "9t"], "deadline": ["none"], "include_unverified": [True]},
     "own speed": {"model": ["8b"], "gpu": ["h100"], "gpus": [64], "tokens": ["100b"], "mfu": ["30%", "45%"]},
     "short of a batch": {"model": ["8b"], "gpu": ["h100"], "gpus": [8], "tokens": ["1m", "3m"], "global_batch": [64]},
 }  # fmt: skip
