@@ -75,7 +75,10 @@ ExcludeProvider = Annotated[
     str | Sequence[str], ANY_PROVIDER, "Leave this seller out; a list takes commas.", detail(example="vast")
 ]
 ProviderClass = Annotated[
-    str, one_of("hyperscaler", "cloud", "marketplace", "serverless"), "Sellers of this kind alone."
+    str,
+    one_of("hyperscaler", "cloud", "marketplace", "serverless"),
+    "Sellers of this kind alone.",
+    detail(example="cloud"),
 ]
 Fabric = Annotated[
     str,
@@ -83,7 +86,9 @@ Fabric = Annotated[
     "Only machines joined by a network or link of this name, such as infiniband, efa, nvlink.",
     detail(example="infiniband"),
 ]
-MinConfidence = Annotated[str, one_of("low", "medium", "high"), "Leave out prices that are less sure."]
+MinConfidence = Annotated[
+    str, one_of("low", "medium", "high"), "Leave out prices that are less sure.", detail(example="medium")
+]
 MaxGpus = Annotated[str | int, whole(), "Take at most so many accelerators.", detail(example=64)]
 IncludeUnverified = Annotated[bool, FLAG, "Rank lowest quotes that nobody verified among the others, not after them."]
 UsdPerGpuHour = Annotated[
