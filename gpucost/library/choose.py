@@ -203,8 +203,8 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
     for row in everywhere(catalog, need.model, method="qlora" if need.purpose == "desk" else "lora")["rows"]:
         if offer_filter["gpu"] is not None and row["gpu"] not in offer_filter["gpu"]:
             continue
-        offers_found = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
-        hour, offer = next((cheapest_offer for cheapest_offer in offers_found if cheapest_offer[1]), (None, None))
+        lowest = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
+        hour, offer = next((cheapest_offer for cheapest_offer in lowest if cheapest_offer[1]), (None, None))
         if hour is not None and offer is not None:
             yield {**row, "provider": offer.provider, "option": offer.option, "days": None, "rent_usd": hour * hours}
         elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out

@@ -28,7 +28,7 @@ FOR_PROGRAMS = {
     "model_tflops", "needed_gb_per_s", "needed_loader_workers", "offers_found", "offers_ranked", "option_rank",
     "output_tokens_per_s_high", "output_tokens_per_s_low", "output_tokens_per_s_per_gpu",
     "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "price_confidence", "price_stale", "qlora_gb",
-    "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio", "stretch_paid_low_ratio",
+    "sale", "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio", "stretch_paid_low_ratio",
     "swing_usd", "trained_parameters", "trained_tokens", "workers_gb_per_s",
 }  # fmt: skip
 
