@@ -1,6 +1,7 @@
 """Rows of the catalog as records that travel between the floors, and the node that a chip is assumed to sit in."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -97,7 +98,10 @@ def default_system(accelerator: Accelerator, systems: Sequence[System]) -> Syste
 
 def _preference(system: System) -> tuple[object, ...]:
     kind = _KIND_ORDER.index(system.kind) if system.kind in _KIND_ORDER else len(_KIND_ORDER)
-    return (kind == _KIND_ORDER.index("cloud"), abs(system.gpus - 8), system.scaleout_gb_per_s is None, kind, system.id)
+    cloud = kind == _KIND_ORDER.index("cloud")
+    # Clouds also sell parts of a node, alone and without the network: 16 GPUs are nearer to 8 than one is.
+    far = abs(math.log2(system.gpus / 8))
+    return (cloud, cloud and system.scaleout_gb_per_s is None, far, system.scaleout_gb_per_s is None, kind, system.id)
 
 
 def _assumed_port(accelerator: Accelerator) -> float:

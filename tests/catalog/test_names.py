@@ -155,6 +155,11 @@ def test_a_node_without_a_named_network_is_assumed_and_says_so(catalog):
     assert "assumed" in found.fabric
 
 
+def test_a_part_of_a_clouds_node_is_no_default(catalog):
+    for accelerator, node in (("trainium1", "aws-trn1.32xlarge"), ("inferentia2", "aws-inf2.48xlarge")):
+        assert catalog.default_system(accelerator).id == node
+
+
 def test_an_offer_without_a_node_never_gets_a_network(catalog):
     offers = [offer for offer in catalog.offers() if not offer.system_id]
     assert offers
