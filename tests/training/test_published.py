@@ -8,7 +8,16 @@ from benchmarks.published_runs import PAGE, page, published_runs
 # Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; experts routed to few
 # nodes under a schedule that overlaps their exchanges, and mixers beside feed-forwards, which are not modelled;
 # position biases on kernels of early 2023; a layout that repeats and waits where the estimate does neither (Pythia).
-OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "deepseek-v3", "palm-540b", "mpt-7b", "pythia-12b", "opt-175b"}
+OUTLIERS = {
+    "llama-3-8b",
+    "llama-3.1-8b",
+    "gpt-2-124m-llm.c",
+    "deepseek-v3",
+    "palm-540b",
+    "mpt-7b",
+    "pythia-12b",
+    "opt-175b",
+}
 NAMED = {"opt-175b", "bloom-176b", "gpt-neox-20b", "llama-1-65b", "falcon-180b", "phi-4", "llama-2-70b", "olmo-3-7b"}
 STEADY = {"deepseek-v3", "tinyllama-300b", "opt-175b", "pythia-12b"}  # hours of steps alone
 
