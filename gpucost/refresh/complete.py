@@ -8,7 +8,7 @@ what differs between rows alone: a million of them are judged in little memory, 
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.catalog.loader import quoted
 from gpucost.catalog.offer_id import offer_id_sql, slug_sql
@@ -18,9 +18,6 @@ from gpucost.options import OPTIONS
 from gpucost.refresh.known import FORM_SQL, Known, chip_and_grounds, sold_by
 from gpucost.refresh.source import Desk
 from gpucost.schemas import DUCKDB_TYPES, TABLES
-
-if TYPE_CHECKING:
-    pass
 
 BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
 _SHORTEST_PRODUCT = 2  # letters of a name
