@@ -81,7 +81,7 @@ class ThroughputTable:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What the codes in `reason` mean."""
-        from gpucost.physics.training.legality import REASONS
+        from gpucost.physics.training.grid import REASONS
 
         return REASONS
 

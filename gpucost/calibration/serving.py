@@ -22,9 +22,8 @@ from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
-from gpucost.physics.serving.cases import build
+from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
-from gpucost.physics.serving.structs import ServingCase, plain_options
 from gpucost.physics.transformer import active_parameters, stack
 from gpucost.units import MS_PER_S, TERA
 

@@ -22,9 +22,8 @@ from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.training.cases import TrainingCase, build_case, recipe_columns, software_codes
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, SPLIT_NORMS_YEAR
-from gpucost.physics.training.structs import TrainingCase
 from gpucost.units import SECONDS_PER_HOUR, TERA
 
 METRIC = "tokens_per_s_per_gpu"

@@ -8,7 +8,7 @@ from typing import Any
 from gpucost.catalog import cached
 from gpucost.catalog.discounts import matching
 from gpucost.catalog.loader import Store, engine, file_name
-from gpucost.catalog.offer_id import offer_id_sql
+from gpucost.catalog.price_rows import offer_id_sql
 from gpucost.money.private_discount import paid_fraction_sql
 from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 from gpucost.schemas import TABLES

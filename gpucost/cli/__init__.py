@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (GpuCostError, click.BadParameter) as error:
-            from gpucost.cli.defaults import speaker_of
+            from gpucost.cli.options import speaker_of
 
             name, command, arguments = ctx.meta.get(_INVOKED, (None, None, ()))
             if command and (speaker := speaker_of(error, command, arguments, name)):
@@ -89,7 +89,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     """What will it cost to train or serve this model, on whose GPUs, and should we rent, reserve or buy?"""
     name = ctx.invoked_subcommand
     if name and (command := cli.get_command(ctx, name)):
-        from gpucost.cli.defaults import defaults_of
+        from gpucost.cli.options import defaults_of
 
         ctx.default_map = {name: defaults_of(command, name)}
 

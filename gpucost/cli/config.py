@@ -121,7 +121,7 @@ def _near(name: str, names: Iterable[str]) -> str:
 def _options() -> dict[str, set[str]]:
     """Return the long names of the options that each table of settings speaks of."""
     from gpucost.cli import COMMANDS, cli
-    from gpucost.cli.defaults import names_of, tables_of
+    from gpucost.cli.options import setting_names_of, tables_of
 
     by_table: dict[str, set[str]] = {}
     waiting: list[tuple[tuple[str, ...], click.Command | None]] = [
@@ -130,7 +130,7 @@ def _options() -> dict[str, set[str]]:
     while waiting:
         path, command_found = waiting.pop()
         assert command_found is not None
-        names = {name for parameter in command_found.params for name in names_of(parameter)}
+        names = {name for parameter in command_found.params for name in setting_names_of(parameter)}
         for table in tables_of(*path):
             by_table.setdefault(table, set()).update(names)
         waiting += [((*path, inner), sub) for inner, sub in getattr(command_found, "commands", {}).items()]

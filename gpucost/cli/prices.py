@@ -1,20 +1,571 @@
-"""`gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days."""
+"""`gpucost prices`: what is sold, where and at what price; its past and future, the store, the user's book."""
 
+import sys
+from collections.abc import Callable, Sequence
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.core import ParameterSource
 
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DATE, FLAG, whole
-from gpucost.arguments.signature import PLACE
-from gpucost.cli import price_book, price_forward, price_store, price_views
-from gpucost.cli.options import Output, output_options, signature_options
-from gpucost.cli.price_views import wanted_of
+from gpucost.arguments.kinds import DATE, FLAG, USD, share, whole
+from gpucost.arguments.signature import PLACE, detail
+from gpucost.cli.messages import printable as shown
+from gpucost.cli.messages import say, tell
+from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
+    from gpucost.refresh.integrity import Outcome
+    from gpucost.store.folder import Folder
+
+
+# --- Looking at prices: `stale`, `coverage`, `watch`, `report`, and the plot of a history.
+
+_SERIES = 7  # as many as there are colours
+
+
+def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
+    """Return the filter that the options of a command mean."""
+    return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters.get("option"))
+
+
+@click.command(name="stale")
+@signature_options
+@output_options
+def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
+    """Prices that are old for their kind, by provider and option, most first: what to refresh next."""
+    from gpucost.catalog.prices import stale as found
+
+    rows = found(catalog, wanted_of(catalog, filters), filters["max_age"])
+    out.rows(rows, "prices stale", catalog)
+
+
+@click.command(name="coverage")
+@signature_options
+@output_options
+def coverage(
+    catalog: "Catalog",
+    out: Output,
+    *,
+    machines: Annotated[bool, FLAG, "By machine: its newest price."] = False,
+    filters: v.OfferFilters,
+) -> None:
+    """How many dated prices are on record, by provider; with --machines the newest of each machine, missing ones first.
+
+    \b
+    gpucost prices coverage
+    gpucost prices coverage --machines --provider aws,azure,gcp
+    """
+    from gpucost.catalog import prices as views
+
+    chosen, most = wanted_of(catalog, filters), filters["max_age"]
+    if machines:
+        rows = views.machines(catalog, chosen, most)
+        without = sum(row["age_days"] is None for row in rows)
+        notes = [f"{without} of {len(rows)} machines have no current price.", *views.unseen(rows, most)]
+        out.rows(rows, "prices coverage machines", catalog, notes)
+        return
+    rows = views.coverage(catalog, chosen, most)
+    large = views.LARGE_CLOUDS & (chosen["provider"] or views.LARGE_CLOUDS)
+    old = views.unseen(views.machines(catalog, {**chosen, "provider": set(large)}, most), most) if large else []
+    notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
+    out.rows(rows, "prices coverage", catalog, notes)
+
+
+@click.command(name="watch")
+@signature_options
+def watch(
+    catalog: "Catalog",
+    *,
+    budget: Annotated[float, USD, "Per GPU-hour."],
+    gpus: Annotated[int, whole(), "At least so many in one unit."] = 1,
+    filters: v.OfferFilters,
+) -> None:
+    """Whether an offer fits a budget: exit code 0 if so, 3 if the cheapest costs more, 4 if there is none.
+
+    \b
+    gpucost prices watch --gpu h100-sxm --budget 2.50 || echo "too dear"
+    """
+    from gpucost.catalog.prices import cheapest, refuse_over
+
+    row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
+    refuse_over(row, budget)
+    where = f" in {row['region']}" if row["region"] else ""
+    tell(
+        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{where},"
+        f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
+    )
+
+
+@click.command(name="report")
+@signature_options
+@click.option("-o", "--output", "output_file", required=True, metavar="FILE", help="The page, such as prices.html.")
+def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> None:
+    """Write a page of prices: today's offers, a map of regions by price, and their history with a slider.
+
+    The page is one file that contacts no server; writing it needs the extra `report`.
+    """
+    from gpucost.catalog.prices import page_data
+    from gpucost.errors import UsageError
+    from gpucost.render.html import write_price_page
+
+    if not output_file.lower().endswith((".html", ".htm")):
+        raise UsageError(f"{output_file}: the page is written as .html.")
+    data = page_data(catalog, wanted_of(catalog, filters), filters["max_age"])
+    write_price_page(output_file, data, catalog.as_of.isoformat(), catalog.version)
+
+
+@click.command(name="risk")
+@signature_options
+@output_options
+def risk(
+    out: Output,
+    above: Annotated[float | None, share(), "Count days above this share of on demand.", detail(usual="50%")] = None,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    as_of: v.AsOf | None = None,
+) -> None:
+    """How spot prices moved by machine and region: volatility per year, and days above a share of on demand.
+
+    From the daily series of the history; a price holds until its next change point.
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.prices import spot_risk
+
+    catalog = open_catalog(as_of)
+    filters = {"gpu": gpu, "provider": provider, "region": region}
+    out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
+
+
+@click.command(name="decline")
+@signature_options
+@output_options
+def decline(
+    catalog: "Catalog",
+    out: Output,
+    gpu: v.Gpu | None = None,
+    provider: v.Provider | None = None,
+    region: v.Region | None = None,
+    option: v.Option | None = None,
+) -> None:
+    """How list prices fell per year, by chip: the median over sellers of their machines, and the range of sellers."""
+    from gpucost.catalog.prices import list_declines, overall
+
+    filters = {"gpu": gpu, "provider": provider, "region": region, "option": option}
+    rows = list_declines(catalog, wanted_of(catalog, filters))
+    every = overall(rows)
+    notes = []
+    if every["chips"]:
+        low, typical, high = (every[f"decline_{end}fraction"] for end in ("low_", "", "high_"))
+        notes.append(
+            f"over {every['chips']} chips with two or more sellers, list prices fall by {typical:.1%} a year"
+            f" ({low:.1%} to {high:.1%})."
+        )
+    out.rows(rows, "prices decline", catalog, notes)
+
+
+def plot_view(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
+    """Draw histories: as text, or as a page where -o names one."""
+    from gpucost.catalog.prices import series
+    from gpucost.render.rows import history_document
+
+    if out.ending == ".xlsx" or out.ending in ENDINGS:
+        raise click.UsageError(f"--plot draws text or a page: {out.file} should end in .txt or .html.")
+    if (out.fields and not is_setting("fields")) or (out.format != "table" and not is_setting("format_")):
+        raise click.UsageError("--plot draws text or a page: leave --format and --fields out.")
+    points, events, left_out = series(rows, _SERIES)
+    if out.is_document:
+        from gpucost.render.html import write_page
+
+        write_page(history_document(points, events, left_out, envelope(catalog)), str(out.file))
+        return
+    from gpucost.render.text import write
+
+    out.text(write(history_document(points, events, left_out, envelope(catalog))), written=True)
+
+
+VIEW_COMMANDS = (stale, coverage, watch, report, risk, decline)
+
+
+# --- `gpucost prices forward`: what a GPU-hour may cost in years to come, and how such forecasts did in the past.
+
+
+@click.command(name="forward")
+@signature_options
+@output_options
+def forward(
+    catalog: "Catalog",
+    out: Output,
+    backtest: Annotated[bool, FLAG, "Show how past forecasts did."] = False,
+    resale: Annotated[bool, FLAG, "Show what cards sell for as they age."] = False,
+    gpu: v.Gpu | None = None,
+    option: v.Option | None = None,
+) -> None:
+    """What a GPU-hour may cost in 12, 24 and 36 months: P10 to P90, by kind of seller and option.
+
+    From what the prices of other chips did at the age that this one has now, as far as it was known on the day of the
+    question (--as-of). P50 is today's price: nothing came nearer in the backtest (--backtest). No plan leans on this
+    unless you give it such a price.
+
+    \b
+    gpucost prices forward --gpu h100-sxm
+    gpucost prices forward --gpu h100-sxm --option spot
+    gpucost prices forward --gpu h100-sxm --resale
+    gpucost prices forward --backtest
+    """
+    from gpucost.errors import PriceMissingError
+    from gpucost.market import forward as model
+
+    if backtest and resale:
+        raise click.UsageError("--backtest and --resale are two answers: ask for one.")
+    asked = catalog.offer_filter(gpu, None, None, option)
+    gpus = asked["gpu"]
+    if backtest:
+        if gpus is not None or option is not None:
+            raise click.UsageError("--backtest is over every chip and option: leave --gpu and --option out.")
+        out.rows(model.backtest_rows(catalog), "prices forward backtest", catalog)
+        return
+    if resale:
+        rows = model.resale_rows(catalog, gpus)
+        count = len(model.cards_of(catalog.rows("accelerators")))
+        said = [
+            f"From {count} cards whose street price is dated, each seen once: no later listings hold these figures to"
+            " account. Memory is short in 2026, and some cards sell above their launch price."
+        ]
+        if not rows:
+            raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
+        out.rows(rows, "prices forward resale", catalog, said)
+        return
+    wanted = _months_of(asked["option"])
+    rows = [row for row in model.forward_prices(catalog, gpus) if wanted is None or row["option"] in wanted]
+    if not rows:
+        raise PriceMissingError(_NOTHING.format(f"price of the last {model.STALE_DAYS} days"))
+    out.rows(rows, "prices forward", catalog)
+
+
+_NOTHING = "no chip that you named has a {}. Name another, or leave --gpu and --option out."
+
+
+def _months_of(options: Any) -> set[str] | None:
+    """Return what the monthly prices call options; commitments of every length where one is asked for."""
+    from gpucost.catalog.price_months import COMMITTED, OF_OPTION
+    from gpucost.options import OPTIONS
+
+    if options is None:
+        return None
+    families = {OPTIONS[option].family for option in options}
+    return {OF_OPTION[family] for family in families & set(OF_OPTION)} | (
+        set(COMMITTED.values()) if "committed" in families else set()
+    )
+
+
+FORWARD_COMMANDS = (forward,)
+
+
+# --- `gpucost prices book`: the user's contracts and discounts beside the lists.
+
+
+@click.group(name="book")
+def book() -> None:
+    """Contracts and discounts of your own book."""
+
+
+@book.command(name="check")
+@click.argument("path", required=False, type=click.Path(exists=True))
+@click.option("--as-of", metavar="DATE", help="The day to look from.  [default: today]")
+@output_options
+@click.pass_context
+def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) -> None:
+    """Check a price book: every contract and discount with its list, contracted and effective price.
+
+    Errors name the file, row and column. Exit code 5 if a contract has ended or costs more than the list, or a discount
+    matches no price.
+
+    \b
+    gpucost prices book check
+    gpucost prices book check quotes.xlsx --as-of 2026-12-31
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.datacheck import judged
+    from gpucost.errors import UsageError
+
+    catalog = open_catalog(as_of, book=path)
+    if not catalog.books:
+        raise UsageError("there is no price book. `gpucost config` says where it is looked for.")
+    rows, remarks = judged(catalog)
+    out.rows(rows, "prices book", catalog, remarks)
+    if any(word in text for text in remarks for word in ("ended on", "dearer than", "matches no")):
+        ctx.exit(5)
+
+
+BOOK_COMMANDS = (book,)
+
+
+# --- `gpucost prices refresh` and the upkeep of what it keeps: verify, prune, export, snapshots.
+
+CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")
+_CLEAR = "\r\x1b[2K"
+
+
+def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --store."""
+    text = "Folder, https:// or s3:// address of refreshed prices."
+    return click.option("--store", metavar="PATH", help=text)(function)
+
+
+def folder_of(store: str | None, *, written: bool = False) -> "Folder":
+    """Return the store that was named, else the setting's, else the user's own."""
+    from gpucost.catalog.books import opened
+    from gpucost.catalog.settings import store_place
+    from gpucost.errors import UsageError
+    from gpucost.store.remote import is_remote
+
+    place = store or store_place()
+    if place is None:
+        raise UsageError("there is no home folder for prices. Name one with --store.")
+    if written and is_remote(str(place)):
+        raise UsageError(
+            f"{place} is read-only: a published store is written where it was exported from. Refresh a folder, then"
+            " publish it with `gpucost prices export`, to a folder or to s3://…"
+        )
+    return opened(place)
+
+
+@click.command(name="refresh")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    help="Only this source, file or published store; may be repeated.",
+)
+@click.option("--accept", is_flag=True, help="Also publish rows that were held back.")
+@click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
+@click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
+@click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
+@click.option("--publish", metavar="PLACE", help="Then write the store to a folder or s3://… for others to read.")
+@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit for each source.")
+@store_option
+@output_options
+@click.pass_context
+def refresh(
+    ctx: click.Context,
+    out: Output,
+    sources: tuple[str, ...],
+    accept: bool,
+    regions: tuple[str, ...],
+    columns: tuple[str, ...],
+    mirror: str | None,
+    timeout: float | None,
+    publish: str | None,
+    store: str | None,
+) -> None:
+    """Fetch today's prices from their sources, judge them, and keep what passes as a snapshot.
+
+    Every later answer takes a refreshed price where it is newer than a shipped one. Without --from every source is
+    asked that is light and needs no key, or whose key stands in the environment. What moved by more than 40 %, is new
+    and far from its kind, or looks like a known fault, is held back until --accept. What a source names and nobody can
+    read is kept apart: `gpucost prices unknown`. Exit code 5 if a source that you named failed, or every one.
+
+    \b
+    gpucost prices refresh
+    gpucost prices refresh --from azure --from skypilot
+    gpucost prices refresh --from aws --region eu-central-1
+    gpucost prices refresh --from https://prices.example.org/gpu
+    gpucost prices refresh --publish /srv/prices
+    gpucost prices refresh --from quotes.csv \\
+      --map usd_per_hour="Hourly USD" --map provider==acme
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.refresh.changes import words_of
+    from gpucost.refresh.run import Wish
+    from gpucost.refresh.run import refresh as refreshed
+
+    folder = folder_of(store, written=True)
+    told, wiped = _progress()
+    wish = Wish(accept, mirror, timeout, regions, _mapped(columns), told)
+    outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, wish)
+    wiped()
+    kept = (
+        f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
+    )
+    remarks = [*_remarks(outcomes), kept]
+    if publish is not None:
+        count = published_to(folder, publish, words_of(outcomes, folder))
+        remarks.append(f"{count} snapshots in {publish}.")
+    out.rows([_row(item) for item in outcomes], "prices refresh", None, remarks)
+    failed = any(item.state == "failed" for item in outcomes)
+    if failed and (sources or snapshot is None):
+        ctx.exit(5)
+
+
+def _mapped(columns: tuple[str, ...]) -> dict[str, str]:
+    from gpucost.arguments.kinds import once
+    from gpucost.errors import UsageError
+
+    pairs = [text.partition("=") for text in columns]
+    if wrong := next((ours for ours, sign, theirs in pairs if not sign or not theirs), None):
+        raise UsageError(f"--map {wrong}: write it as ours=theirs, or ours==value for one value.")
+    return once([(ours.strip(), theirs) for ours, _, theirs in pairs], "--map")
+
+
+def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
+    """Return who tells of progress on a terminal's stderr, and who wipes the line in the end."""
+    if not sys.stderr.isatty():
+        return None, lambda: None
+    from shutil import get_terminal_size
+
+    from gpucost.refresh.run import Progress
+
+    width = get_terminal_size().columns - 1
+
+    def write(text: str) -> None:
+        click.echo(_CLEAR + shown(text[:width]), err=True, nl=False)
+
+    return Progress(write), lambda: click.echo(_CLEAR, err=True, nl=False)
+
+
+def _row(item: "Outcome") -> dict[str, Any]:
+    found = item.verdict
+    why = item.reason or "; ".join(f"{count:,} {reason}" for reason, count in _largest(found.held))
+    counts = found.counts if item.state == "published" else dict.fromkeys(found.counts)
+    rows = found.rows if item.state == "published" else None
+    more = {"held": found.held, "left": found.left_out, "examples": found.examples, "fetched_bytes": item.fetched_bytes}
+    return {"source": item.source, "state": item.state, "rows": rows, **counts, "reason": why, **more}
+
+
+def said_of_parts(failures: Sequence[str]) -> str:
+    """Say which parts of a source could not be read, in one line."""
+    names = ", ".join(text.partition(": ")[0] for text in failures)
+    return f"{len(failures)} of its parts could not be read, the others were: {names}. The first: {failures[0]}"
+
+
+def _largest(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda pair: -pair[1])[:2]
+
+
+def _remarks(outcomes: "list[Outcome]") -> list[str]:
+    found = []
+    for item in outcomes:
+        for reason, count in item.verdict.held.items():
+            shown = ", ".join(item.verdict.examples.get(reason, ()))
+            found.append(f"{item.source}: {count:,} held back, {reason}: {shown}. --accept publishes them.")
+        if item.failures:
+            found.append(f"{item.source}: {said_of_parts(item.failures)}")
+        if item.state == "failed":
+            found.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
+        for reason, count in item.verdict.unknown.items():
+            shown = ", ".join(item.verdict.examples.get(reason, ()))
+            found.append(
+                f"{item.source}: {count:,} kept apart, {reason}: {shown}. `gpucost prices unknown` lists them."
+            )
+        if item.verdict.kept:
+            found.append(f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart.")
+        plain = {reason: count for reason, count in item.verdict.left_out.items() if reason not in item.verdict.unknown}
+        if plain:
+            said = ", ".join(f"{count:,} {reason}" for reason, count in plain.items())
+            found.append(f"{item.source}: left out: {said}.")
+    return found
+
+
+def published_to(folder: "Folder", target: str, words: str = "") -> int:
+    """Write a folder's snapshots to where others read them, with the words of what changed; return how many."""
+    from gpucost.errors import UsageError
+    from gpucost.store.bucket import published
+    from gpucost.store.remote import is_bucket
+
+    try:
+        return published(folder, target) if is_bucket(target) else folder.export(Path(target), words)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}.") from None
+
+
+@click.command(name="unknown")
+@store_option
+@output_options
+def unknown(out: Output, store: str | None) -> None:
+    """What the sources named in their last refresh and nobody could read: kept apart, and no reason to end an offer."""
+    from gpucost.refresh.changes import unknown_rows
+
+    folder = folder_of(store)
+    out.rows(unknown_rows(folder), "prices unknown", None, folder.faults)
+
+
+@click.command(name="verify")
+@store_option
+@click.pass_context
+def verify(ctx: click.Context, store: str | None) -> None:
+    """Check every snapshot against its hashes; exit code 5 if something is damaged. What is whole still serves."""
+    folder = folder_of(store)
+    faults = folder.verify()
+    for fault in faults:
+        say(fault)
+    parts = sum(len(snapshot.parts) for snapshot in folder.snapshots)
+    tell(f"{len(folder.snapshots)} snapshots with {parts} parts in {folder.path}: {len(faults)} damaged.")
+    if faults:
+        ctx.exit(5)
+
+
+@click.command(name="prune")
+@click.option("--keep", type=click.IntRange(1), default=100, show_default=True, help="Snapshots to keep.")
+@store_option
+def prune(keep: int, store: str | None) -> None:
+    """Remove old snapshots, except those that still speak for a source, and what no snapshot refers to."""
+    removed, freed = folder_of(store, written=True).prune(keep)
+    tell(f"{removed} snapshots and {freed / 1e6:.1f} MB removed.")
+
+
+@click.command(name="export")
+@click.argument("folder", type=click.Path(file_okay=False))
+@store_option
+def export(folder: str, store: str | None) -> None:
+    """Write the whole snapshots to a FOLDER that any web server can hand out, or to a bucket: s3://bucket/path.
+
+    Others read it with the setting `store` or --store set to its address: read-only, every file checked by its hash.
+    """
+    from gpucost.errors import UsageError
+
+    found = folder_of(store)
+    if not found:
+        raise UsageError(f"{found.path} holds no snapshots. `gpucost prices refresh` makes one.")
+    count = published_to(found, folder)
+    for fault in found.faults:
+        say(fault)
+    tell(f"{count} snapshots in {folder}.")
+
+
+@click.command(name="snapshots")
+@store_option
+@output_options
+def snapshots(out: Output, store: str | None) -> None:
+    """What was refreshed when: every snapshot, source by source, and how its prices changed."""
+    folder = folder_of(store)
+    rows = [
+        {
+            "id": item.id,
+            "made_at": f"{item.made_at:%Y-%m-%d %H:%M}",
+            "source": part.source,
+            "kind": part.kind,
+            "rows": part.rows,
+            **{name: part.changes.get(name) for name in CHANGES},
+            "size_bytes": part.size_bytes,
+            "sha256": part.sha256,
+            "observed_on": part.observed_on.isoformat(),
+        }
+        for item in folder.snapshots
+        for part in item.parts
+    ]
+    out.rows(rows, "prices snapshots", None, folder.faults)
+
+
+STORE_COMMANDS = (refresh, unknown, verify, prune, export, snapshots)
+
+
+# --- `gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days.
 
 
 @click.group(name="prices", invoke_without_command=True)
@@ -80,7 +631,7 @@ def history(
 
     rows = price_history(catalog, wanted_of(catalog, filters), filters["max_age"])
     if plot:
-        price_views.plot(rows, catalog, out)
+        plot_view(rows, catalog, out)
         return
     out.rows(rows, "prices history", catalog)
 
@@ -116,5 +667,5 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) 
     return [row for row, age in zip(rows, seen, strict=True) if days is None or age <= days]
 
 
-for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS, *price_forward.COMMANDS):
+for _more in (*STORE_COMMANDS, *BOOK_COMMANDS, *VIEW_COMMANDS, *FORWARD_COMMANDS):
     command.add_command(_more)

@@ -12,7 +12,7 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, Step, TrainingCase
+from gpucost.physics.training.cases import FULL, HALF_BYTES, LORA, Step, TrainingCase
 from gpucost.units import GB, TERA
 
 BOUNDS: tuple[Bound, ...] = ("compute", "bandwidth", "network", "host")

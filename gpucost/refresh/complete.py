@@ -11,8 +11,7 @@ from datetime import date
 from typing import Any
 
 from gpucost.catalog.loader import quoted
-from gpucost.catalog.offer_id import offer_id_sql, slug_sql
-from gpucost.catalog.price_rows import billing_sql, effective_usd_per_hour_sql, refused_cells
+from gpucost.catalog.price_rows import billing_sql, effective_usd_per_hour_sql, offer_id_sql, refused_cells, slug_sql
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
 from gpucost.refresh.known import FORM_SQL, Known, chip_and_grounds, sold_by

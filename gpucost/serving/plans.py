@@ -18,9 +18,8 @@ from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, USUAL_ENGINES, USUAL_FAMILIES
-from gpucost.physics.serving.cases import FORMATS, Deployment, build, native_format
+from gpucost.physics.serving.cases import FORMATS, Deployment, Options, ServingCase, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
-from gpucost.physics.serving.structs import Options, ServingCase
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S

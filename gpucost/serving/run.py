@@ -65,7 +65,7 @@ from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import USUAL_FAMILIES
-from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
+from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
 from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note

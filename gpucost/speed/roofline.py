@@ -21,11 +21,10 @@ from gpucost.physics.hardware import (
     peak,
     peak_tflops,
 )
-from gpucost.physics.training.cases import software_codes
+from gpucost.physics.training.cases import Step, software_codes
 from gpucost.physics.training.efficiency import resolve
 from gpucost.physics.training.layer import links_of
 from gpucost.physics.training.layouts import latest_year, usual_year
-from gpucost.physics.training.structs import Step
 from gpucost.speed import throughput
 from gpucost.speed import throughput as speed
 from gpucost.speed.throughput import case_of, single

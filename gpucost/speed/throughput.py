@@ -23,15 +23,14 @@ from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import CHUNK, PRECISIONS, RECOMPUTES, Floats, Integers, LayoutColumns, code_of
 from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns
 from gpucost.physics.training import calibration as cal
+from gpucost.physics.training import grid
 from gpucost.physics.training import layouts as search
-from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.training.cases import LORA, PARTS, Step, TrainingCase, build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
-from gpucost.physics.training.structs import LORA, PARTS, Step, TrainingCase
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
 from gpucost.workloads.speeds import job_of, key_of, memory_gb, over_pcie, timed_layouts
@@ -172,12 +171,12 @@ def time_chunk(
     layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
     chip = hardware.take(layouts.key[rows])
     shape_of_rows = shape if len(shape) == 1 else shape.take(layouts.model[rows])
-    reason = legality.reason_codes(shape_of_rows, chip, layout, sequence)
+    reason = grid.reason_codes(shape_of_rows, chip, layout, sequence)
     with np.errstate(all="ignore"):
         case = make_case(layouts, calibration, shape_of_rows, chip, layout, sequence)
         step = step_of(layouts, calibration, case)
         low, high = interval_of(layouts, calibration, case, step)
-    legal = reason == legality.OK
+    legal = reason == grid.OK
     columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
     return Timings(reason, Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
 
@@ -435,9 +434,9 @@ def explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
     layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     case = case_of(layouts, calibration)
-    code = int(legality.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
-    if code != legality.OK:
-        raise UsageError(legality.sentence(code, case.shape, layouts.layout, layouts.keys[0].accelerator.id))
+    code = int(grid.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
+    if code != grid.OK:
+        raise UsageError(grid.sentence(code, case.shape, layouts.layout, layouts.keys[0].accelerator.id))
     return described(layouts, case, calibration)
 
 

@@ -65,8 +65,8 @@ from gpucost.market.terms import said as credits_said
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.calibration import Calibration
+from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, latest_year
-from gpucost.physics.training.structs import PARTS
 from gpucost.training.cases import (
     Cases,
     Problem,

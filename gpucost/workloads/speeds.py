@@ -14,12 +14,12 @@ from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.calibration import ceiling, traits
+from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.layouts import Candidates, Keys, make_job, make_keys, reduce_best, search
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.recomputation import Job
-from gpucost.physics.training.structs import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
 from gpucost.workloads.training import (

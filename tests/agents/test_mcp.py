@@ -140,5 +140,5 @@ def test_the_skill_is_written_and_true(tmp_path):
 def test_nothing_of_the_extra_is_imported_without_being_asked_for():
     import subprocess
 
-    script = "import sys, gpucost.agents.tools, gpucost.cli.servers; print('mcp' in sys.modules)"
+    script = "import sys, gpucost.agents.tools, gpucost.cli.start; print('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "False"

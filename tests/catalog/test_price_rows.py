@@ -5,8 +5,7 @@ import pytest
 from gpucost.catalog import book_files, open_catalog
 from gpucost.catalog.datacheck import check_one
 from gpucost.catalog.loader import Store, shipped_root
-from gpucost.catalog.offer_id import offer_id_sql
-from gpucost.catalog.price_rows import every_column, forbidden
+from gpucost.catalog.price_rows import every_column, forbidden, offer_id_sql
 from gpucost.errors import DataError
 from gpucost.schemas.validation import cell_fault
 

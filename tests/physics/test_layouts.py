@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from gpucost.errors import UsageError
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.hardware import hardware_columns
+from gpucost.physics.training import grid as legality
 from gpucost.physics.training import layouts as search
-from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns
 from gpucost.physics.training.efficiency import DEFAULTS

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.physics.training.layer import (
     MERGED_BYTES,
@@ -20,7 +21,6 @@ from gpucost.physics.training.layer import (
     rates,
 )
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
-from gpucost.physics.training.structs import PARTS
 from gpucost.physics.transformer import stack
 from gpucost.types import Architecture, Layout
 from gpucost.units import GB

@@ -19,8 +19,7 @@ from gpucost.cli.question import command_of
 from gpucost.errors import DataError, GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.cases import Deployment, build
-from gpucost.physics.serving.structs import plain_options
+from gpucost.physics.serving.cases import Deployment, build, plain_options
 from gpucost.serving import costing, run
 from gpucost.serving.costing import profile_of, replicas_by_hour
 from gpucost.serving.run import mig_key, serving_fit_payload

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpucost.catalog import open_catalog
-from gpucost.physics.serving import queue as serving_queue
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.cases import FORMATS, Deployment, build
+from gpucost.physics.serving import steps as serving_queue
+from gpucost.physics.serving.cases import FORMATS, Deployment, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES, FAMILIES
-from gpucost.physics.serving.structs import plain_options
 
 CATALOG = open_catalog()
 

@@ -11,7 +11,7 @@ from gpucost.calibration import serving
 from gpucost.calibration.serving import met_sequences
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
-from gpucost.cli.validate import command
+from gpucost.cli.validate import validate as command
 from gpucost.physics.serving.efficiency import DEFAULTS
 
 CATALOG = open_catalog()

@@ -97,7 +97,7 @@ def test_what_is_no_store_is_a_sentence(tmp_path):
 
 
 def test_a_published_store_is_read_only():
-    from gpucost.cli.price_store import folder_of
+    from gpucost.cli.prices import folder_of
 
     with pytest.raises(UsageError, match="read-only"):
         folder_of("https://example.org/p", written=True)

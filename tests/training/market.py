@@ -9,7 +9,7 @@ from gpucost.market.facts import Facts, embed, make_market, make_offer
 from gpucost.market.supply import sold_nodes
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.training.structs import PARTS
+from gpucost.physics.training.cases import PARTS
 from gpucost.training import run
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.workloads import speeds

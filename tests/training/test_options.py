@@ -17,7 +17,7 @@ from gpucost.invoices import rows as invoices
 from gpucost.market.facts import make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
 from gpucost.ownership import mix, offers
-from gpucost.physics.training.structs import PARTS
+from gpucost.physics.training.cases import PARTS
 from gpucost.schemas import TABLES
 from gpucost.training.run import PART_NOTES
 from tests.training.market import BUCKET, TODAY, answer, facts, offer

@@ -16,9 +16,9 @@ from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import Step, TrainingCase
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TYPICAL, resolve
 from gpucost.physics.training.own_runs import Alike
-from gpucost.physics.training.structs import Step, TrainingCase
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
 WITHIN_SOURCE = 0.10  # and within a source

@@ -1,17 +1,125 @@
-"""Building cases: records and words on one side, structs of arrays on the other."""
+"""Cases of a training step as structs of arrays, and how records and words become them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import METHODS, Floats, Integers, LayoutColumns, code_of, constant
+from gpucost.physics.columns import (
+    METHODS,
+    PRECISIONS,
+    Columns,
+    Flags,
+    Floats,
+    Integers,
+    LayoutColumns,
+    code_of,
+    constant,
+)
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.software import CLASSES
-from gpucost.physics.training.efficiency import resolve
-from gpucost.physics.training.structs import Recipe, TrainingCase
+from gpucost.physics.training.efficiency import Efficiencies, resolve
 from gpucost.physics.transformer import Shape
 from gpucost.words import OFFLOADS
+
+# --- The structs of a training step: what a case is, and the seconds of a micro-batch and of a step by part.
+
+Part = TypeVar("Part", bound=Columns)
+
+HALF_BYTES = 2.0
+LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
+BF16, FP8, FP4, FP32, INT8 = (PRECISIONS.index(name) for name in ("bf16", "fp8", "fp4", "fp32", "int8"))
+SELECTIVE, FULL = 1, 2  # recompute codes
+
+
+class Recipe(Columns, frozen=True):
+    """What is trained and how, beyond the layout."""
+
+    sequence_tokens: Floats
+    attended_tokens: Floats  # over which a token attends: of its document, where several share a sequence
+    method: Integers  # code into METHODS
+    causal: Flags
+    optimizer_bytes: Floats  # moved per parameter in an update: 30 for AdamW with fp32 states and 16-bit weights
+    gradient_bytes: Floats  # per parameter in the data-parallel exchange
+    cast_bytes: Floats  # per parameter and micro-batch: 6 where fp32 weights are cast to 16 bits each time
+    adapter_rank: Floats
+    adapter_share: Floats  # share of the layers' matrices that carry adapters
+    loss_repeated: Flags  # the logits of each chunk are computed again in the backward pass
+    offload: Integers  # code into OFFLOADS: what host memory takes
+    vocabulary_split: Flags  # embeddings and logits are divided over the tensor group
+
+
+class TrainingCase(Struct, frozen=True):
+    """All that a step depends on: structs of arrays of one length; one that all cases share may have length one."""
+
+    shape: Shape
+    hardware: HardwareColumns
+    layout: LayoutColumns
+    recipe: Recipe
+    efficiency: Efficiencies
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def take(self, indices: Any) -> "TrainingCase":
+        """Return the cases that `indices` names."""
+
+        def of(part: Part) -> Part:
+            return part if len(part) == 1 else part.take(indices)
+
+        return TrainingCase(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
+
+
+class MicroStep(Columns, frozen=True):
+    """Seconds of one micro-batch on the slowest pipeline stage, by part."""
+
+    matrix_s: Floats
+    attention_s: Floats
+    elementwise_s: Floats
+    logits_s: Floats
+    adapter_s: Floats
+    tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
+    host_s: Floats  # what the host adds beyond the accelerator's own time
+
+    @property
+    def total_s(self) -> Floats:
+        """Sum of the parts."""
+        return sum((getattr(self, name) for name in self.names()), np.zeros(len(self)))
+
+
+class Step(Columns, frozen=True):
+    """Seconds of one optimizer step by part, and what follows from their sum."""
+
+    matrix_s: Floats
+    attention_s: Floats
+    elementwise_s: Floats
+    logits_s: Floats
+    adapter_s: Floats
+    tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
+    pipeline_s: Floats
+    host_s: Floats
+    bubble_s: Floats
+    data_s: Floats
+    optimizer_s: Floats
+    offload_s: Floats
+    straggler_s: Floats
+    overhead_s: Floats
+    total_s: Floats
+    tokens_per_s_per_gpu: Floats
+    model_tflops: Floats
+    mfu_fraction: Floats
+
+
+PARTS = tuple(name for name in Step.names() if name.endswith("_s") and name != "total_s")
+
+
+# --- Building cases: records and words on one side, structs of arrays on the other.
 
 
 def recipe_columns(

@@ -9,9 +9,9 @@ from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, peak_tflops
+from gpucost.physics.training.cases import FP4, FP8, FP32, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
 from gpucost.physics.training.efficiency import Efficiencies
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
-from gpucost.physics.training.structs import FP4, FP8, FP32, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
 from gpucost.units import GB, TERA
 
 UNIT_VALUES = 8  # of 16 bits: matrix units read rows of a multiple of 16 bytes

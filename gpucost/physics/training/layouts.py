@@ -29,13 +29,12 @@ from gpucost.physics.columns import (
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
 from gpucost.physics.software import CLASSES, decimal_year
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.cases import recipe_columns
+from gpucost.physics.training.cases import MicroStep, Step, TrainingCase, recipe_columns
 from gpucost.physics.training.defaults import default_batch
 from gpucost.physics.training.efficiency import Efficiencies, resolve
 from gpucost.physics.training.grid import USUAL_EXPERT, Grid, make_grid
 from gpucost.physics.training.memory import from_training, usable_bytes
 from gpucost.physics.training.recomputation import Job, grid_layouts, least_recompute
-from gpucost.physics.training.structs import MicroStep, Step, TrainingCase
 from gpucost.physics.transformer import stack
 from gpucost.types import Accelerator, Architecture, System
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike
 
 from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, constant, pick
+from gpucost.physics.training.cases import FULL, Recipe
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import (
     AUTOCAST,
@@ -28,7 +29,6 @@ from gpucost.physics.training.memory_recipe import (
     adapter_state_bytes,
     memory_recipe,
 )
-from gpucost.physics.training.structs import FULL, Recipe
 from gpucost.physics.transformer import (
     Shape,
     ffn_matrices,

@@ -21,7 +21,7 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import Run
 from gpucost.physics.columns import Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import HardwareColumns
-from gpucost.physics.training.structs import LORA, PARTS, Recipe, Step
+from gpucost.physics.training.cases import LORA, PARTS, Recipe, Step
 from gpucost.physics.transformer import Shape
 
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).

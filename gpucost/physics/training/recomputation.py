@@ -19,12 +19,12 @@ from gpucost.physics.columns import (
     constant,
     distinct,
 )
+from gpucost.physics.training.cases import BF16, SELECTIVE, Recipe
 from gpucost.physics.training.efficiency import FUSED_YEAR, SPLIT_NORMS_YEAR
 from gpucost.physics.training.grid import Grid
 from gpucost.physics.training.memory import stages_of
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import MemoryRecipe
-from gpucost.physics.training.structs import BF16, SELECTIVE, Recipe
 from gpucost.physics.transformer import Shape
 
 LEVELS = 32  # powers of two that a data-parallel degree may reach

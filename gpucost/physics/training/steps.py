@@ -12,6 +12,7 @@ from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Floats, LayoutColumns, constant
 from gpucost.physics.hardware import peak_tflops
+from gpucost.physics.training.cases import FULL, HALF_BYTES, LORA, SELECTIVE, MicroStep, Step, TrainingCase
 from gpucost.physics.training.layer import (
     case_links,
     exposed_s,
@@ -26,15 +27,6 @@ from gpucost.physics.training.layer import (
     layer_tensor_s,
     logits_s,
     rates,
-)
-from gpucost.physics.training.structs import (
-    FULL,
-    HALF_BYTES,
-    LORA,
-    SELECTIVE,
-    MicroStep,
-    Step,
-    TrainingCase,
 )
 from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
