@@ -123,7 +123,7 @@ class OwnershipCase(Struct):
 
 def registry_of(catalog: Catalog) -> Registry:
     """Return the inputs with the catalog's facts."""
-    return Registry(catalog.rows("plan_inputs"), [*catalog.rows("ownership"), *catalog.rows("energy")])
+    return Registry(catalog)
 
 
 def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
@@ -399,7 +399,7 @@ def _check(case: OwnershipCase) -> None:
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
     for name, entry in case.assumptions.items():
-        when = case.registry.inputs[name]["counts_when"]
+        when = case.registry.conditions.get(name)
         if entry.counts and entry.value is None and when and name not in MAY_LACK:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
