@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gpucost.answers.common import LayeredPrice, listed
 from gpucost.arguments.kinds import QUOTES, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
+from gpucost.catalog.records import seen_in
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.market.interruptions import InterruptionRates, held_ratio
@@ -365,8 +366,8 @@ def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[
     rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
     if not rows:
         return default, None
-    newest = max(str(row["price_observed"] or "")[-4:] for row in rows)
-    recent = [row for row in rows if str(row["price_observed"] or "")[-4:] == newest]
+    newest = max(str(row["price_observed"] or "")[:4] for row in rows)
+    recent = [row for row in rows if str(row["price_observed"] or "")[:4] == newest]
     return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
 
 
@@ -388,12 +389,12 @@ def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator
     }
     if quote:
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
-        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
+        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {seen_in(quote, 'price_observed')}"
         named = quote["price_source"]
         seller = {
             "status": "derived" if named else "assumed",
             "source_id": quote["second_source_id"] or "",
-            "observed": str(quote["price_observed"] or ""),
+            "observed": seen_in(quote, "price_observed"),
         }
         inputs["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | seller
     if price := _chip_price(row):
@@ -466,7 +467,7 @@ def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
     note = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
     source = {
         "status": "assumed" if estimated else "derived",
-        "observed": str(row["street_observed"] or "") if street else "",
+        "observed": seen_in(row, "street_observed") if street else "",
     }
     return _between(low, high or low, "", note) | source
 
