@@ -192,6 +192,15 @@ def beside(module: str, name: str) -> list[list[str]]:
         return list(csv.reader(file, strict=True))
 
 
+@cache
+def lists_beside(module: str, name: str) -> dict[str, tuple[str, ...]]:
+    """Return the lists of a table NAME.csv beside a module of ours: each row names a list and holds one value of it."""
+    lists: dict[str, tuple[str, ...]] = {}
+    for list_, value in beside(module, name)[1:]:
+        lists[list_] = (*lists.get(list_, ()), value)
+    return lists
+
+
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these keys and values; a key that is there twice is refused, as TOML does."""
     found = dict(pairs)

@@ -3,13 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError
-from gpucost.gate import beside, read_json, shown
+from gpucost.gate import beside, lists_beside, read_json, shown
 
 # --- A configuration read key by key: every value is checked as it is taken, and what was never taken is known.
 
@@ -49,7 +47,7 @@ MOST_LAYERS = 4096
 # structural:     parts of keys that look as if they shaped a model; ^ and $ are the ends
 # harmless:       parts of keys that shape nothing
 # kept_wide:      lists of what a quantisation leaves in the wide format
-KEYS = {name: tuple(key for _, key in rows) for name, rows in groupby(beside(__file__, "keys")[1:], key=itemgetter(0))}
+KEYS = lists_beside(__file__, "keys")
 
 
 def _has(key: str, signs: tuple[str, ...]) -> bool:

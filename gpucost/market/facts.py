@@ -19,7 +19,7 @@ from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.loader import read_column
 from gpucost.catalog.records import OWN_SOURCE, record, records
 from gpucost.errors import DataError, PriceMissingError, UnknownNameError, UsageError
-from gpucost.gate import beside, read_toml, repeated, shown
+from gpucost.gate import lists_beside, read_toml, repeated, shown
 from gpucost.market.expected_price import expected_prices
 from gpucost.market.interruptions import AssumptionBook, make_book
 from gpucost.market.supply import Providers, Supply, build_supply, company, sold_nodes
@@ -396,7 +396,7 @@ TWIN = ("provider", "instance_type", "region", "option", "usd_per_gpu_hour")
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 ACCELERATOR = Accelerator.__struct_fields__
 # columns of the rows that stay rows
-ROWS = {"credits": CREDIT, **{name: tuple(names.split()) for name, names in beside(__file__, "embedding")[1:]}}
+ROWS = {"credits": CREDIT, **lists_beside(__file__, "embedding")}
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
 _TABLE_OF: dict[type, str] = {Offer: "offers", System: "systems", Accelerator: "accelerators"}
 # what the as-of view adds; all else that no table has is text
