@@ -60,7 +60,7 @@ def command(
     """
     from gpucost.bench import verdict
     from gpucost.bench.run import bench, read_bench
-    from gpucost.render.bench import COLUMNS, SHEET, document
+    from gpucost.render.bench import document
 
     measured = (
         read_bench(file)
@@ -79,11 +79,11 @@ def command(
     title = f"{f'{gpus} × ' if gpus else ''}{measured['machine']['device']}: measured{against}"
     roof, ranges = verdict.roofline(measured, chip) if chip else [], verdict.ranges_of(measured)
     if out.fields or out.format in ("json", "csv"):
-        out.rows(rows, COLUMNS, catalog, findings, title, roofline=roof, ranges=ranges)
+        out.rows(rows, "bench", catalog, findings, title, roofline=roof, ranges=ranges)
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
-    columns = SHEET if out.ending == ".xlsx" else COLUMNS
-    _write(out, document(title, rows, roof, ranges, findings, shown=columns, **dated))
+    list_name = "bench sheet" if out.ending == ".xlsx" else "bench"
+    _write(out, document(title, rows, roof, ranges, findings, list_name=list_name, **dated))
 
 
 def _judged(catalog: Any, measured: Any, chip: Any) -> list[dict[str, Any]]:

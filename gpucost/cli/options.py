@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from functools import cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -298,6 +298,7 @@ class Output:
 
         --fields may name any key of the rows. The warnings are also said on stderr.
         """
+        from gpucost.render.document import columns_of
         from gpucost.render.rows import render_rows, write_rows
 
         columns_shown, around = (
@@ -463,17 +464,6 @@ def catalog_options(function: Function) -> Function:
         return function(*args, catalog=open_catalog(*days.values()), **rest_of_arguments)
 
     return _taking(function, call, [option_of(argument) for argument in DATES])
-
-
-@cache
-def columns_of(list_: str) -> tuple[str, ...]:
-    """Return the columns of a list as columns.csv has them: on a narrow terminal those with a larger `leaves` go first.
-
-    >>> columns_of("watch")[:2]
-    ('what', 'now@unit')
-    """
-    lines = [cells for name, *cells in beside(__file__, "columns") if name == list_]
-    return tuple(f"{name}{heading and f'={heading}'}{leaves and f':{leaves}'}" for name, heading, leaves in lines)
 
 
 def envelope(catalog: "Catalog | None", warnings: Sequence[str] = ()) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def _changes(answer: Estimate) -> list[Block]:
         for row in answer["alternatives"]
     ]
     blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
-    blocks += table_of("Largest parts of the cost", answer["drivers"], "name", "share_fraction", "note:1")
+    blocks += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
     return [*blocks, *not_included(answer["not_included"])]
 
 

@@ -12,7 +12,6 @@ from gpucost.render.document import (
     Row,
     Section,
     Table,
-    columns,
     columns_of,
     document_of,
     table_of,
@@ -79,8 +78,7 @@ def _parts(answer: Throughput) -> list[Block]:
     rows_as_text = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in rows]
     description = "; ".join(f"{row['part']} {row['share_fraction']:.0%}" for row in rows[:5])
     part, time = Axis("part", "part"), Axis("time_s", "time", "seconds")
-    heading = columns("part", "time_s=time", "share_fraction=share", "bound=bound by")
     return [
-        Table(heading, rows_as_text),
+        Table(columns_of("throughput parts"), rows_as_text),
         Chart("bar", "Where the time of a step goes", description, rows_as_text, part, time),
     ]
