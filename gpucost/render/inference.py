@@ -39,7 +39,6 @@ _HEADINGS = {
 }
 _RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
 # family of purchase options -> the kind that one screen names
-_KINDS = {"committed": "reserved", "scheduled": "capacity block"}
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 
 
@@ -134,11 +133,10 @@ def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:
 
 
 def _kind(row: ServingOption) -> dict[str, object]:
-    unit, option = "USD per million tokens", OPTIONS[row["option"]]
-    kind = "interruptible" if option.interruptible else _KINDS.get(option.family, option.family)
+    unit = "USD per million tokens"
     return {
         **row,
-        "kind": kind,
+        "kind": OPTIONS[row["option"]].kind,
         "cluster": f"{row['gpus']:,} × {row['gpu']}",
         "option": option_text(row["option"], row["term_months"]),
         "range": " to ".join(format_value(end, unit) for end in (row["usd_per_mtok_low"], row["usd_per_mtok_high"])),
