@@ -69,9 +69,6 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     if not row.get("config"):
         return record(Architecture, {**row, "name": row["id"]})
     config = json.loads(row["config"])
-    if set(config) == {"moe_latent_size"}:  # all layers are as the columns say but for the width of experts
-        whole = record(Architecture, {**row, "name": row["id"]})
-        return replace(whole, expert_hidden=config["moe_latent_size"])
     from gpucost.architectures.reader import architecture_of
 
     made = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
