@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gpucost.answers.checks import Baseline, ValidationReport
 from gpucost.calibration import choice, measurements, memory, serving, training
+from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measurements, read_file
 from gpucost.calibration.serving import loads_of, printed
 from gpucost.calibration.training_rows import Row
@@ -265,7 +266,7 @@ def validate_training(
 ) -> ValidationReport:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     pool = training_shipped(catalog)
-    found = training.gather(read_file(path), catalog) if path else pool
+    found = training.gather(read_file(path), catalog, words=True) if path else pool
     logged = training.leave_one_out(found, leave_out, pool, training_calibration(catalog).values) if leave_out else None
     items = training.with_ranges(found, logged, training_calibration(catalog)) if found.rows else []
     items = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
@@ -279,7 +280,8 @@ def validate_serving(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
 ) -> ValidationReport:
     """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
-    found = serving.gather(read_file(path) if path else catalog.rows("serving_measurements"), catalog)
+    rows = read_file(path) if path else catalog.rows("serving_measurements")
+    found = serving.gather(rows, catalog, words=path is not None)
     found = found.core() if core else found
     calibration = serving_calibration(catalog)
     if leave_out is None:
@@ -319,7 +321,10 @@ def validate_memory(
 ) -> ValidationReport:
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     shipped = ("training_measurements", "memory_measurements")
-    rows = read_file(path) if path else [row for name in shipped for row in catalog.rows(name)]
+    if path:
+        rows = [entered(row, "training", catalog) for row in read_file(path)]
+    else:
+        rows = [row for name in shipped for row in catalog.rows(name)]
     return memory.validate(rows, catalog, core=core)
 
 

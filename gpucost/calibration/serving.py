@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpucost.answers.checks import ValidationReport
 from gpucost.calibration import choice, measurements, wording
 from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
 from gpucost.calibration.serving_rows import Row, ServingRow, read_row
 from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
@@ -264,11 +265,14 @@ OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
-    """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
+def gather(rows: Sequence[Row], facts: Catalog, *, words: bool = False) -> Measurements:
+    """Read every row; what cannot be computed or states nothing measured is skipped with its reason.
+
+    `words` says that the rows come from a person's file, whose words are read into columns first.
+    """
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:
-        mine = read_row(row, facts)
+        mine = read_row(entered(row, "serving", facts) if words else row, facts)
         figures, loaded = measured(row, mine, index)
         if not figures and not loaded:
             raise UsageError("no measured throughput, time per token or time to the first token")
@@ -282,7 +286,7 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
 
     A token needs 2 FLOP per active parameter; prompts found in a cache need none.
     """
-    found = gather(rows, facts)
+    found = gather(rows, facts, words=True)
     shares = []
     for figure in found.figures:
         row: ServingRow = found.rows[figure.row]
@@ -632,13 +636,14 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "tp": row["tp"],
                 "pp": 1,
                 "weight_precision": row["weight_precision"],
-                "engine": "eager" if row["mode"] == "eager" and decode else "plain",
+                "engine_class": "eager" if row["mode"] == "eager" and decode else "plain",
                 "kv_precision": "bf16",
-                "scenario": "fixed-batch" if decode else "prefill-only",
+                "load": "prompt" if not decode else "single" if float(row["batch"]) == 1 else "batch",
+                "served_by": "offline",
                 "isl": row["context"],
                 "osl": 1,
                 "batch_or_concurrency": row["batch"],
-                "notes": "decode only",
+                "decode_only": 1,
                 "core": 1,
                 **speed,
             }
