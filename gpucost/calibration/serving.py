@@ -255,7 +255,6 @@ COLUMNS = {
 }
 METRICS = tuple(COLUMNS)
 OF_RATE = ("output_tokens_per_s", "total_tokens_per_s")
-KEPT_UP_FRACTION = 0.9  # of the tokens asked for: the start and the end of a run take the rest
 OWN_SOURCE = "own device runs"
 NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
@@ -310,24 +309,15 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
         value = wording.positive(row.get(column))
         if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
             continue
-        if metric in OF_RATE and keeps_up(row, read):
+        if (
+            metric in OF_RATE and read.scenario == "rated"
+        ):  # 8 requests a second of 281 tokens are 2,248, whatever serves
             continue
         if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
             loaded.append(Measured(index, metric, value, read.group))
         elif metric != "ttft_ms" or read.prompt_tokens > 0:
             figures.append(Measured(index, metric, value, read.group))
     return figures, loaded
-
-
-def keeps_up(row: Row, read: ServingRow) -> bool:
-    """Return whether a server answers requests as they arrive: its throughput is then that of the benchmark's client.
-
-    8 requests a second of 281 output tokens are 2,248 tokens a second, whatever serves them.
-    """
-    output = wording.positive(row.get(COLUMNS["output_tokens_per_s"]))
-    if read.scenario != "rated" or read.rate is None or output is None:
-        return False
-    return output >= KEPT_UP_FRACTION * read.rate * read.output_tokens
 
 
 def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gpucost.calibration import wording
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
+from gpucost.gate import shown
 from gpucost.market import interruptions
 from gpucost.market.interruptions import failures_per_gpu_year, make_book
 from gpucost.physics.columns import PRECISIONS, RECOMPUTES
@@ -25,6 +26,7 @@ from gpucost.physics.training.efficiency import ALLTOALL, DEFAULTS, FUSED, FUSED
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.words import OFFLOADS
 
 # --- The architecture that a published row means: a known one, its own dimensions, or one of its size.
 
@@ -321,8 +323,16 @@ def read_recipe(row: Row) -> dict[str, Any]:
         "vocabulary_split": wording.flag(row.get("vocabulary_split")) is not False,
         "document_tokens": wording.positive(row.get("document_tokens")) or math.inf,
         "tuning": str(row.get("task") or "") in ("sft", "lora", "qlora"),
-        "offload": str(row.get("offload") or "none"),
+        "offload": read_offload(row),
     }
+
+
+def read_offload(row: Row) -> str:
+    """Return what host memory takes of a row's run."""
+    offload = "none" if wording.missing(row.get("offload")) else str(row["offload"])
+    if offload not in OFFLOADS:
+        raise UsageError(f"offload is {shown(offload)}. Choose one of {', '.join(OFFLOADS)}.")
+    return offload
 
 
 def limited_accelerator(row: Row, facts: Catalog, notes: list[str]) -> Accelerator:

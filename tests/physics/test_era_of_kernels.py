@@ -37,7 +37,7 @@ def test_no_chip_reaches_more_than_its_peak_however_much_power_it_has(catalog):
     for chip in catalog.accelerators():
         found = efficiency(catalog, chip.id)
         assert max(found.matrix[0], found.flash[0]) <= MOST_OF_PEAK, chip.id
-    assert efficiency(catalog, "h20").flash[0] == MOST_OF_PEAK  # the power of an H100 for a seventh of its peak
+    assert efficiency(catalog, "h20").flash[0] > 0.9  # more than half the power of an H100 for a seventh of its peak
 
 
 ROW = {"gpu": "h100-sxm5-80gb", "n_gpus": 8, "tp": 1, "pp": 1, "seq_len": 4096, "micro_batch": 1, "global_batch": 64,
@@ -49,12 +49,11 @@ def seconds(catalog, **more):
     return float(np.exp(-training.cal.log_predicted(training.observe(found), DEFAULTS))[0])
 
 
-def test_experts_of_a_stack_before_mid_2026_take_longer_in_all_their_parts(catalog):
-    experts, dense = {"model": "qwen3-30b-a3b", "ep": 8, "micro_batch": 8}, {"model": "llama-3-8b"}
-    slower = seconds(catalog, **experts, as_of="2026-05") / seconds(catalog, **experts, as_of="2026-07")
-    assert 1.12 < slower < np.exp(DEFAULTS["expert_aging"])
-    before, after = (seconds(catalog, **dense, as_of=day) for day in ("2026-05", "2026-07"))
+def test_the_dispatcher_decides_and_not_the_day(catalog):
+    experts = {"model": "qwen3-30b-a3b", "ep": 8, "micro_batch": 8}
+    before, after = (seconds(catalog, **experts, as_of=day) for day in ("2026-05", "2026-07"))
     assert before == pytest.approx(after, rel=0.02)
+    assert 1.03 < before / seconds(catalog, **experts, as_of="2026-05", dispatcher="fused") < DEFAULTS["alltoall_ratio"]
 
 
 def test_hours_of_a_published_run_count_its_failures_and_those_of_steps_do_not(catalog):

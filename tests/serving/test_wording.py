@@ -99,7 +99,9 @@ def test_degrees_that_do_not_divide_the_heads_are_wide_expert_parallel():
 
 def test_time_to_first_token_under_load_is_never_an_item():
     found = serving.gather(
-        [row(ttft_ms="900"), row(id="y", scenario="single-stream", batch_or_concurrency="1", ttft_ms="30")], CATALOG
+        [row(ttft_ms="900"), row(id="y", scenario="single-stream", batch_or_concurrency="1", ttft_ms="30")],
+        CATALOG,
+        words=True,
     )
     assert [(f.metric, found.rows[f.row].id) for f in found.shown] == [("ttft_ms", "x")]
     assert ("ttft_ms", "y") in [(f.metric, found.rows[f.row].id) for f in found.figures]
