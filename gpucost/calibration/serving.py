@@ -22,7 +22,7 @@ from gpucost.physics.calibration import Calibration, Parameter, Part, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, doubts
 from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
 from gpucost.physics.transformer import active_parameters, stack
@@ -330,26 +330,21 @@ def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
 
 def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) -> dict[str, Flags]:
     """Return what makes each prediction less certain."""
-    table = []
-    for figure in figures:
+    own = [doubts(row.deployment) for row in found.rows]
+
+    def doubt(figure: Measured) -> dict[str, bool]:
         row: ServingRow = found.rows[figure.row]
-        d = row.deployment
-        table.append(
-            (
-                row.group == "saturation",
-                not row.stated_layout and d.gpus > 1,
-                not row.stated_lengths,
-                d.architecture.experts > 0,
-                d.accelerator.family not in USUAL_FAMILIES,
-                d.engine not in USUAL_ENGINES,
-                bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
-                figure.metric == "ttft_ms" or row.scenario == "prompt",
-                d.server == "default",
-                False,
-            )
-        )
-    columns = np.array(table, dtype=np.bool_).reshape(len(figures), len(SCHEME.traits)).T
-    return dict(zip(SCHEME.traits, columns, strict=True))
+        return own[figure.row] | {
+            "saturation": row.group == "saturation",
+            "unstated_layout": not row.stated_layout and row.deployment.gpus > 1,
+            "unstated_lengths": not row.stated_lengths,
+            "host_bound": bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
+            "first_token": figure.metric == "ttft_ms" or row.scenario == "prompt",
+            "unstated_server": False,
+        }
+
+    table = [doubt(figure) for figure in figures]
+    return {name: np.array([one[name] for one in table], dtype=np.bool_) for name in SCHEME.traits}
 
 
 def traits(found: Measurements, values: Values) -> dict[str, Flags]:
@@ -489,20 +484,19 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     """Fit the parameters to all figures, the ranges to sources that the fit has not seen.
 
     `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
-    them must lie within the ranges too, but those of servers as they come, which the model of that day did not know.
+    them must lie within the ranges too.
     """
     seen = observe(found)
     values = fit(seen, rounds=30)
     residual = left_out(found, values) - seen.log_measured
-    doubts = traits(found, values)
-    told = {name: mine for name, mine in doubts.items() if mine.any()}
+    uncertain = traits(found, values)
+    told = {name: mine for name, mine in uncertain.items() if mine.any()}
     weight = core.one_voice(seen.source)
     ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
     asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
-    asked &= ~doubts["served"]
     if first and asked.any():
         before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
-        on = {name: mine[asked] for name, mine in doubts.items()}
+        on = {name: mine[asked] for name, mine in uncertain.items()}
         ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
     return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
 
