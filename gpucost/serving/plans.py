@@ -17,7 +17,7 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, USUAL_ENGINES, USUAL_FAMILIES
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
 from gpucost.physics.serving.cases import FORMATS, Deployment, Options, ServingCase, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.serving.request import InferenceRequest
@@ -234,12 +234,10 @@ def widths(
     traits = {
         "saturation": flags(lambda d: True),
         "host_bound": np.maximum(at.step.host_s, 0.0) / at.step.total_s > HOST_BOUND_FRACTION,
-        "unusual_family": flags(lambda d: d.accelerator.family not in USUAL_FAMILIES),
-        "mixture_of_experts": flags(lambda d: d.architecture.experts > 0),
-        "unusual_engine": flags(lambda d: d.engine not in USUAL_ENGINES),
-        "served": flags(lambda d: d.server == "default"),
         "unstated_server": flags(lambda d: not stated_server),
     }
+    own = [doubts(d) for d in deployments]
+    traits |= {name: np.array([one[name] for one in own], dtype=np.bool_) for name in own[0]}
     return width_of(traits, ranges)
 
 

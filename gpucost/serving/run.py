@@ -64,7 +64,7 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import USUAL_FAMILIES
+from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
@@ -258,6 +258,8 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         found.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
     if d.accelerator.family not in USUAL_FAMILIES:
         found.append("few serving measurements of this accelerator family: wide range")
+    if doubts(d)["unmeasured_engine"]:
+        found.append(f"nobody measured {d.engine} on {d.accelerator.vendor}: the widest range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
         found.append("too few replicas for the busiest hours: requests wait or are rejected")
     return [*found, *doubted_price(offer)]

@@ -28,11 +28,11 @@ MEASURED = (
 
 @pytest.fixture(scope="module")
 def payload():
-    return serving.in_sample_payload(serving.gather(ROWS, CATALOG), CALIBRATION)
+    return serving.in_sample_payload(serving.gather(ROWS, CATALOG, words=True), CALIBRATION)
 
 
 def points(rows):
-    items, _ = serving.predict(serving.gather(rows, CATALOG), CALIBRATION)
+    items, _ = serving.predict(serving.gather(rows, CATALOG, words=True), CALIBRATION)
     return [(item.metric, item.predicted, item.low, item.high) for item in items]
 
 
@@ -121,7 +121,9 @@ def test_tokens_of_few_requests_run_among_fewer_than_the_places():
     """Three waves: full for 2.5, falling to none over one: ∫n² ÷ ∫n = (2.5 + 1/3) ÷ 3 of the places."""
     base = {"id": "x", "source_name": "s", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "n_gpus": 1, "isl": 1000,
             "osl": 1000, "engine": "vllm", "scenario": "offline", "measured_output_tokens_per_s": 100.0}  # fmt: skip
-    found = serving.gather([{**base, "notes": text} for text in ("", "300 requests", "50 requests")], CATALOG)
+    found = serving.gather(
+        [{**base, "notes": text} for text in ("", "300 requests", "50 requests")], CATALOG, words=True
+    )
     met = met_sequences(serving.observe(found).loads, np.full(3, 100.0))
     assert met == pytest.approx([100, 100 * (2.5 + 1 / 3) / 3, 100])
 
