@@ -80,7 +80,6 @@ _ENDED = f"""
 _PRODUCT = "provider, instance_type, gpu, gpus, option, term_months, payment"
 
 _WINNERS = f"""
-CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
 WITH seen AS NOT MATERIALIZED (
     SELECT * REPLACE ({_SEEN_ON.format("observed_on")} AS observed_on, {_SEEN_ON.format("recorded_on")} AS recorded_on)
     FROM book_offers
@@ -141,9 +140,17 @@ SELECT * EXCLUDE (paid_fraction) REPLACE (
 _PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 
 
-def prices_macro(booked: bool) -> str:
-    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`."""
-    return _WINNERS + (_DISCOUNTED if booked else _PLAIN)
+def prices_macro(booked: bool, usual_known_day: date | None = None) -> str:
+    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`.
+
+    With a usual day of knowledge it is `prices_on(on_day)`, too.
+    """
+    made = "CREATE OR REPLACE MACRO prices_on"
+    body = _WINNERS + (_DISCOUNTED if booked else _PLAIN)
+    if usual_known_day is None:
+        return f"{made}(on_day, known_day) AS TABLE {body}"
+    known = body.replace("known_day", f"DATE '{usual_known_day}'")
+    return f"{made} (on_day, known_day) AS TABLE ({body}), (on_day) AS TABLE ({known})"
 
 
 # --- The dense history: change points become prices that hold until the next one of their source.

@@ -1,12 +1,12 @@
 """The catalog as the rest of gpucost sees it: its layers, records by name, offers as of a day, rows, SQL, sources."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -25,7 +25,10 @@ from gpucost.schemas import HISTORY, TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
+    import pandas
+
     from gpucost.catalog.books import PriceBook, Refreshed
+    from gpucost.catalog.relations import Relation
     from gpucost.catalog.sandbox import Answer
 
 
@@ -237,19 +240,40 @@ class Catalog(Layered):
 
     # --- SQL
 
-    def sql(self, query: str) -> list[dict[str, Any]]:
-        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
-        return self.ask(query).rows
+    @overload
+    def sql(self, query: str) -> list[dict[str, Any]]: ...
 
-    def ask(self, query: str, **limits: object) -> "Answer":
+    @overload
+    def sql(self, query: str, **question: Any) -> "pandas.DataFrame": ...
+
+    def sql(self, query: str, **question: Any) -> "list[dict[str, Any]] | pandas.DataFrame":
+        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory.
+
+        A question (`model`, `tokens` and what else `gpucost sql --help` names) fills the relations `speeds`,
+        `estimates`, `served` and `deployments`; the answer is then a data frame.
+        """
+        if not question:
+            return self.ask(query).rows
+        import pandas
+
+        answer = self.ask(query, question)
+        return pandas.DataFrame(answer.rows, columns=answer.columns)
+
+    def ask(self, query: str, question: Mapping[str, Any] | None = None, **limits: object) -> "Answer":
         """Run one SELECT as `sql` does, with limits of its own; return its columns, too."""
+        from gpucost.catalog.relations import questioned_in
         from gpucost.catalog.sandbox import bounds, run
 
         if not isinstance(query, str):
             raise UsageError(f"a query is a text, not {gate.shown(query)}. Write it in SQL.")
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
         places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
-        return run({**days, **places}, query, bounds(**limits))
+        filled: Mapping[str, Relation] = {}
+        if question:
+            from gpucost import relations  # the engines stand above the catalog: the package knows where
+
+            filled = relations(self, questioned_in(query), question)
+        return run({**days, **places}, query, bounds(**limits), filled)
 
     def copied(self, tables: frozenset[str], history: bool = False) -> Store:
         """Return a store of its own with some tables; with all of them also views: `facts`, `prices` and the like."""
@@ -260,8 +284,9 @@ class Catalog(Layered):
 
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
-            copy.store.execute(facts_view())
             known_day = self.known_as_of or asof.FOREVER
+            copy.store.execute(asof.prices_macro(bool(copy.books), known_day))
+            copy.store.execute(facts_view())
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
         return copy.store

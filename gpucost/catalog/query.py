@@ -7,12 +7,13 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.loader import file_name, quoted
+from gpucost.catalog.relations import QUESTIONED, Relation
 from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
 from gpucost.catalog.settings import present_folder
 from gpucost.errors import UsageError, shortened
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _ALLOWED = ("SELECT", "EXPLAIN")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
 _LOOKS_AT_ALL = re.compile(r"\b(show|desc\w*|summarize)\b|duckdb_|information_schema|pg_|sqlite_|query", re.IGNORECASE)
+_LOOKS_BACK = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
+_NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
 _OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
@@ -37,13 +40,13 @@ def serve() -> None:
 
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else writes among the messages
-    world, query, allowed = pickle.load(sys.stdin.buffer)
+    world, query, allowed, filled = pickle.load(sys.stdin.buffer)
     gc.disable()
     if not present_folder():  # the database breaks without one
         os.chdir(os.sep)
     threading.Thread(target=_end_with_the_asker, daemon=True).start()
     try:
-        _answer(world, query, Bounds(*allowed), out)
+        _answer(world, query, Bounds(*allowed), out, filled)
     except UsageError as error:
         _send(out, str(error))
     except MemoryError:
@@ -62,13 +65,17 @@ def _end_with_the_asker() -> None:
     os._exit(1)
 
 
-def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO) -> None:
+def _answer(
+    world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO, filled: Mapping[str, Relation] | None = None
+) -> None:
     import duckdb
 
     only_select(query)
-    catalog = Catalog(**world)
+    catalog, filled = Catalog(**world), filled or {}
     try:
-        store = catalog.copied(tables_of(query), "history" in query.lower())  # whose files go with it
+        store = catalog.copied(tables_of(query, filled), bool(_LOOKS_BACK.search(query)))  # whose files go with it
+        for name, relation in filled.items():
+            store.load(name, relation.types, relation.columns)
         connection = _locked(store, allowed.memory_gb)
     except duckdb.OutOfMemoryException:  # the facts alone are more
         raise too_much_memory(allowed) from None
@@ -85,7 +92,16 @@ def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO
     except MemoryError:
         raise
     except Exception as error:  # whatever a stranger's query brings about is an answer to it
-        raise UsageError(f"SQL: {_first_lines(error)}") from None
+        raise UsageError(f"SQL: {_first_lines(error)}{_unfilled(error, filled)}") from None
+
+
+def _unfilled(error: Exception, filled: Mapping[str, Relation]) -> str:
+    """Say what fills a relation that a query reads and nobody filled."""
+    lacking = _NO_TABLE.match(str(error))
+    name = lacking and lacking[1].lower()
+    if name not in QUESTIONED or name in filled:
+        return ""
+    return f" {name} belongs to a question: add --model, such as --model 8b --tokens 100b."
 
 
 def _send(out: BinaryIO, message: Any, most: float = math.inf) -> None:
@@ -138,8 +154,8 @@ def only_select(query: str) -> str:
     return query
 
 
-def tables_of(query: str) -> frozenset[str]:
-    """Return the tables that suffice to answer a query: all of them, but where it plainly names few.
+def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
+    """Return the tables that suffice to answer a query beside those filled: all, but where it plainly names few.
 
     >>> sorted(tables_of("FROM llms JOIN aliases USING (id)")), len(tables_of("SHOW TABLES")) == len(TABLES)
     (['aliases', 'llms'], True)
@@ -151,7 +167,7 @@ def tables_of(query: str) -> frozenset[str]:
         return every
     try:
         with duckdb.connect(config={"enable_external_access": False}) as nothing:
-            named = frozenset(nothing.get_table_names(query))
+            named = frozenset(nothing.get_table_names(query)) - frozenset(filled)
     except duckdb.Error:
         return every
     return named if named <= every else every

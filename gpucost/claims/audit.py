@@ -475,16 +475,27 @@ _FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
 def make_claim(asked: Mapping[str, Any]) -> Claim:
     """Make a claim of the arguments of `audit`, read and under the names of its fields; None stands for not said."""
-    values = {name: value for name, value in asked.items() if name not in ("hours", "as_of", "known_as_of")}
+    values = {name: value for name, value in asked.items() if name in Claim._fields}
     if asked["hours"] is not None:
         values["days"] = asked["hours"] / HOURS_PER_DAY
     return Claim(**values)
 
 
-def audit(claim: Claim, catalog: Catalog) -> Audit:
-    """Run every check that a claim allows and return the verdict with what would be true."""
-    notes: list[str] = []
-    checks = [*check_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
+def run_checks(claim: Claim, catalog: Catalog, candidates: list[Accelerator]) -> list[Check]:
+    """Run the checks of a run on the most favourable of some accelerators."""
+    return _physical(claim, catalog, [], candidates)
+
+
+def audit(claim: Claim, catalog: Catalog, stated: Sequence[Check] = (), notes: Sequence[str] = ()) -> Audit:
+    """Run every check that a claim allows and return the verdict with what would be true.
+
+    `stated` are the checks of figures that it states one by one.
+    """
+    notes = list(notes)
+    alone = claim.tokens is None and claim.fits is None and claim.decode_tokens_per_s is None
+    sizes_alone = alone and claim.weights_gb is None and claim.training_gb is None
+    physical = [] if claim.model is None or (stated and sizes_alone) else _physical(claim, catalog, notes)
+    checks = [*stated, *check_payback(claim), *physical]
     if not checks:
         raise UsageError(
             "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits,"
@@ -517,7 +528,9 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     return " ".join(parts)
 
 
-def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
+def _physical(
+    claim: Claim, catalog: Catalog, notes: list[str], candidates: list[Accelerator] | None = None
+) -> list[Check]:
     """Run the checks that need the model: memory, serving speed, duration, price and cost."""
     assert claim.model is not None
     architecture = catalog.architecture(claim.model)
@@ -533,7 +546,9 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         method=claim.method,
         latest_year=latest_year(catalog.as_of),
     )
-    chip = _chip(claim, catalog, workload, notes) if claim.gpu else None
+    if candidates is None and claim.gpu:
+        candidates = catalog.accelerators(claim.gpu)
+    chip = _chip(claim, catalog, workload, notes, candidates) if candidates else None
     usual = "bf16" if chip is None else half_precision(chip)
     precision = claim.precision or usual
     workload = replace(workload, precision=trained_in or usual)
@@ -557,9 +572,10 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
-def _chip(claim: Claim, catalog: Catalog, workload: Workload, notes: list[str]) -> Accelerator:
+def _chip(
+    claim: Claim, catalog: Catalog, workload: Workload, notes: list[str], candidates: list[Accelerator]
+) -> Accelerator:
     """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
-    candidates = catalog.accelerators(claim.gpu)
     if len(candidates) == 1:
         return candidates[0]
     if claim.tokens is None:
