@@ -122,18 +122,21 @@ def connected() -> "DuckDBPyConnection":
 def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
     """Write FOCUS rows to a file as csv or parquet; times carry their zone."""
     target = f"{path}.csv" if form == "parquet" else path
-    with open(target, "w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(WRITTEN)
-        lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
-    if form == "parquet":
-        kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
-        types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
-        how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
-        try:
-            connected().execute(f"COPY (FROM read_csv({file_name(target)}, {how})) TO {quoted(path)} (FORMAT parquet)")
-        finally:
-            os.unlink(target)
+    try:
+        with open(target, "w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(WRITTEN)
+            lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
+        if form == "parquet":
+            kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
+            types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
+            how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
+            source = f"read_csv({file_name(target)}, {how})"
+            connected().execute(f"COPY (FROM {source}) TO {quoted(path)} (FORMAT parquet)")
+    finally:
+        if target != path:
+            with suppress(FileNotFoundError):
+                os.unlink(target)
 
 
 def _written(value: Any) -> Any:
