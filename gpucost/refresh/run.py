@@ -99,19 +99,23 @@ def refresh(
     asking = Deadline(deadline.left_s * _ASKING_SHARE, within=deadline)
     with folder.workplace() as place:
         jobs: list[Callable[[], list[Outcome]]] = [
-            partial(_one, source, known, earlier, place / f"{i}", wish, today, asking)
+            partial(_alone, source, known, earlier, place / f"{i}", wish, today, asking)
             for i, source in enumerate(sources)
         ]
         jobs += [partial(_of_store, url, folder, place, asking) for url in stores]
         names_of_jobs = [*(source.name for source in sources), *map(place_of, stores)]
         found: list[Outcome] = []
         for name, done in zip(names_of_jobs, deadline.all_of(jobs, SIDE_BY_SIDE), strict=True):
-            found += done or [Outcome(name, "failed", "the time for this refresh is over.")]
+            found += [Outcome(name, "failed", "the time for this refresh is over.")] if done is None else done
         parts = [part for outcome in found for part in outcome.parts]
-        for part in parts:
-            folder.adopt(place / part.sha256)
+        for digest in dict.fromkeys(part.sha256 for part in parts):
+            folder.adopt(place / digest)
         snapshot = folder.publish(parts, place) if parts else None
     return [*found, *outcomes], snapshot
+
+
+def _alone(*given: Any) -> list[Outcome]:
+    return [_one(*given)]
 
 
 def _one(
@@ -121,8 +125,8 @@ def _one(
     place: Path,
     wish: Wish,
     today: date,
-    asking: Deadline,
-) -> list[Outcome]:
+    asking: Deadline | None = None,
+) -> Outcome:
     """Fetch, complete and judge one source; whatever goes wrong is its own, but for a full disk."""
     desk = None
     told = wish.told or (lambda *_: None)
@@ -143,13 +147,13 @@ def _one(
                 parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
             told(source.name, "done")
             failures = tuple(without_secrets(text) for text in desk.failures)
-            return [Outcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)]
+            return Outcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)
     except DiskError:
         raise
     except GpuCostError as error:
         reason = without_secrets(str(error))
     except Exception as error:  # an importer that trips over its source must not take the others along
-        if is_of_disk(error) and not asking.over:
+        if is_of_disk(error):
             raise disk_trouble(place, error) from None
         reason = f"cannot be read ({type(error).__name__}): its format may have changed."
         if os.environ.get("GPUCOST_DEBUG_REFRESH"):
@@ -158,7 +162,7 @@ def _one(
         if desk is not None:
             desk.close()
     told(source.name, "failed")
-    return [Outcome(source.name, "failed", reason)]
+    return Outcome(source.name, "failed", reason)
 
 
 def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[Outcome]:
@@ -194,9 +198,7 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[O
     return [*found.values(), *(Outcome(place_of(url), "failed", text) for text in store.faults)]
 
 
-def _written(
-    desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date
-) -> Part:
+def _written(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
     """Write what a source said, or what of it nobody could read, beside what the others wrote."""
     file, table = desk.path(f"{kind}.parquet"), "apart" if kind == UNKNOWN_KIND else "part"
     desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
