@@ -16,7 +16,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
+from gpucost.catalog.loader import engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.invoices.rows import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
@@ -76,8 +76,10 @@ class Charges(NamedTuple):
 
 def read_charges(path: str, tag: str | None = None) -> list[Charges]:
     """Return the sums of a file's charges; `tag` splits them by the value of a tag too."""
-    connection = connected()
-    return _grouped(connection, _source(path), path, tag)
+    connection, source = connected(), _source(path)
+    if path.lower().endswith(".parquet"):
+        refuse_long(connection, path, "limit_invoice_rows")
+    return _grouped(connection, source, path, tag)
 
 
 def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
