@@ -11,7 +11,10 @@ from gpucost.errors import DataError, GpuCostError, UsageError
 from gpucost.gate import expanded, shown
 
 _FILES = ("pool", "demand", "rent_curve", "currency_curve", "usage", "agreements", "invoice", "map")
-_OR_WORDS = ("model", "lengths", "profile", "use_path", "first", "second", "estimate", "plan", "rent", "quote")
+_OR_WORDS = (
+    *("model", "lengths", "prompt_tokens", "output_tokens", "profile", "use_path"),
+    *("first", "second", "estimate", "plan", "rent", "quote"),
+)
 _ENDINGS = (".json", ".toml", ".csv", ".xlsx", ".txt", ".parquet", ".jsonl", ".ndjson", ".gz")
 _CONFIGURATIONS = ("config.json", "params.json")  # of a model, in a folder of its own
 

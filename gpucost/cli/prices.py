@@ -330,8 +330,8 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
         raise UsageError("there is no home folder for prices. Name one with --store.")
     if written and is_remote(str(place)):
         raise UsageError(
-            f"{place_of(str(place))} is read-only: a published store is written where it was exported from. Refresh a folder, then"
-            " publish it with `gpucost prices export`, to a folder or to s3://…"
+            f"{place_of(str(place))} is read-only: a published store is written where it was exported from. Refresh a"
+            " folder, then publish it with `gpucost prices export`, to a folder or to s3://…"
         )
     return opened(place)
 

@@ -105,7 +105,8 @@ def _answer(request: "Request") -> "Response":
     answer = _ANSWERS.get(request.path_params["name"])
     if answer is None:
         return _plain("there is no such question.", 404)
-    return _safely(lambda: _json(answer(_asked(request)), 200), _asked(request))
+    asked = _asked(request)
+    return _safely(lambda: _json(answer(asked), 200), asked)
 
 
 def _export(request: "Request") -> "Response":
@@ -118,7 +119,7 @@ def _export(request: "Request") -> "Response":
     ending = Path(name).suffix
     if name not in ("estimate.xlsx", "estimate.html"):
         return _plain("there is no such file. Files: estimate.xlsx, estimate.html, scenario.toml.", 404)
-    return _safely(lambda: _download(_document(_asked(request), ending), _DOCUMENT[ending], name), _asked(request))
+    return _safely(lambda: _download(_document(asked, ending), _DOCUMENT[ending], name), asked)
 
 
 def _document(asked: Mapping[str, str], ending: str) -> bytes:
