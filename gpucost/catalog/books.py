@@ -27,7 +27,7 @@ from gpucost.catalog.book_files import (
 )
 from gpucost.catalog.book_rows import Completion
 from gpucost.catalog.discounts import credit, discount
-from gpucost.catalog.loader import Store, engine, file_name, quoted, said_first
+from gpucost.catalog.loader import Store, engine, file_name, quoted, refuse_long, said_first
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.gate import read_parts, shown
@@ -220,6 +220,11 @@ class Refreshed(Struct, frozen=True):
         for _, part, file in self.parts:
             _insert(store, "price_sources", _values(part))
             if part.kind == "tokens":
+                try:
+                    refuse_long(store.connection.cursor(), file, "limit_book_rows")
+                except DataError as error:
+                    _warn(str(error))
+                    continue
                 names = ", ".join(TABLES["hosted_tokens"].names)
                 _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
 
@@ -230,8 +235,12 @@ def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:
         return Refreshed(())
     folder = opened(store)
     parts = folder.newest(until, every) if folder else []
+    from gpucost.store.client import place_of
+    from gpucost.store.remote import is_remote
+
     if not folder and isinstance(store, str):  # the user's own folder need not be there; one that is named should
-        _warn(f"the store {store} holds no snapshots; the shipped prices speak")
+        named = place_of(store) if is_remote(store) else store
+        _warn(f"the store {named} holds no snapshots; the shipped prices speak")
     for fault in folder.faults:
         _warn(fault)
     return Refreshed(parts)

@@ -322,6 +322,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     from gpucost.catalog.books import opened
     from gpucost.catalog.settings import store_place
     from gpucost.errors import UsageError
+    from gpucost.store.client import place_of
     from gpucost.store.remote import is_remote
 
     place = store or store_place()
@@ -329,8 +330,8 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
         raise UsageError("there is no home folder for prices. Name one with --store.")
     if written and is_remote(str(place)):
         raise UsageError(
-            f"{place} is read-only: a published store is written where it was exported from. Refresh a folder, then"
-            " publish it with `gpucost prices export`, to a folder or to s3://…"
+            f"{place_of(str(place))} is read-only: a published store is written where it was exported from. Refresh a"
+            " folder, then publish it with `gpucost prices export`, to a folder or to s3://…"
         )
     return opened(place)
 
@@ -348,7 +349,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 @click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
 @click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
 @click.option("--publish", metavar="PLACE", help="Then write the store to a folder or s3://… for others to read.")
-@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit for each source.")
+@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit of the whole refresh.")
 @store_option
 @output_options
 @click.pass_context

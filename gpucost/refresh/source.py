@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from gpucost.catalog.loader import engine, file_name, quoted, said_first
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import DiskError, GpuCostError, UsageError
 from gpucost.gate import beside
 from gpucost.store.client import Client
+from gpucost.store.files import disk_trouble, is_of_disk
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -86,6 +87,8 @@ class Desk:
         for name, read in parts.items():
             try:
                 read()
+            except DiskError:
+                raise
             except GpuCostError as error:
                 self.failures.append(f"{name}: {error}")
         if len(self.failures) == len(parts):
@@ -100,6 +103,8 @@ class Desk:
         try:
             self.connection.execute(sql)
         except engine().Error as error:
+            if is_of_disk(error):
+                raise disk_trouble(self.folder, error) from None
             raise UsageError(f"the source cannot be read: {said_first(error)}") from None
 
 
