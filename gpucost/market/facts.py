@@ -2,12 +2,12 @@
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field, to_builtins
@@ -24,7 +24,7 @@ from gpucost.market.expected_price import expected_prices
 from gpucost.market.interruptions import AssumptionBook, make_book
 from gpucost.market.supply import Providers, Supply, build_supply, company, sold_nodes
 from gpucost.market.terms import Terms, build_terms, on_demand, place_of
-from gpucost.market.tiers import measured_chips
+from gpucost.market.tiers import measured_chips, said, verified
 from gpucost.options import EXPIRED, OPTIONS, counted_age_days
 from gpucost.schemas import TABLES, Column
 from gpucost.schemas.validation import held, number, text
@@ -192,6 +192,76 @@ def cheapest(
             taken = max(-(-gpus // offer.gpus) * offer.gpus, int(market.supply.minimum_gpus[index]))
             found.append((taken * float(market.terms.usd_per_gpu_hour[index]), index))
     return (min(found)[0], market.facts.offers[min(found)[1]]) if found else (None, None)
+
+
+class Rentable(NamedTuple):
+    """An offer for so many accelerators at the price that one would expect to pay today."""
+
+    offer: Offer
+    usd_per_gpu_hour: float  # expected today, for each accelerator that is asked for: whole units are paid
+    low_usd_per_gpu_hour: float  # the ends of the range that holds 80 %
+    high_usd_per_gpu_hour: float
+    missing: tuple[str, ...]  # what stands between it and an order; empty where one can order it
+
+    @property
+    def quoted_usd_per_gpu_hour(self) -> float:
+        """Return the price of an accelerator as it was seen."""
+        return self.offer.usd_per_gpu_hour
+
+    def told(self) -> str:
+        """Say the price: expected today, and beside it the quote and its day."""
+        text, seen = f"{self.usd_per_gpu_hour:.2f}", self.offer.observed_on
+        quote = f"{self.quoted_usd_per_gpu_hour:.2f}"
+        return f"{text} (seen {seen})" if text == quote else f"{text} expected today (quoted {quote} on {seen})"
+
+
+def rentable(
+    catalog: Catalog, gpu: str, gpus: int, accepts: Callable[[Offer], bool] = lambda offer: True, **filters: Any
+) -> list[Rentable]:
+    """Return what can be rented for so many accelerators, in the order of every question.
+
+    What one can order first, then what nobody verified; each by the expected price of the hour. `filters` are
+    provider, region and option, as `Catalog.offers` takes them; `accepts` says which offers are meant. A chip counts as
+    measured where its training or its serving was, since it is not known what it is rented for. Offers whose seller
+    hosts no job of that size stand among the unverified, and say so.
+    """
+    market = market_of(catalog)
+    wanted = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters) if accepts(offer)}
+    places = np.array([i for i, offer in enumerate(market.facts.offers) if offer.offer_id in wanted], np.int64)
+    if not len(places):
+        return []
+    supply, terms = market.supply, market.terms
+    units = np.ceil(gpus / supply.unit_gpus[places]) * supply.unit_gpus[places]
+    taken = np.maximum(units, supply.minimum_gpus[places]).astype(np.int64)
+    measured = market.measured["training"] | market.measured["serving"]
+    hosted = supply.largest_gpus[places] >= gpus
+    first = verified(supply, terms, places, taken, measured) & hosted
+    prices = taken * terms.usd_per_gpu_hour[places] / gpus
+    ends = zip(prices * terms.price_low_ratio[places], prices * terms.price_high_ratio[places], strict=True)
+    found = [
+        (
+            not first[number],
+            not hosted[number],
+            float(prices[number]),
+            Rentable(
+                market.facts.offers[place],
+                float(prices[number]),
+                float(low),
+                float(high),
+                (
+                    *said(supply, terms, int(place), int(taken[number]), measured, "training or serving"),
+                    *([] if hosted[number] else [supply.cap_reasons[place]]),
+                ),
+            ),
+        )
+        for number, (place, (low, high)) in enumerate(zip(places, ends, strict=True))
+    ]
+
+    def order(entry: tuple[bool, bool, float, Rentable]) -> tuple[Any, ...]:
+        offer = entry[-1].offer
+        return *entry[:2], round(entry[2], 6), -offer.gpus, offer.offer_id  # of equal prices the larger machine
+
+    return [entry[-1] for entry in sorted(found, key=order)]
 
 
 def usual(market: Market) -> NDArray[np.bool_]:

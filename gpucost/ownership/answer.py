@@ -80,7 +80,12 @@ def _called(row: shape.OwnershipOption) -> str:
     name = SIDES.get(row["name"], row["name"].replace("_", " "))
     seller, price = row.get("provider"), row.get("usd_per_gpu_hour")
     seller_text = f"{name} from {seller}" if seller else name
-    return seller_text if price is None else f"{seller_text} at ${price:.2f} per GPU-hour"
+    if price is None:
+        return seller_text
+    text, quoted = f"{seller_text} at ${price:.2f} per GPU-hour", row.get("quoted_usd_per_gpu_hour")
+    if quoted is None or f"{quoted:.2f}" == f"{price:.2f}":
+        return text
+    return f"{text} expected today (quoted ${quoted:.2f} on {row['price_observed_on']})"
 
 
 def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
