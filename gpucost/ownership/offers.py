@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # --- What the catalog knows of GPU-hours to rent, and how each price was chosen.
 
+
 class RentChoice(Struct, frozen=True):
     """A rental price and its terms, with where it comes from."""
 
@@ -100,6 +101,8 @@ def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, meas
     region_text = f" in {offer.region}" if offer.region else ""
     label = OPTIONS[offer.option].label
     note = f"{offer.provider} {offer.instance_type}{region_text}, {label}, {entry.told()}"
+    if entry.paid_ratio > 1:
+        note += f"; {entry.paid_ratio:.3g} accelerators are paid for each that is needed: machines are sold whole"
     if entry.missing:
         note += f"; unverified: {'; '.join(entry.missing)}"
     if OPTIONS[offer.option].interruptible:
@@ -107,13 +110,13 @@ def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, meas
         note += f"; hours × {stretch_ratio:.3g} for preemptions ({rate_basis}), and it may not be there when needed"
     return RentChoice(
         name or f"{offer.option}_{offer.provider}",
-        entry.usd_per_gpu_hour,
+        entry.usd_per_gpu_hour * entry.paid_ratio,
         offer.billing,
         offer.term_months,
         upfront,
         stretch_ratio,
-        low=entry.low_usd_per_gpu_hour,
-        high=entry.high_usd_per_gpu_hour,
+        low=entry.low_usd_per_gpu_hour * entry.paid_ratio,
+        high=entry.high_usd_per_gpu_hour * entry.paid_ratio,
         source_id=offer.source_id,
         note=note,
         provider=offer.provider,
@@ -121,7 +124,7 @@ def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, meas
         offer_id=offer.offer_id,
         observed_on=str(offer.observed_on),
         age_days=offer.age_days,
-        quoted_usd_per_gpu_hour=entry.quoted_usd_per_gpu_hour,
+        quoted_usd_per_gpu_hour=entry.quoted_usd_per_gpu_hour * entry.paid_ratio,
         missing=entry.missing,
         offer=offer,
     )
