@@ -14,7 +14,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
-from gpucost.options import OPTIONS
+from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.physics.training.layouts import latest_year
@@ -438,7 +438,7 @@ def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, fl
 
 
 class HourlyPrices(NamedTuple):
-    """What an hour of an accelerator is expected to cost today: the lowest, the first that one can order, the highest."""
+    """What an accelerator-hour is expected to cost today: the lowest, the first on demand, the highest."""
 
     low: float
     typical: float
@@ -456,7 +456,8 @@ def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrice
         return None
     kept = [entry for entry in found if not entry.is_far] or found
     today = sorted(entry.usd_per_gpu_hour for entry in kept)
-    return HourlyPrices(today[0], found[0].usd_per_gpu_hour, today[-1], found[0])
+    first = next((entry for entry in found if is_plain(entry.offer.option)), found[0])
+    return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
 
 
 def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, accelerator: Accelerator) -> Check:
@@ -467,10 +468,9 @@ def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, a
         reason += f" No price of {accelerator.id} is known."
         return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
     ok = known.low * _CHEAPEST_PLAUSIBLE <= implied <= known.high * _DEAREST_PLAUSIBLE
-    seller = f"{known.first.offer.provider}, {OPTIONS[known.first.offer.option].label}"
-    what = "The lowest that nobody verified is" if known.first.missing else "The first that one can order is"
+    what = "The lowest that nobody verified is" if known.first.missing else "The first that one can order on demand is"
     reason += f" Prices expected today run from {known.low:.2f} to {known.high:.2f}."
-    reason += f" {what} {known.first.told()}, of {seller}."
+    reason += f" {what} {known.first.told()}, at {known.first.offer.provider}."
     verdict = POSSIBLE if ok else IMPLAUSIBLE
     return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 

@@ -241,20 +241,20 @@ def in_order(market: Market, places: NDArray[np.int64], gpus: int) -> list[Renta
     hosted = supply.largest_gpus[places] >= gpus
     first = verified(supply, terms, places, taken, measured) & hosted
     found = []
-    for number, place in enumerate(places):
+    for at, place in enumerate(places):
         offer, usd = supply.offers[place], float(terms.usd_per_gpu_hour[place])
-        lacks = said(supply, terms, int(place), int(taken[number]), measured, "training or serving")
+        lacks = said(supply, terms, int(place), int(taken[at]), measured, "training or serving")
         entry = Rentable(
             offer,
             usd,
             usd * float(terms.price_low_ratio[place]),
             usd * float(terms.price_high_ratio[place]),
-            float(taken[number] / gpus),
-            (*lacks, *([] if hosted[number] else [supply.cap_reasons[place]])),
+            float(taken[at] / gpus),
+            (*lacks, *([] if hosted[at] else [supply.cap_reasons[place]])),
             bool(terms.peers_ratio[place] < FAR_RATIO),
         )
         paid = round(usd * entry.paid_ratio, 6)
-        rank = (not first[number], not hosted[number], paid, -offer.gpus, offer.offer_id)  # then the larger machine
+        rank = (not first[at], not hosted[at], paid, -offer.gpus, offer.offer_id)  # then the larger machine
         found.append((rank, entry))
     return [entry for _, entry in sorted(found, key=lambda pair: pair[0])]
 

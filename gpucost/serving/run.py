@@ -391,13 +391,15 @@ def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
 
 
 def _stand(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> Integers:
-    """Return where pairs stand: what one can order first, and of either kind what binds for a term behind the rest.
+    """Return where pairs stand: what one can order first, and of either kind what has a term behind the rest.
 
-    A service has no end that a term could be held against, so that nobody is bound who did not ask for it.
+    A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
     """
     unsure = np.zeros(len(order), bool) if request.include_unverified else ~verified(request, market, pairs, order)
-    asked = any(OPTIONS[name].family == "committed" for name in option_names(request.option) or ())
-    bound = market.supply.bound[pairs.offer[order]] & (not asked)
+    asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
+    booked = np.array([OPTIONS[offer.option].family == "scheduled" for offer in market.supply.offers], bool)
+    bound = market.supply.bound & ("committed" not in asked) | booked & ("scheduled" not in asked)
+    bound = bound[pairs.offer[order]]
     risky = market.terms.interruptible[pairs.offer[order]]
     return np.asarray(4 * unsure + 2 * risky + bound, np.int64)
 

@@ -40,9 +40,9 @@ class Lines(NamedTuple):
 def search(problem: Problem) -> tuple[Cases, Indices]:
     """Evaluate what is needed and return the cases with, per request and offer looked at, the one it is judged by.
 
-    The second array names one case per (request, offer): of those that meet the deadline and can be ordered the best by
-    the goal, the smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the sizes between two
-    doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
+    The second array names one case per (request, offer): of those that meet the deadline and can be ordered the best
+    by the goal, the smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the
+    sizes between two doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
     """
     lines = _lines(problem)
     doubled, line = _double(problem, lines)
