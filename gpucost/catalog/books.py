@@ -182,6 +182,7 @@ def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
 # --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
 
 LAYER = "refreshed"
+_TABLES_OF = {"tokens": "hosted_tokens", "availability": "availability"}  # kind of a part -> the table that it joins
 _MANY = 4  # snapshots that an answer's version names one by one
 
 
@@ -215,18 +216,18 @@ class Refreshed(Struct, frozen=True):
         return parts
 
     def lay_over(self, store: Store) -> None:
-        """Put the parts' sources and prices of tokens beside the shipped rows."""
+        """Put the parts' sources, prices of tokens and lists of what is sold where beside the shipped rows."""
         store.laid_over = store.laid_over or bool(self.parts)
         for _, part, file in self.parts:
             _insert(store, "price_sources", _values(part))
-            if part.kind == "tokens":
+            if table := _TABLES_OF.get(part.kind):
                 try:
                     refuse_long(store.connection.cursor(), file, "limit_book_rows")
                 except DataError as error:
                     _warn(str(error))
                     continue
-                names = ", ".join(TABLES["hosted_tokens"].names)
-                _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
+                names = ", ".join(TABLES[table].names)
+                _insert(store, table, f"SELECT {names} FROM read_parquet({file_name(file)})")
 
 
 def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:

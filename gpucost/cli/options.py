@@ -194,6 +194,7 @@ UNWRITTEN = (
     ".pdf", ".docx", ".pptx", ".odt", ".ods", ".xls", ".xlsm", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".parquet",
     ".feather", ".tsv", ".yaml", ".yml", ".toml", ".jsonl", ".gz", ".zip", ".bz2", ".xz", ".zst",
 )  # fmt: skip
+LAUNCHED = (".yaml", ".yml")  # of a task that starts what an answer costs
 
 
 def spoke(parameter: str) -> ParameterSource | None:
@@ -243,9 +244,10 @@ class Output:
         said = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
         heeded = self._heeded({name for name, on in said.items() if on})
         if launch:
-            from gpucost.render.launch import launch as launched
+            from gpucost.render import launch as starts
 
-            self.text(launched(result.payload))
+            task = self.ending in LAUNCHED
+            self.text(starts.skypilot(result.payload) if task else starts.launch(result.payload))
             return
         if self.is_document:
             self._no_text()

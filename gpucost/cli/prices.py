@@ -72,6 +72,8 @@ def coverage(
     large = views.LARGE_CLOUDS & (chosen["provider"] or views.LARGE_CLOUDS)
     old = views.unseen(views.machines(catalog, {**chosen, "provider": set(large)}, most), most) if large else []
     notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
+    if told := catalog.availability.told(catalog.as_of, chosen["provider"]):
+        notes.append(told)
     out.rows(rows, "prices coverage", catalog, notes)
 
 

@@ -64,6 +64,7 @@ class OwnershipCase(Struct):
     warnings: list[str] = field(default_factory=list)
     choices: list[offers.RentChoice] = field(default_factory=list)
     rent_offer: Offer | None = None  # behind the price as asked, where the catalog gave it
+    rented: offers.RentChoice | None = None  # that offer at the price expected today
     credits: Sequence[Mapping[str, Any]] = ()  # of the books, as they hold on the day below
     as_of: date = date.max
     fallback: offers.RentChoice | None = None  # rent by use, where what was asked for is a commitment
@@ -327,13 +328,13 @@ def _observed_v(registry: Registry) -> Array:
 
 
 def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
-    """Choose the rental price: as given, of the provider named, else the market's median."""
+    """Choose the rental price: as given, of the provider named, else of the first offer that one can order."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
     if special.get("option") not in (None, "on_demand") and not provider:
         raise UsageError(
             f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
-            "market's median on demand."
+            "first offer on demand."
         )
     priced = "rent_usd_per_gpu_hour" in inputs or case.assumptions["rent_usd_per_gpu_hour"].value is not None
     if gpu is None and not priced:
@@ -349,9 +350,9 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
         return
     if provider:
         choice = offers.rent_of_provider(renter, provider, special.get("region"), special.get("option"))
-        case.rent_offer = choice.offer
     else:
-        choice = offers.market_rent(catalog, gpu.id)
+        choice = offers.market_rent(renter)
+    case.rent_offer, case.rented = choice.offer, choice
     case.put(
         "rent_usd_per_gpu_hour",
         value=choice.usd_per_gpu_hour,
@@ -365,8 +366,8 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in inputs:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
-    if choice.stale:
-        case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
+    if choice.missing:
+        case.warnings.append(f"rent: {choice.provider}'s offer is unverified: {'; '.join(choice.missing)}")
 
 
 def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:

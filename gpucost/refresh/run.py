@@ -18,6 +18,7 @@ from gpucost.refresh.complete import complete
 from gpucost.refresh.integrity import UNKNOWN_KIND, Outcome, Verdict, judge
 from gpucost.refresh.known import Known, known_of
 from gpucost.refresh.registry import SOURCES, source_of
+from gpucost.refresh.sales import judge_sales
 from gpucost.refresh.source import Desk, Source
 from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client, place_of
@@ -135,10 +136,13 @@ def _one(
         with Client(mirror=wish.mirror, deadline=asking, pause=wish.pause) as client:
             desk = Desk(client, place, today, {"regions": wish.regions, "columns": wish.columns, "told": told})
             told(source.name, "fetching")
+            desk.source_id = source.id_on(today)
             source.fetch(desk)
             told(source.name, "checking")
             if source.kind == "tokens":
                 verdict = judge_tokens(desk, known, before, before_unknown, wish.accept, source.id_on(today))
+            elif source.kind == "availability":
+                verdict = judge_sales(desk, known, before, before_unknown, wish.accept)
             else:
                 complete(desk, known)
                 verdict = judge(desk, known, source, before, before_unknown, wish.accept)

@@ -27,6 +27,7 @@ from gpucost.answers.serving import (
 )
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
+from gpucost.catalog.names import options as option_names
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
@@ -387,10 +388,22 @@ def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     chosen = costing.best_per_offer(pairs, request.optimize, plans, within_budget(request, market, pairs))
     ids = [item.offer_id for item in market.facts.offers]
     order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
-    if not request.include_unverified:
-        sure = verified(request, market, pairs, order)
-        order = np.concatenate([order[sure], order[~sure]])
+    order = order[np.argsort(_stand(request, market, pairs, order), kind="stable")]
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+
+
+def _stand(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> Integers:
+    """Return where pairs stand: what one can order first, and of either kind what has a term behind the rest.
+
+    A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
+    """
+    unsure = np.zeros(len(order), bool) if request.include_unverified else ~verified(request, market, pairs, order)
+    asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
+    booked = np.array([OPTIONS[offer.option].family == "scheduled" for offer in market.supply.offers], bool)
+    bound = market.supply.bound & ("committed" not in asked) | booked & ("scheduled" not in asked)
+    bound = bound[pairs.offer[order]]
+    risky = market.terms.interruptible[pairs.offer[order]]
+    return np.asarray(4 * unsure + 2 * risky + bound, np.int64)
 
 
 def verified(request: InferenceRequest, market: Market, pairs: Pairs, rows: Integers) -> NDArray[np.bool_]:
@@ -507,8 +520,11 @@ def payload(
 ) -> Inference:
     """Build the answer's payload."""
     risky = market.terms.interruptible[pairs.offer[order]]
-    of_kind = np.where(risky, np.cumsum(risky), np.cumsum(~risky))
-    shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))  # so many that stay, so many that may not
+    bound = market.supply.bound[pairs.offer[order]] & ~risky
+    of_kind = np.zeros(len(order), np.int64)
+    for kind in (risky, bound, ~risky & ~bound):  # so many that stay, so many that bind, so many that may not stay
+        of_kind[kind] = np.arange(1, kind.sum() + 1)
+    shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))
     insides = cache(lambda plan: inside(plans, plan, request))  # many offers are of one plan
     options = [option(request, market, plans, pairs, int(order[place]), int(place) + 1, insides) for place in shown]
     best = int(order[0])
@@ -551,9 +567,22 @@ def lead(
         f"{architecture.name}: {'lowest quoted, unverified, ' if unsure else ''}{cost} USD per million tokens{span} on"
         f" {where}, {best['usd_per_month']:,.0f} USD a month for {load}; TTFT {best['ttft_ms']:,.0f} ms, TPOT"
         f" {best['tpot_ms']:.3g} ms; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}."
-        f"{f' Missing: {unsure}.' if unsure else ''}"
+        f"{f' Missing: {unsure}.' if unsure else ''}{unlisted(best['age_days'], best['price_book'])}"
     )
-    return f"{_cheaper_api(request, architecture, best, api)}{words}"
+    return f"{_cheaper_api(request, architecture, best, api)}{words}{_committed(options)}"
+
+
+def _committed(options: list[ServingOption]) -> str:
+    """Say what the cheapest commitment costs beside an answer without one, where it costs less."""
+    best = options[0]
+    bound = [row for row in options if OPTIONS[row["option"]].family == "committed" and not row["missing"]]
+    least = min(bound, key=lambda row: row["usd_per_mtok"], default=best)
+    if OPTIONS[best["option"]].family == "committed" or least["usd_per_mtok"] > 0.99 * best["usd_per_mtok"]:
+        return ""
+    return (
+        f" Bound for {least['term_months']} months it is {_digits(least['usd_per_mtok'])} USD, {cluster(least)} at"
+        f" {least['provider']} for {least['usd_per_month']:,.0f} USD a month."
+    )
 
 
 def _cheaper_api(
@@ -643,9 +672,8 @@ def warnings(
         found.append(f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions.")
     if options[0]["price_stale"]:
         found.append(OLD_PRICE)
-    else:
-        found += unlisted(options[0]["age_days"], options[0]["price_book"])
-    found[:0] = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
+    beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
+    found[:0] = beyond
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
         found.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")

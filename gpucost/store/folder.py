@@ -45,7 +45,7 @@ class Part(Struct, frozen=True):
     """The prices of one source in a snapshot: what they are, how they changed, and the file that holds them."""
 
     source: str
-    kind: str  # offers | tokens
+    kind: str  # offers | tokens | availability | unknown
     observed_on: date
     rows: int
     size_bytes: int

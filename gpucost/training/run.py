@@ -62,6 +62,7 @@ from gpucost.market.terms import (
     unlisted,
 )
 from gpucost.market.terms import said as credits_said
+from gpucost.market.tiers import confirm
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.calibration import Calibration
@@ -442,6 +443,7 @@ def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highligh
         "price_observed_on": offer.observed_on.isoformat(),
         "age_days": offer.age_days,
         "missing": lacking(problem, cases, case),
+        "confirm": confirm(problem.supply, problem.terms, int(cases.offer[case]), int(cases.gpus[case])),
     }
 
 
@@ -683,6 +685,7 @@ def lead(best: RankedOption, count: int) -> str:
         f" {cluster(best)} at {best['provider']}{where}, {option}: {best['gpu_hours']:,.0f} GPU-hours at"
         f" {best['usd_per_gpu_hour']:.2f} USD{quoted(best)}, {best['mfu_fraction']:.0%} MFU;"
         f" {counted(count, 'option')}.{f' Missing: {unsure}.' if unsure else ''}"
+        f"{unlisted(best['age_days'], best['price_book'])}"
     )
 
 
@@ -732,9 +735,6 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     found = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
         found.append(OLD_PRICE)
-    else:
-        leading = problem.supply.offers[int(cases.offer[first])]
-        found += unlisted(leading.age_days, leading.book)
     if rate_is_prior(problem, int(cases.offer[first])):
         found.append("The top offer's interruption rate is assumed; the range covers it.")
     if problem.workloads[0].architecture.status == "synthesised":
