@@ -160,7 +160,7 @@ def fit(
         str | None,
         one_of(*STYLES),
         "Software style, which decides what activations are kept.",
-        detail(usual="fused; library for adapters", old="software"),
+        detail(usual="fused; trainer for adapters", old="software"),
     ] = None,
     flash: v.Flash = True,
     serving: Annotated[bool, FLAG, "Serve the model instead of training it."] = False,

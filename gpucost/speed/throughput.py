@@ -29,7 +29,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import LORA, PARTS, Step, TrainingCase, build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.efficiency import FUSED_YEAR
-from gpucost.physics.training.memory import training_memory, usable_bytes
+from gpucost.physics.training.memory import from_training, training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
@@ -531,9 +531,10 @@ def part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
     ]
 
 
-def memory_of(case: TrainingCase) -> shape.Memory:
+def memory_of(case: TrainingCase, software: str) -> shape.Memory:
     """Return the peak memory of one case against what the accelerator can use."""
-    need = float(training_memory(case.shape, case.layout, case.recipe).total_bytes[0])
+    kept = from_training(case.recipe, software)
+    need = float(training_memory(case.shape, case.layout, kept).total_bytes[0])
     usable = float(usable_bytes(case.hardware.memory_gib)[0])
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
@@ -567,7 +568,7 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
             transformer.model_flop(case.shape, sequence, frozen=case.recipe.method >= LORA)[0]
         ),
         "hardware_flop_per_token_flop": hardware_flop,
-        **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
+        **memory_of(case, class_of(layouts.wanted.software, calibration.stacks)),  # type: ignore[typeddict-item] # holds nothing more than its type says
         "parts": part_rows(case, step),
     }
     answer["lead"] = lead(answer, "the given layout")

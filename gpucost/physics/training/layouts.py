@@ -230,7 +230,7 @@ def make_job(
     return Job(
         shape=stack([architecture]),
         recipe=recipe,
-        kept=from_training(recipe),
+        kept=from_training(recipe, software),
         global_batch=batch,
         software=code_of(software, CLASSES, "software class"),
         software_year=software_year,
