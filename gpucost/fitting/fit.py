@@ -22,6 +22,7 @@ from gpucost.market.facts import Market, cheapest, market_of
 from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
+from gpucost.physics.training.grid import FOR_INFERENCE
 from gpucost.physics.training.memory import (
     CONTEXT_BYTES,
     FRAGMENTATION_RATIO,
@@ -91,6 +92,8 @@ class MemoryJob(Struct, frozen=True):
 def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **arguments: Any) -> MemoryJob:
     """Resolve names, and hold what was read of the arguments against the model."""
     key = key_of(catalog, gpu, system)
+    if not key.accelerator.trains:
+        raise UsageError(f"{key.accelerator.id} {FOR_INFERENCE}")
     architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
     settings = {name: value for name, value in arguments.items() if value is not None}
     settings["sequence_tokens"] = settings.pop("sequence", None) or default_sequence(architecture)
@@ -390,7 +393,8 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
         yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
     sold, accelerator = {offer.gpu for offer in catalog.offers()}, job.accelerator
     alike = (chip for chip in catalog.accelerators() if chip.vendor == accelerator.vendor and chip.id in sold)
-    larger = (chip for chip in alike if chip.memory_gib > accelerator.memory_gib * 1.1 and chip.year >= 2020)
+    least_gib = accelerator.memory_gib * 1.1
+    larger = (chip for chip in alike if chip.trains and chip.memory_gib > least_gib and chip.year >= 2020)
     sizes: dict[int, Accelerator] = {}  # one of each size of memory
     for chip in sorted(larger, key=lambda chip: (chip.memory_gib, chip.id)):
         if half_precision(chip) == "bf16":
@@ -695,7 +699,7 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     rows: list[FitRow] = []
     nowhere: list[str] = []
     job = None
-    for chip in (chip_row for chip_row in catalog.accelerators() if half_precision(chip_row)):
+    for chip in (chip_row for chip_row in catalog.accelerators() if half_precision(chip_row) and chip_row.trains):
         try:
             job = read_job(catalog, model, chip.id, **arguments)
         except GpuCostError:
