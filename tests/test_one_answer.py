@@ -155,7 +155,7 @@ def test_a_day_of_today_has_the_newest_software(catalog):
 def test_fit_and_throughput_count_the_same_bytes_for_one_layout(catalog, method):
     layout = {"tensor": 2, "sharding": 1, "micro_batch": 1, "recompute": "full"}
     timed = ask_throughput(catalog, "8b", "h100-sxm", 8, method=method, **layout)
-    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, style="fused", catalog=catalog, **layout)
+    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, catalog=catalog, **layout)
     assert fitted.payload["sequence_tokens"] == timed["sequence_tokens"]
     assert fitted.needed_gb == pytest.approx(timed["memory_gib"] * GIB / GB, rel=1e-9)
 

@@ -54,7 +54,7 @@ class CompareResult(Result):
 @question(
     exclusive=["first model", "first gpu", "first tokens"],
     needs=[
-        needs("gpus", given("speed")),
+        needs("gpus global_batch sequence", given("speed")),
         needs(
             "provider region option as_of known_as_of",
             given("model"),
@@ -96,6 +96,8 @@ def compare(
         bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
     ] = False,
     gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
+    global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences of one step of the job."] = None,
+    sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens of a sequence.", detail(field="")] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -254,7 +256,8 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
         raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
-    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
+    stated = {name: values[name] for name in ("global_batch", "sequence") if values[name] is not None}
+    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8, **stated} for model, gpu in pairs]
     names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
     if len(jobs) == 1:
         jobs.append({**jobs[0], "links": "pcie"})
@@ -262,4 +265,7 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    return {**comparison, "warnings": [*notes, *comparison["warnings"]]}
+    sizes = [(one["layout"]["global_batch"], one["sequence_tokens"]) for one in (first, second)]
+    batches = {f"{sequences:,} sequences of {tokens:,.0f}" for sequences, tokens in sizes}
+    step = f" One step: {' against '.join(sorted(batches))} tokens."
+    return {**comparison, "lead": comparison["lead"] + step, "warnings": [*notes, *comparison["warnings"]]}

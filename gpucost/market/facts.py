@@ -260,8 +260,9 @@ def in_order(market: Market, places: NDArray[np.int64], gpus: int) -> list[Renta
 
 
 def usual(market: Market) -> NDArray[np.bool_]:
-    """Tell which offers are neither old nor interruptible."""
-    found: NDArray[np.bool_] = ~(market.terms.stale | market.terms.interruptible)
+    """Tell which offers are on demand, and neither old nor interruptible: no booked window, no term."""
+    plain = np.array([OPTIONS[offer.option].family == "on demand" for offer in market.facts.offers], bool)
+    found: NDArray[np.bool_] = plain & ~(market.terms.stale | market.terms.interruptible)
     return found
 
 

@@ -32,6 +32,7 @@ from gpucost.ownership.plan import (
     unknown_input,
     use_by_month,
 )
+from gpucost.physics.hardware import capped_ratio
 from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator, Offer
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, counted, format_count, parse_count
@@ -154,6 +155,8 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
         case.special["depreciation_by_year"] = deducted
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {})]
     _exchange_rate(catalog, case)
+    _machine_of_few(case, inputs)
+    _power_cap(catalog, case)
     _derive(case, inputs)
     _observed_decline(catalog, case, inputs)
     case.tables = _tables(case)
@@ -204,6 +207,40 @@ def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumpti
         ends = {key: getattr(embodied, key) for key in ("value", "low", "high")}
         scaled = {key: end * nodes_of_8 for key, end in ends.items() if end is not None}
         defaults["embodied_kgco2e_per_node"] = replace(embodied, status="derived", **scaled)
+
+
+def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
+    """Let cards that are bought one by one stand in a machine of as many as are asked for, not in a server of eight."""
+    form = "" if case.accelerator is None else case.accelerator.form_factor
+    gpus, node = case.number("gpus"), case.number("gpus_per_node")
+    alone = form.startswith("PCIe") or form == "SoC"
+    if not alone or gpus >= node or "gpus_per_node" in inputs:
+        return
+    if case.assumptions["server_price_basis"].value != "gpu_share":
+        return
+    case.put("gpus_per_node", value=gpus, status="derived", note=f"one machine with {gpus:g} cards")
+    for name in ("server_max_kw", "embodied_kgco2e_per_node"):
+        whole = case.assumptions[name]
+        if name not in inputs and isinstance(whole.value, (int, float)):
+            ends = {key: getattr(whole, key) for key in ("value", "low", "high")}
+            case.put(name, **{key: end * gpus / node for key, end in ends.items() if end is not None})
+
+
+def _power_cap(catalog: Catalog, case: OwnershipCase) -> None:
+    """Let a cap of the power below the usual draw cost speed: fewer of the owned hours' products, as physics has it."""
+    cap, draw = case.number("power_cap_fraction"), case.number("power_fraction_active")
+    if cap >= draw or cap <= 0:
+        return
+    slower = capped_ratio(cap, draw, training_calibration(catalog).values["power_exponent"])
+    goodput = case.assumptions["goodput_fraction"]
+    if case.assumptions["rent_goodput_fraction"].value is None:
+        case.put("rent_goodput_fraction", value=goodput.value, status="derived", note="that of uncapped accelerators")
+    ends = {key: getattr(goodput, key) for key in ("value", "low", "high")}
+    scaled = {key: end * slower for key, end in ends.items() if isinstance(end, (int, float))}
+    case.put("goodput_fraction", **scaled, status="derived", note=f"× {slower:.3f}: clocks under the power cap")
+    case.warnings.append(
+        f"power capped at {cap:.0%} of the rating, {draw:.0%} drawn else: owned GPUs are {1 - slower:.0%} slower"
+    )
 
 
 def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:

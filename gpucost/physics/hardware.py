@@ -33,6 +33,7 @@ class HardwareColumns(Columns, frozen=True):
     node_gpus: Floats
     family: Integers  # code into FAMILIES
     year: Floats  # of launch
+    trains: Flags
     refreshed: Flags  # a second issue of a generation: its 4-bit units outgrew the others
     sustained_ratio: Floats  # share of the peak that power sustains, against the family's reference; 1 where unknown
 
@@ -125,6 +126,18 @@ def sustained_ratio(accelerator: Accelerator) -> float:
     return float(units / peaks_ratio * min(watts, MOST_POWER_RATIO) ** CLOCK_EXPONENT)
 
 
+def capped_ratio(cap_fraction: float, draw_fraction: float, exponent: float) -> float:
+    """Return the speed under a cap of the power against that at the usual draw: (cap ÷ draw)^exponent, at most 1.
+
+    The exponent is that by which clocks follow the power of chips of one family (`power_exponent`). A server that
+    draws 75 % of its rating, capped at 60 %:
+
+    >>> round(capped_ratio(0.60, 0.75, 0.65), 3), capped_ratio(1.0, 0.75, 0.65)
+    (0.865, 1.0)
+    """
+    return min(1.0, cap_fraction / draw_fraction) ** exponent
+
+
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:
     """Turn pairs of accelerator and system into arrays."""
     table = np.array([peaks(a) for a in accelerators], dtype=np.float64).reshape(len(accelerators), len(PRECISIONS))
@@ -145,6 +158,7 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
         node_gpus=column([s.gpus for s in systems]),
         family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
         year=column([a.year for a in accelerators]),
+        trains=np.array([a.trains for a in accelerators], dtype=np.bool_),
         refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > REFRESHED_RATIO for a in accelerators]),
         sustained_ratio=column([sustained_ratio(a) for a in accelerators]),
     )

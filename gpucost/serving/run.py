@@ -45,7 +45,7 @@ from gpucost.market.facts import (
     placeless,
     prices_not_used,
 )
-from gpucost.market.supply import Key, left_out
+from gpucost.market.supply import LARGEST_CLUSTER, Key, left_out
 from gpucost.market.terms import (
     ASSUMED_FORM,
     cluster,
@@ -69,7 +69,7 @@ from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
-from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note
+from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note, largest_replica
 from gpucost.serving.request import InferenceRequest, Known, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
@@ -230,13 +230,14 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     context = np.array([request.prompt_tokens + request.output_tokens / 2])
     weights = float(serving.weight_bytes(case)[0]) * (1 - request.offload_fraction) / gpus / GB
     cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / GB
-    usable = float(case.chip.memory_gb[0])
+    whole = float(case.chip.memory_gb[0])
+    workspace = float(serving.workspace_bytes(case, tight=bool(plans.tight[plan]))[0]) / GB
     return {
         "weights_gb": weights,
         "cache_gb": cache,
-        "workspace_gb": serving.RESERVED_GB,
-        "memory_gb": usable,
-        "free_gb": usable - weights - cache - serving.RESERVED_GB,
+        "workspace_gb": workspace,
+        "memory_gb": whole,
+        "free_gb": whole - weights - cache - workspace,
     }
 
 
@@ -779,23 +780,29 @@ COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
-def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | None = None) -> ServingFit:
-    """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
+def serving_fit_payload(
+    catalog: Catalog, request: InferenceRequest, gpu: str | None = None, gpus: int | None = None
+) -> ServingFit:
+    """Return which accelerators serve a model within the targets, with memory, latency, speed and price.
+
+    With `gpus`, what so many of each serve: as many replicas as they hold, in the layout that is fastest in all.
+    """
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
     calibration = serving_calibration(catalog)
-    largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
+    largest = {index: min(largest_replica(key), gpus or LARGEST_CLUSTER) for index, key in enumerate(keys)}
     plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
-    found = [entry(request, market, plans, index, key) for index, key in enumerate(keys)]
+    found = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
     excluded = [row[1] for row in found if row[1] is not None]
     options = sorted(
         (row[0] for row in found if row[0] is not None),
         key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]),
     )
     if gpu is not None and not options:
+        on = "" if gpus is None else f"{gpus} × "
         raise NothingFitsError(
-            f"{architecture.name}: {excluded[0]['gpu']}: {excluded[0]['reason']}. "
+            f"{architecture.name}: {on}{excluded[0]['gpu']}: {excluded[0]['reason']}. "
             "Try a narrower --precision, more accelerators, or looser targets."
         )
     fewest = min(options, key=lambda row: (row["memory_gb"] * row["gpus"], row["gpus"], row["gpu"]), default=None)
@@ -811,9 +818,21 @@ def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | 
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
         "excluded": excluded,
-        "warnings": list(architecture.warnings),
+        "warnings": [*architecture.warnings, *tight_notes(options)],
         "sources": {},
     }
+
+
+def tight_notes(options: Sequence[Serves]) -> list[str]:
+    """Say which accelerators hold the model only with more of their memory than engines take by default."""
+    names = [f"{row['gpus']} × {row['gpu']}" for row in options if row.get("tight")]
+    if not names:
+        return []
+    some = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return [
+        f"On {some} it runs only with {serving.TIGHT_MEMORY:.0%} of the memory (--gpu-memory-utilization"
+        f" {serving.TIGHT_MEMORY:g}), short passes and {serving.TIGHT_SCORED:g} requests at once or fewer."
+    ]
 
 
 def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
@@ -860,25 +879,36 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
 
 
 def entry(
-    request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key
+    request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key, gpus: int | None = None
 ) -> tuple[Serves, None] | tuple[None, ServesNot]:
-    """Return what one accelerator can do: its smallest replica that serves, or why none does."""
+    """Return what one accelerator can do: its smallest replica that serves, or why none does.
+
+    With `gpus`, the replicas that so many hold, in the layout with the most tokens per second in all.
+    """
     mine = np.flatnonzero(plans.key == index)
     serving = mine[plans.serves[mine]]
     if not len(serving):
         codes = sorted({int(code) for code in plans.reason[mine]}, reverse=True)
-        return None, ServesNot(
-            gpu=key.accelerator.id, reason=REASONS_IN_WORDS[REASONS[codes[0]] if codes else "memory"]
-        )
-    plan = int(serving[np.lexsort((-plans.output_tokens_per_s[serving], plans.gpus[serving]))[0]])
+        name = REASONS[codes[0]] if codes else "memory"
+        few = "the weights and one sequence do not fit so few"
+        reason = few if gpus is not None and name == "memory" else REASONS_IN_WORDS[name]
+        return None, ServesNot(gpu=key.accelerator.id, reason=reason)
+    held = np.ones(len(serving)) if gpus is None else np.floor(gpus / plans.gpus[serving])
+    fastest = -plans.output_tokens_per_s[serving] * held
+    order = (fastest, plans.gpus[serving]) if gpus is None else (plans.gpus[serving], fastest)
+    first = int(np.lexsort(order)[0])
+    plan, replicas = int(serving[first]), int(held[first])
     d = plans.deployments[plan]
-    price, offer = cheapest(market, key.accelerator.id, d.gpus)
-    speed = float(plans.output_tokens_per_s[plan])
+    taken = d.gpus if gpus is None else gpus
+    price, offer = cheapest(market, key.accelerator.id, taken)
+    speed = float(plans.output_tokens_per_s[plan]) * replicas
     row: Serves = {
         "gpu": key.accelerator.id,
         "memory_gb": key.accelerator.memory_gib * (GIB / GB),
         "fits": True,
-        "gpus": d.gpus,
+        "gpus": taken,
+        "replicas": replicas,
+        "tight": bool(plans.tight[plan]),
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
         "precision": d.format,
         "batch": int(plans.sequences[plan]),
@@ -900,7 +930,7 @@ def entry(
 
 REASONS_IN_WORDS = {
     "": "serves",
-    "memory": "the weights and one sequence do not fit its node",
+    "memory": "the weights and one sequence fit neither its node nor the nodes that its network joins",
     "ttft": "the first token is too slow",
     "tpot": "tokens are too slow",
 }

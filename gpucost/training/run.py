@@ -67,7 +67,8 @@ from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.cases import PARTS
-from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, latest_year
+from gpucost.physics.training.grid import FOR_INFERENCE
+from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, NO_TRAINING, latest_year
 from gpucost.training.cases import (
     Cases,
     Problem,
@@ -781,6 +782,9 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
             f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
             " --strict-prices."
         )
+    if (cases.speed.reason[usable] == NO_TRAINING).all():
+        gpu = problem.supply.offers[int(cases.offer[usable[0]])].gpu
+        return NothingFitsError(f"{gpu} {FOR_INFERENCE}")
     if (cases.speed.reason[usable] == NO_PRECISION).all():
         others = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
         return NothingFitsError(
