@@ -111,11 +111,9 @@ def _answer(request: "Request") -> "Response":
 
 def _export(request: "Request") -> "Response":
     """Hand out the answer as a workbook, a page or a scenario."""
-    name = request.path_params["name"]
+    name, asked = request.path_params["name"], _asked(request)
     if name == "scenario.toml":
-        return _safely(
-            lambda: _download(questions.scenario(_asked(request)).encode(), "application/toml", name), _asked(request)
-        )
+        return _safely(lambda: _download(questions.scenario(asked).encode(), "application/toml", name), asked)
     ending = Path(name).suffix
     if name not in ("estimate.xlsx", "estimate.html"):
         return _plain("there is no such file. Files: estimate.xlsx, estimate.html, scenario.toml.", 404)
