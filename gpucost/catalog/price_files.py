@@ -28,6 +28,7 @@ from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
 from gpucost.schemas.validation import cell_text, unknown_column
+from gpucost.store.files import put_parquet
 
 if TYPE_CHECKING:
     from gpucost.catalog.book_rows import Completion
@@ -256,7 +257,10 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     complete_rows = _completed(store, layer, rows)
     parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     store.lying.append(parquet)
-    _fetch(store, f"COPY ({judged(complete_rows)}) TO {quoted(str(parquet))} (FORMAT parquet)", file)
+    try:
+        put_parquet(store.connection.cursor(), judged(complete_rows), parquet)
+    except engine().Error as error:
+        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
     offers = _refuse_faults(store, numbered, rows, [complete_rows], file)
     _forget(store, layer)

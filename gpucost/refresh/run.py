@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from gpucost.catalog.loader import quoted
 from gpucost.errors import DiskError, GpuCostError, UsageError
 from gpucost.limits import Deadline, limit
 from gpucost.refresh.complete import complete
@@ -22,7 +21,7 @@ from gpucost.refresh.sales import judge_sales
 from gpucost.refresh.source import Desk, Source
 from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client, place_of
-from gpucost.store.files import disk_trouble, is_of_disk
+from gpucost.store.files import disk_trouble, is_of_disk, put_parquet
 from gpucost.store.folder import Folder, Part, Snapshot, hash_of
 from gpucost.store.remote import is_remote
 
@@ -206,7 +205,7 @@ def _written(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[
     """Write what a source said, or what of it nobody could read, beside what the others wrote."""
     file, table = desk.path(f"{kind}.parquet"), "apart" if kind == UNKNOWN_KIND else "part"
     desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
-    desk.connection.execute(f"COPY {table} TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
+    put_parquet(desk.connection, f"FROM {table}", file, ", COMPRESSION zstd")
     digest, size = hash_of(file), file.stat().st_size
     file.replace(desk.folder.parent / digest)
     origin = {

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from gpucost.errors import DiskError, UsageError
 from gpucost.gate import shown
@@ -69,6 +70,18 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """Write bytes, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def put_parquet(connection: Any, rows: str, target: Path, how: str = "") -> None:
+    """Have a database write what a query gives as a Parquet file; a disk that takes it not is a sentence."""
+    name = str(target).replace("'", "''")
+    try:
+        connection.execute(f"COPY ({rows}) TO '{name}' (FORMAT parquet{how})")
+    except Exception as error:
+        if not is_of_disk(error):
+            raise
+        target.unlink(missing_ok=True)
+        raise disk_trouble(target, error) from None
 
 
 def _regular(path: str | Path) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 from gpucost.ask.dispatch import answered as asking_answered
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import beside
-from gpucost.store.files import SpareFolder
+from gpucost.store.files import SpareFolder, put_parquet
 from gpucost.sweeping.grid import DATES, Grid
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def parquet_of(columns: Columns) -> bytes:
         connection.execute("set threads = 1; set enable_progress_bar = false")
         connection.register("chunk", frame)
         file = Path(folder, "chunk.parquet")
-        connection.execute(f"copy (select * from chunk) to '{file}' (format parquet, compression zstd)")
+        put_parquet(connection, "select * from chunk", file, ", compression zstd")
         return file.read_bytes()
 
 
