@@ -33,7 +33,7 @@ _NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", r
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
 _BESIDE = 8  # signs around a cell and its name
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
-_OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
+_OWN_MEMORY_GB = 0.7  # the process itself and the rows on their way out
 
 
 def serve() -> None:
