@@ -170,7 +170,7 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder:
     """Serve the page on loopback until it is interrupted; `say` hears its address; files are read under a folder."""
     try:
         import starlette  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError:
         raise UsageError("gpucost serve needs the extra serve: pip install 'gpucost[serve]'.") from None
     import socket
@@ -194,16 +194,17 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder:
         import webbrowser
 
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # some return when they close
+    server_of(make_app(token)).run(sockets=[listening])
+
+
+def server_of(app: "Starlette", **more: Any) -> Any:
+    """Return the server of an application: it keeps few connections and waits for none for long."""
+    import uvicorn
+
+    bounds: dict[str, Any] = {"http": _timed(), "limit_concurrency": WAITING}
     # what is wrong with a request is said to who sent it
-    settings = uvicorn.Config(
-        make_app(token),
-        http=_timed(),
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=WAITING,
-    )
-    uvicorn.Server(settings).run(sockets=[listening])
+    quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(app, **bounds, **quiet, **more))
 
 
 def _timed() -> Any:

@@ -142,3 +142,68 @@ def test_nothing_of_the_extra_is_imported_without_being_asked_for():
 
     script = "import sys, gpucost.agents.tools, gpucost.cli.start; print('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "False"
+
+
+SECRETS = ("secret", "secret.csv", "secret.toml", "secret.json", "secret.xlsx", "config.json")
+EVERY = [(name, argument.name) for name in (*GOOD,) if name in QUESTIONS for argument in QUESTIONS[name].arguments]
+
+
+@pytest.fixture
+def opened_files(tmp_path):
+    """Lay out files whose cells nobody is to read, and note which of them are opened."""
+    for name in SECRETS:
+        (tmp_path / name).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
+    opened = []
+    watched.append((str(tmp_path), opened))
+    yield opened
+    watched.pop()
+
+
+watched = []
+
+
+def _note(event, arguments):
+    if event == "open" and watched and str(arguments[0]).startswith(watched[-1][0]):
+        watched[-1][1].append(str(arguments[0]))
+
+
+sys.addaudithook(_note)
+
+
+@pytest.mark.parametrize(("name", "argument"), EVERY)
+def test_no_argument_opens_a_file_unless_its_folder_was_named(name, argument, tmp_path, opened_files):
+    for secret in SECRETS:
+        for value in (str(tmp_path / secret), [str(tmp_path / secret)], {"a": str(tmp_path / secret)}):
+            text, _ = answered(name, {**GOOD[name], argument: value})
+            assert opened_files == [], (argument, value)
+            assert "CANARY" not in text
+    text, _ = answered("compare", {"first": {**ASKED, argument: str(tmp_path / "secret.csv")}, "second": ASKED})
+    assert opened_files == []
+    assert "CANARY" not in text
+
+
+@pytest.mark.parametrize(("name", "argument"), EVERY)
+def test_files_are_read_under_the_folder_that_was_named_and_errors_repeat_none_of_them(name, argument, tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "way").symlink_to(tmp_path)
+    for folder in (inside, tmp_path):
+        for secret in SECRETS:
+            (folder / secret).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
+    for secret in SECRETS:
+        for value in (secret, f"../{secret}", f"way/{secret}", str(tmp_path / secret)):
+            text, _ = answered(name, {**GOOD[name], argument: value}, inside)
+            assert "CANARY" not in text, (argument, value)
+            assert "internal error" not in text
+
+
+def test_a_file_under_the_folder_answers(tmp_path):
+    (tmp_path / "lengths.csv").write_text("prompt,output\n100,50\n2000,300\n")
+    given = {"model": "8b", "gpu": "h100-sxm", "lengths": "lengths.csv"}
+    text, failed = answered("inference", given, tmp_path)
+    assert not failed, text
+    text, failed = answered("inference", given)
+    assert failed
+    assert "--files DIR" in text
+    text, failed = answered("inference", {**given, "lengths": "../lengths.csv"}, tmp_path / "..")
+    assert failed

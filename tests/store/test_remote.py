@@ -137,3 +137,32 @@ def test_with_a_key_only_a_store_that_is_signed_with_it_is_read(tmp_path, publis
             del server.routes["/p/seal.json"]
             with pytest.raises(GpuCostError, match="asks for a signed one"):
                 fetched(f"{server.url}/p", tmp_path / "cache", quick())
+
+
+def test_a_part_is_streamed_to_its_file_and_hashed_as_it_comes(tmp_path, published):
+    """A part of 60 MB takes some pieces of memory, and no more once it is not what its name says."""
+    import json
+    import tracemalloc
+
+    from tests.refresh.server import send
+
+    body = b"x" * 60_000_000
+    digest = sha256(body).hexdigest()
+    row_of_part = {"source": "s", "kind": "offers", "observed_on": "2025-06-03", "rows": 1, "size_bytes": len(body)}
+    row_of_part |= {"sha256": digest, "origin": {}, "changes": {}}
+    manifest = json.dumps({"format": 1, "made_at": "2025-06-03T00:00:00+00:00", "parts": [row_of_part]}).encode()
+    name = f"20250603T000000000000Z-{sha256(manifest).hexdigest()[:16]}"
+    for sent, taken in ((body, True), (b"y" + body[1:], False)):
+        routes = {
+            "/p/index.json": {"format": 1, "snapshots": [name]},
+            f"/p/snapshots/{name}.json": manifest,
+            f"/p/parts/{digest}.parquet": lambda request, sent=sent: send(request, sent, packed=True),
+        }
+        with Server(routes) as server:
+            tracemalloc.start()
+            folder = fetched(f"{server.url}/p", tmp_path / f"cache-{taken}", quick())
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert bool(folder.names()) == taken
+        assert any("another SHA-256" in fault for fault in folder.faults) != taken
+        assert peak < 30_000_000
