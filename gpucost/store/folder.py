@@ -106,7 +106,7 @@ class Folder:
                 found.append(parsed(name, read_bytes(file)))
             except UsageError as error:  # damaged, or no file at all: what is whole still serves
                 if os.path.lexists(file):  # else it was pruned meanwhile
-                    self._fault(str(error))
+                    self._fault(f"{file.name}: {error}")
         return found
 
     def part_file(self, part: Part) -> Path | None:

@@ -195,9 +195,12 @@ def test_a_server_that_asks_to_wait_beyond_the_deadline_is_not_waited_for():
 
 
 def test_a_redirect_is_judged_like_the_address_that_was_asked():
-    with Server({"/a": moved("http://192.0.2.1/prices")}) as server, Client(**NO_WAIT) as client:
-        with pytest.raises(FetchError, match="only https"):
-            client.body(f"{server.url}/a")
+    with (
+        Server({"/a": moved("http://192.0.2.1/prices")}) as server,
+        Client(**NO_WAIT) as client,
+        pytest.raises(FetchError, match="only https"),
+    ):
+        client.body(f"{server.url}/a")
     routes = {"/prices.azure.com/api": moved("http://192.0.2.1/prices"), "/192.0.2.1/prices": [7]}
     with Server(routes) as server, Client(mirror=server.url, **NO_WAIT) as client:
         assert client.json("https://prices.azure.com/api") == [7], "a mirror stands in for every host"
