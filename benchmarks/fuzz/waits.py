@@ -217,12 +217,12 @@ def races(random: Random) -> Case:
     ]
     team = [["prices", "refresh", "--from", "quotes.csv"]]
     team += [random.choice(asked) for _ in range(random.choice([3, 4, 6]))]
-    files: dict[str, bytes | str] = {"quotes.csv": QUOTES, "other.csv": QUOTES.replace(b"2.0", b"2.1")}
+    files: dict[str, bytes | str] = {"quotes.csv": QUOTES, "other.csv": QUOTES.replace(b"24.0", b"24.8")}
     return Case(["prices"], files, {"GPUCOST_STORE": "kept"}, face="racing", given=(team, random.random() * 0.3))
 
 
 QUOTES = b"""provider,instance_type,gpu,gpus,option,usd_per_hour,region
-acme,a8,h100-sxm,8,on_demand,2.0,us-east-1
+acme,a8,h100-sxm,8,on_demand,24.0,us-east-1
 acme,b8,l40s,1,spot,0.4,us-east-1
 """
 

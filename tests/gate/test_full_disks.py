@@ -11,7 +11,7 @@ import pytest
 from benchmarks.fuzz import good
 
 SWEEP = ["sweep", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8,16", "--tokens", "1b", "--workers", "1"]
-QUOTES = "provider,instance_type,gpu,gpus,option,usd_per_hour,region\nacme,a8,h100-sxm,8,on_demand,2.0,us-east-1\n"
+QUOTES = "provider,instance_type,gpu,gpus,option,usd_per_hour,region\nacme,a8,h100-sxm,8,on_demand,24.0,us-east-1\n"
 WRITERS = {
     "charges as Parquet": ["export", "--focus", "answer.json", "-o", "out.parquet"],
     "charges as CSV": ["export", "--focus", "answer.json", "-o", "out.csv"],
