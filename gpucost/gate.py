@@ -15,7 +15,7 @@ from datetime import date, datetime, time
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
@@ -69,7 +69,7 @@ def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
     return b"".join(read_parts(path, bound))
 
 
-def regular_file(path: Path_) -> BinaryIO:
+def regular_file(path: Path_) -> io.BufferedReader:
     """Open a regular file to be read; what is none is a sentence, and nobody waits for the other end of a pipe."""
     name = os.fspath(path)
     try:
