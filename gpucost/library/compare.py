@@ -26,6 +26,7 @@ from gpucost.render.json import plain
 Answer = Mapping[str, Any]
 
 _TOKENS = 100e9
+_WATT_S_PER_KWH = 3.6e6
 _OF_RUNS = ("gpus", "days", "cost_usd", "tokens_per_s_per_gpu", "provider", "option", "usd_per_gpu_hour")
 _FILTERS = ("provider", "region", "option")
 
@@ -54,7 +55,7 @@ class CompareResult(Result):
 @question(
     exclusive=["first model", "first gpu", "first tokens"],
     needs=[
-        needs("gpus", given("speed")),
+        needs("gpus global_batch micro_batch sequence", given("speed")),
         needs(
             "provider region option as_of known_as_of",
             given("model"),
@@ -96,6 +97,11 @@ def compare(
         bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
     ] = False,
     gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
+    global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences per step."] = None,
+    micro_batch: Annotated[
+        v.MicroBatch | None, "With --speed: sequences per GPU per micro-step.", detail(usual="the fastest", example=1)
+    ] = None,
+    sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens per sequence."] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -113,6 +119,7 @@ def compare(
 
     $ gpucost compare before.json after.json
     $ gpucost compare scenario.toml#plan-a scenario.toml#plan-b
+    $ gpucost compare --speed --model 8b --gpu h100-sxm --gpus 8 --global-batch 8
     $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
     """
     values = read(QUESTIONS["compare"], locals())
@@ -222,8 +229,16 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
             **{name: tokens.get(name) for name in ("usd_per_mtok", "tpot_ms")},
             "serving_provider": tokens.get("provider"),
             "note": note,
+            "tokens_per_kwh": _of_energy(values["tokens"] or _TOKENS, run.get("energy_kwh")),
+            "tokens_per_s_per_w": _of_energy((values["tokens"] or _TOKENS) / _WATT_S_PER_KWH, run.get("energy_kwh")),
+            "serving_tokens_per_kwh": _of_energy(tokens.get("tokens_per_month"), tokens.get("energy_kwh")),
         },
     )
+
+
+def _of_energy(amount: float | None, kwh: float | None) -> float | None:
+    """Return so much of a kilowatt-hour; None where either is not known."""
+    return amount / kwh if amount and kwh else None
 
 
 def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
@@ -254,7 +269,8 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
         raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
-    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
+    stated = {name: values[name] for name in ("global_batch", "micro_batch", "sequence") if values[name] is not None}
+    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8, **stated} for model, gpu in pairs]
     names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
     if len(jobs) == 1:
         jobs.append({**jobs[0], "links": "pcie"})
@@ -262,4 +278,15 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    return {**comparison, "warnings": [*notes, *comparison["warnings"]]}
+    batches = " and ".join(dict.fromkeys(map(_batch, (first, second))))
+    lead = f"{comparison['lead']} At {batches}; a larger batch hides links better (--global-batch)."
+    return {**comparison, "lead": lead, "warnings": [*notes, *comparison["warnings"]]}
+
+
+def _batch(timed: Answer) -> str:
+    """Say the batch at which a job was timed: sequences of a step, tokens of each, sequences of a micro-step."""
+    layout = timed["layout"]
+    return (
+        f"{layout['global_batch']:,} sequences of {timed['sequence_tokens']:,.0f} tokens a step,"
+        f" {layout['micro_batch']} at once on a GPU"
+    )

@@ -261,7 +261,8 @@ def _said(task: tasks.Task, row: Mapping[str, Any], request: InferenceRequest, b
     if request.requests_per_s is not None:
         lines.append(
             f"{request.requests_per_s:.3g} {tasks.PLURALS[task.unit]} a second at"
-            f" {request.utilisation_fraction:.0%} of capacity: {counted(best['gpus'], 'accelerator')}, each with the whole model."
+            f" {request.utilisation_fraction:.0%} of capacity: {counted(best['gpus'], 'accelerator')}, each with the"
+            " whole model."
         )
     elif request.utilisation_given:
         lines.append(f"Accelerators are busy {request.utilisation_fraction:.0%} of the time.")
