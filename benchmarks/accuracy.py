@@ -146,7 +146,7 @@ def situation_rows(found: Measurements, items: list[measurements.Item]) -> list[
 def unsaid_rows(catalog: Catalog, found: Measurements, items: list[measurements.Item]) -> list[dict[str, Any]]:
     """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
     applies = SITUATIONS["dense, bf16, NVIDIA since Ampere"]
-    rows = [{**row, "framework": ""} for row in fits.published(catalog)]
+    rows = [{**row, "framework": "", "dispatcher": "", "sinks": ""} for row in fits.published(catalog)]
     hidden = training.gather(rows, catalog)
     calibration = training_calibration(catalog)
     logged = training.left_out(hidden, calibration.values, found)

@@ -69,6 +69,10 @@ class UsageError(GpuCostError):
     """An argument, a name, a file or a statement that cannot be used."""
 
 
+class DiskError(UsageError):
+    """A file that cannot be written: the disk is full, or the folder takes none."""
+
+
 class ContradictionError(UsageError):
     """Arguments that exclude each other, or one that means nothing beside the others; carries their names."""
 

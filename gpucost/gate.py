@@ -15,7 +15,7 @@ from datetime import date, datetime, time
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
@@ -69,27 +69,35 @@ def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
     return b"".join(read_parts(path, bound))
 
 
-def read_parts(path: Path_, bound: str = "limit_text_file_bytes") -> Iterator[bytes]:
-    """Yield the bytes of a regular file of bounded size, part by part."""
+def regular_file(path: Path_) -> BinaryIO:
+    """Open a regular file to be read; what is none is a sentence, and nobody waits for the other end of a pipe."""
     name = os.fspath(path)
-    left = most = int(limit(bound))
     try:
         descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as file:
-            mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):
-                kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-                raise UsageError(f"cannot read {shown(name)}: it is {kind}. Name a file.")
-            while left >= 0 and (part := file.read(_PART_BYTES)):
-                left -= len(part)
-                yield part
-    except IsADirectoryError:
-        raise UsageError(f"cannot read {shown(name)}: it is a folder. Name a file.") from None
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return open(descriptor, "rb")
+        os.close(descriptor)
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise UsageError(f"cannot read {shown(name)}: it is {kind}. Name a file.")
     except FileNotFoundError:
         raise UsageError(f"cannot read {shown(name)}: there is no such file. Name one that exists.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "this is no name of a file"
         raise UsageError(f"cannot read {shown(name)}: {reason}. Name a file that you may read.") from None
+
+
+def read_parts(path: Path_, bound: str = "limit_text_file_bytes") -> Iterator[bytes]:
+    """Yield the bytes of a regular file of bounded size, part by part."""
+    name = os.fspath(path)
+    left = most = int(limit(bound))
+    with regular_file(path) as file:
+        try:
+            while left >= 0 and (part := file.read(_PART_BYTES)):
+                left -= len(part)
+                yield part
+        except OSError as error:
+            raise UsageError(f"cannot read {shown(name)}: {error.strerror}. Name a file that you may read.") from None
     if left < 0:
         raise DataError(f"is larger than {most / 1e6:,.0f} MB. The setting {bound} raises that.", file=name)
 
@@ -190,6 +198,15 @@ def beside(module: str, name: str) -> list[list[str]]:
     """Return the rows of the table NAME.csv that lies beside a module of ours, its header first."""
     with open(Path(module).with_name(f"{name}.csv"), encoding="utf-8", newline="") as file:
         return list(csv.reader(file, strict=True))
+
+
+@cache
+def lists_beside(module: str, name: str) -> dict[str, tuple[str, ...]]:
+    """Return the lists of a table NAME.csv beside a module of ours: each row names a list and holds one value of it."""
+    lists: dict[str, tuple[str, ...]] = {}
+    for list_, value in beside(module, name)[1:]:
+        lists[list_] = (*lists.get(list_, ()), value)
+    return lists
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

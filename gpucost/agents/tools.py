@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.agents import compact
 from gpucost.arguments import Argument, read_list, read_stated
+from gpucost.arguments.files import only_under
 from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError
 
@@ -93,14 +95,24 @@ def tools() -> dict[str, Tool]:
     }
 
 
-def call(name: str, given: Given | None) -> Any:
-    """Answer a call; what cannot be answered raises the sentence that a command would print."""
+def call(name: str, given: Given | None, folder: Path | None = None) -> Any:
+    """Answer a call; what cannot be answered raises the sentence that a command would print.
+
+    Files are read under one folder alone, and none without it.
+    """
     known = tools()
     if name not in known:
         raise UsageError(f"there is no tool {str(name)[:40]!r}. Tools: {', '.join(known)}.")
     if given is not None and not isinstance(given, Mapping):
         raise UsageError(f"{name} takes an object of arguments, not {type(given).__name__}.")
-    return known[name].answer(dict(given or {}))
+    given = dict(given or {})
+    if name == "compare":
+        given = {
+            side: only_under(asked, folder) if isinstance(asked, Mapping) else asked for side, asked in given.items()
+        }
+    elif name in QUESTIONS:
+        given = only_under(given, folder)
+    return known[name].answer(given)
 
 
 def _schema(question: str) -> dict[str, Any]:

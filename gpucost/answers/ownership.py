@@ -143,7 +143,9 @@ class OwnershipOption(LayeredPrice):
     contract_exposure_usd: float
     terms: str
     option: NotRequired[str]
-    usd_per_gpu_hour: NotRequired[float]
+    usd_per_gpu_hour: NotRequired[float]  # expected today, where it comes from an offer
+    quoted_usd_per_gpu_hour: NotRequired[float | None]  # as the offer was seen
+    missing: NotRequired[list[str]]  # what stands between the offer and an order
     provider: NotRequired[str]
     offer_id: NotRequired[str]
     price_observed_on: NotRequired[str]

@@ -196,6 +196,8 @@ class Serves(TypedDict):
     memory_gb: float
     fits: bool
     gpus: int
+    replicas: NotRequired[int]  # that these accelerators hold: one, unless their number was given
+    tight: NotRequired[bool]  # needs more of the memory than engines take by default
     layout: ReplicaLayout
     precision: str
     batch: int

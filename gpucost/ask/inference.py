@@ -45,8 +45,8 @@ class ProcessingResult(Result):
 
 def explanation(payload: "Inference") -> "Document":
     """Return the document that explains the first option: its range by cause, formulas, step by part, memory."""
-    from gpucost.render.document import Paragraph, Section, Table, columns, document_of
-    from gpucost.render.offers import CAUSES, serving_causes
+    from gpucost.render.document import Paragraph, Section, Table, columns, columns_of, document_of
+    from gpucost.render.offers import serving_causes
 
     best, block = payload["options"][0], payload["model"]
     parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
@@ -55,7 +55,7 @@ def explanation(payload: "Inference") -> "Document":
         payload,
         f"How {best['provider']} {best['instance_type']} comes to its price",
         Section("Assumptions", [Paragraph(text) for text in payload["said"]]),
-        Section("Where the monthly range comes from", [Table(CAUSES, serving_causes(best))]),
+        Section("Where the monthly range comes from", [Table(columns_of("range causes"), serving_causes(best))]),
         Section("One decode step, by part", [Table(columns("part", "time_ms"), parts)]),
         Section("Memory of one accelerator, GB", [Table(columns("part", "value"), memory)]),
         Section("Numbers", [Table(columns("name", "value", "unit", "source_id:2"), block["inputs"])]),

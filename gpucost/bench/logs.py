@@ -15,7 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from gpucost.errors import UsageError
-from gpucost.gate import beside, read_bytes
+from gpucost.gate import beside, lists_beside, read_bytes
 from gpucost.units import MILLI, without_commas
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
@@ -47,8 +47,8 @@ def _formats() -> Iterator[LogFormat]:
 FORMATS = tuple(_formats())
 LAYOUT = re.compile(
     "|".join(
-        rf"(?P<{name}>\b(?:{names}))['\"]?[\s.:=]+['\"]?(?P<{name}_said>[\w,]+)"
-        for name, names in beside(__file__, "layouts")[1:]
+        rf"(?P<{name}>\b(?:{'|'.join(names)}))['\"]?[\s.:=]+['\"]?(?P<{name}_said>[\w,]+)"
+        for name, names in lists_beside(__file__, "layouts").items()
     )
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.calibration import serving, training
+from gpucost.calibration import importer, serving, training
 from gpucost.calibration.measurements import Item, statistics
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
@@ -108,6 +108,7 @@ def enter(
         if missing := [name for name in ("id", "source_name", "source_id") if not row.get(name)]:
             raise UsageError(f"a row to enter lacks {', '.join(missing)}.")
     refuse_seen(kind, rows, catalog)
+    rows = [importer.entered(row, kind, catalog) for row in rows]
     lines, singles = entries(kind, rows, catalog, commit, day)
     for table, new in (("ledger", lines), ("first_predictions", singles), (f"{kind}_measurements", rows)):
         append(folder / TABLES[table].files, TABLES[table].names, new)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpucost.answers.checks import ValidationReport
 from gpucost.calibration import choice, measurements, wording
 from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
 from gpucost.calibration.serving_rows import Row, ServingRow, read_row
 from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
@@ -21,7 +22,7 @@ from gpucost.physics.calibration import Calibration, Parameter, Part, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, doubts
 from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
 from gpucost.physics.transformer import active_parameters, stack
@@ -253,6 +254,7 @@ COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 METRICS = tuple(COLUMNS)
+OF_RATE = ("output_tokens_per_s", "total_tokens_per_s")
 OWN_SOURCE = "own device runs"
 NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
@@ -262,11 +264,14 @@ OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
-    """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
+def gather(rows: Sequence[Row], facts: Catalog, *, words: bool = False) -> Measurements:
+    """Read every row; what cannot be computed or states nothing measured is skipped with its reason.
+
+    `words` says that the rows come from a person's file, whose words are read into columns first.
+    """
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:
-        mine = read_row(row, facts)
+        mine = read_row(entered(row, "serving", facts) if words else row, facts)
         figures, loaded = measured(row, mine, index)
         if not figures and not loaded:
             raise UsageError("no measured throughput, time per token or time to the first token")
@@ -280,7 +285,7 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
 
     A token needs 2 FLOP per active parameter; prompts found in a cache need none.
     """
-    found = gather(rows, facts)
+    found = gather(rows, facts, words=True)
     shares = []
     for figure in found.figures:
         row: ServingRow = found.rows[figure.row]
@@ -304,6 +309,10 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
         value = wording.positive(row.get(column))
         if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
             continue
+        if (
+            metric in OF_RATE and read.scenario == "rated"
+        ):  # 8 requests a second of 281 tokens are 2,248, whatever serves
+            continue
         if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
             loaded.append(Measured(index, metric, value, read.group))
         elif metric != "ttft_ms" or read.prompt_tokens > 0:
@@ -321,26 +330,21 @@ def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
 
 def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) -> dict[str, Flags]:
     """Return what makes each prediction less certain."""
-    table = []
-    for figure in figures:
+    own = [doubts(row.deployment) for row in found.rows]
+
+    def doubt(figure: Measured) -> dict[str, bool]:
         row: ServingRow = found.rows[figure.row]
-        d = row.deployment
-        table.append(
-            (
-                row.group == "saturation",
-                not row.stated_layout and d.gpus > 1,
-                not row.stated_lengths,
-                d.architecture.experts > 0,
-                d.accelerator.family not in USUAL_FAMILIES,
-                d.engine not in USUAL_ENGINES,
-                bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
-                figure.metric == "ttft_ms" or row.scenario == "prompt",
-                d.server == "default",
-                False,
-            )
-        )
-    columns = np.array(table, dtype=np.bool_).reshape(len(figures), len(SCHEME.traits)).T
-    return dict(zip(SCHEME.traits, columns, strict=True))
+        return own[figure.row] | {
+            "saturation": row.group == "saturation",
+            "unstated_layout": not row.stated_layout and row.deployment.gpus > 1,
+            "unstated_lengths": not row.stated_lengths,
+            "host_bound": bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
+            "first_token": figure.metric == "ttft_ms" or row.scenario == "prompt",
+            "unstated_server": False,
+        }
+
+    table = [doubt(figure) for figure in figures]
+    return {name: np.array([one[name] for one in table], dtype=np.bool_) for name in SCHEME.traits}
 
 
 def traits(found: Measurements, values: Values) -> dict[str, Flags]:
@@ -480,20 +484,19 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     """Fit the parameters to all figures, the ranges to sources that the fit has not seen.
 
     `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
-    them must lie within the ranges too, but those of servers as they come, which the model of that day did not know.
+    them must lie within the ranges too.
     """
     seen = observe(found)
     values = fit(seen, rounds=30)
     residual = left_out(found, values) - seen.log_measured
-    doubts = traits(found, values)
-    told = {name: mine for name, mine in doubts.items() if mine.any()}
+    uncertain = traits(found, values)
+    told = {name: mine for name, mine in uncertain.items() if mine.any()}
     weight = core.one_voice(seen.source)
     ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
     asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
-    asked &= ~doubts["served"]
     if first and asked.any():
         before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
-        on = {name: mine[asked] for name, mine in doubts.items()}
+        on = {name: mine[asked] for name, mine in uncertain.items()}
         ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
     return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
 
@@ -617,13 +620,14 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "tp": row["tp"],
                 "pp": 1,
                 "weight_precision": row["weight_precision"],
-                "engine": "eager" if row["mode"] == "eager" and decode else "plain",
+                "engine_class": "eager" if row["mode"] == "eager" and decode else "plain",
                 "kv_precision": "bf16",
-                "scenario": "fixed-batch" if decode else "prefill-only",
+                "load": "prompt" if not decode else "single" if float(row["batch"]) == 1 else "batch",
+                "served_by": "offline",
                 "isl": row["context"],
                 "osl": 1,
                 "batch_or_concurrency": row["batch"],
-                "notes": "decode only",
+                "decode_only": 1,
                 "core": 1,
                 **speed,
             }

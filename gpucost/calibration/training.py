@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gpucost.answers.checks import Skipped, ValidationReport
 from gpucost.calibration import choice, measurements, wording
 from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
 from gpucost.calibration.training_rows import Row, TrainingRow, read_row
 from gpucost.catalog import Catalog
@@ -45,11 +46,14 @@ Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
 
 
-def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
-    """Read every row; what cannot be computed or compared is skipped with its reason."""
+def gather(rows: Sequence[Row], facts: Catalog, *, words: bool = False) -> Measurements:
+    """Read every row; what cannot be computed or compared is skipped with its reason.
+
+    `words` says that the rows come from a person's file, whose words are read into columns first.
+    """
 
     def read(row: Row, index: int) -> tuple[TrainingRow, list[Measured], list[Measured]]:
-        mine = read_row(row, facts)
+        mine = read_row(entered(row, "training", facts) if words else row, facts)
         value, basis = measured_speed(row, mine)
         return mine, [Measured(index, METRIC, value, basis)], []
 
@@ -128,7 +132,7 @@ def observe(found: Measurements) -> cal.Observations:
 
 def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
     """Read a user's rows, without those whose speed no accelerator can have."""
-    found = gather(rows, facts)
+    found = gather(rows, facts, words=True)
     if not found.rows:
         return found
     seen = observe(found)
@@ -334,8 +338,11 @@ HIDDEN_CELLS = {
         "activation_recompute",
         "flash_attention",
         "interconnect",
+        "node_gpus",
+        "scaleout_gb_per_s",
+        "local_batch",
     ),
-    "unknown_software": ("framework",),
+    "unknown_software": ("framework", "dispatcher", "sinks"),
 }
 
 

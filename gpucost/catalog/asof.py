@@ -10,7 +10,7 @@ from gpucost.catalog.discounts import matching
 from gpucost.catalog.loader import Store, engine, file_name
 from gpucost.catalog.price_rows import offer_id_sql
 from gpucost.money.private_discount import paid_fraction_sql
-from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
+from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, OPTIONS
 from gpucost.schemas import TABLES
 
 # --- One row per offer on a day.
@@ -61,7 +61,7 @@ def offers_view(parts: Sequence[str]) -> str:
     return "CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts)
 
 
-_EXPIRES = " ".join(f"WHEN '{option}' THEN {days}" for option, days in expiry_by_option().items())
+_EXPIRES = " ".join(f"WHEN '{option}' THEN {rule.expires_days}" for option, rule in OPTIONS.items())
 
 _ENDED = f"""
     CASE WHEN book = 'user' OR price_kind = 'contracted' THEN NULL
@@ -249,7 +249,7 @@ def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
     """Return rows of the table `offers` for prices that a source of the history listed lately, seen from a day."""
     load_history(store)
     store.ensure("cloud_regions")
-    since = newest - timedelta(days=min(expiry_by_option().values()))
+    since = newest - timedelta(days=min(rule.expires_days for rule in OPTIONS.values()))
     rows = store.fetch(_CURRENT, {"since": since})
     names = TABLES["offers"].names
     offers = [{**row, "observed_on": row["seen_until"], "recorded_on": row["seen_until"]} for row in rows]

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_utf8
+from gpucost.limits import limit
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
 
 if TYPE_CHECKING:
@@ -162,6 +163,22 @@ def file_name(file: str | Path) -> str:
 
     name = str(file)
     return quoted(name if "\\" in name else escape(name))  # a pattern ends at a \; without one a file's name is its own
+
+
+def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) -> None:
+    """Refuse a Parquet file of more rows than a bound by what its footer says, before any of them is unpacked.
+
+    Millions of equal rows take no more bytes than one. A footer that contradicts itself is taken at its highest word.
+    """
+    groups = f"SELECT DISTINCT row_group_id, row_group_num_rows AS n FROM parquet_metadata({file_name(file)})"
+    whole = f"SELECT num_rows AS n FROM parquet_file_metadata({file_name(file)})"
+    try:
+        found = connection.execute(f"SELECT (SELECT max(n) FROM ({whole})), (SELECT sum(n) FROM ({groups}))").fetchone()
+    except engine().Error as error:
+        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
+    rows = max(int(count or 0) for count in found or ())
+    if rows > (most := limit(bound)):
+        raise DataError(f"holds {rows:,} rows, at most {most:,.0f}; the setting {bound} raises that", file=str(file))
 
 
 def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.catalog.book_files import Draft
-from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said_first
+from gpucost.catalog.loader import Store, engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.catalog.price_rows import (
     BOOK_COLUMNS,
     complete_already,
@@ -445,7 +445,8 @@ def _refuse_unknown(store: Store, file: Path, rows: _Rows) -> None:
 
 
 def _refuse_heavy(store: Store, file: Path) -> None:
-    """Refuse a Parquet file that unpacks to more than it may, before anything is unpacked."""
+    """Refuse a Parquet file of more rows or bytes than it may hold, before anything is unpacked."""
+    refuse_long(store.connection.cursor(), file, "limit_book_rows")
     most = limit("limit_book_unpacked_bytes")
     size = "coalesce(total_uncompressed_size, 0)"
     query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"

@@ -8,12 +8,14 @@ Every two sightings of an offer make a pair. For a kind of seller and a family o
 the quote from its peers (the median over sellers and regions of the same chip and family),
 
     move = sum of w log(later / earlier) / (sum of w + prior),  w = recency × age × distance / sqrt(pairs of one step)
-    recency = 0.5 ^ (days since the later sighting / HALF_LIFE_DAYS)
+    recency = 0.5 ^ (days since the later sighting / half_life_days)
     age = exp(-(sqrt(gap) - sqrt(a))^2 / 2 AGE_WIDTH^2),  distance = exp(-(d - distance then)^2 / 2 DISTANCE_WIDTH^2)
 
-so that a quote far below its peers moves as such quotes did, and the cheapest of its day counts CHEAPEST_WEIGHT times,
-since rankings pick the cheapest. Sellers of other kinds speak faintly where a kind has few pairs. The ends are the 10th
-and 90th percentile under the same weights.
+so that a quote far below its peers moves as such quotes did, and the cheapest of its day counts `cheapest_weight`
+times, since rankings pick the cheapest. Sellers of other kinds speak faintly where a kind has few pairs. The ends are
+percentiles under the same weights, by family: prices that stand for months and then jump need others than prices that
+move every day. `python -m benchmarks.backtest` chooses the constants of `Rule`, and says how they do where they were
+not chosen.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,12 +34,12 @@ Floats = NDArray[np.float64]
 
 AGES_DAYS = (0, 15, 45, 90, 135, 180, 270, 365)
 PEER_RATIOS = (0.35, 0.55, 0.75, 0.9, 1.1, 1.35, 1.8)  # the quote ÷ the median of its peers
-HALF_LIFE_DAYS, REACH_DAYS, LONGEST_DAYS = 90, 720, 400
-AGE_WIDTH, DISTANCE_WIDTH, CHEAPEST_WEIGHT = 2.0, 0.35, 20.0
+REACH_DAYS, LONGEST_DAYS = 720, 400
+AGE_WIDTH, DISTANCE_WIDTH = 2.0, 0.35
 PRIOR_PAIRS = 1.0  # of no move
 OTHERS_WEIGHT, ANYWHERE_WEIGHT = 0.05, 0.05  # of other kinds of sellers, and of pairs at any distance
 FEWEST_PEERS = 3
-ENDS = (0.1, 0.9)
+USUAL_END = 0.1  # the share of moves below the low end, and above the high one, of families without one of their own
 UNKNOWN_YEAR = 0.4  # the log of the ends after a year where nothing is known
 COMMUNITY = "community"
 
@@ -107,6 +109,21 @@ def kind_of(seller: str | None) -> str:
     return seller if seller in ("hyperscaler", "marketplace") else "cloud"
 
 
+class Rule(NamedTuple):
+    """The constants that are chosen by how answers of the past did."""
+
+    half_life_days: float = 90.0
+    cheapest_weight: float = 20.0
+    ends: tuple[tuple[str, float], ...] = ()  # family of options, share of moves beyond either end
+
+    def end(self, family: str) -> float:
+        """Return the share of moves beyond either end of a family's range."""
+        return dict(self.ends).get(family, USUAL_END)
+
+
+RULE = Rule()
+
+
 class Pairs(NamedTuple):
     """Every two sightings of an offer as columns; those that read alike are one, with their weights together."""
 
@@ -139,18 +156,18 @@ def sighted_pairs(catalog: Catalog) -> Pairs:
     return Pairs(kind, family, provider, gap, move, later, distance, cheapest, weight, pairs)
 
 
-def price_moves(pairs: Pairs, known_on: date) -> list[Row]:
+def price_moves(pairs: Pairs, known_on: date, rule: Rule = RULE) -> list[Row]:
     """Return the moves by kind of seller, family, age and distance from the peers, as known on a day."""
     today = known_on.toordinal() - date(1970, 1, 1).toordinal()
     recent = (pairs.later <= today) & (pairs.later > today - REACH_DAYS)
     known = Pairs._make(column[recent] for column in pairs)
-    recency = 0.5 ** ((today - known.later) / HALF_LIFE_DAYS) * known.weight
-    recency *= np.where(known.cheapest, CHEAPEST_WEIGHT, 1.0)
+    recency = 0.5 ** ((today - known.later) / rule.half_life_days) * known.weight
+    recency *= np.where(known.cheapest, rule.cheapest_weight, 1.0)
     groups = sorted({(str(kind), str(family)) for kind, family in zip(pairs.kind, pairs.family, strict=True)})
-    return [row for group in groups for row in _moves_of(known, recency, *group)]
+    return [row for kind, family in groups for row in _moves_of(known, recency, kind, family, rule.end(family))]
 
 
-def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str) -> Iterator[Row]:
+def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str, end: float) -> Iterator[Row]:
     """Yield the rows of one group; the lists of hyperscalers say nothing of other sellers."""
     own = (pairs.kind == kind) & (pairs.family == family)
     others = (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
@@ -163,7 +180,7 @@ def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str) -> Iterator
         for ratio in PEER_RATIOS:
             near = np.exp(-(((np.clip(distance, -1.2, 0.8) - np.log(ratio)) / DISTANCE_WIDTH) ** 2) / 2)
             weights = aged * (near + ANYWHERE_WEIGHT)
-            low, typical, high = _ends(move, weights, UNKNOWN_YEAR * np.sqrt(age / 365))
+            low, typical, high = _ends(move, weights, UNKNOWN_YEAR * np.sqrt(age / 365), end)
             yield {
                 "seller_kind": kind,
                 "option_family": family,
@@ -176,7 +193,7 @@ def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str) -> Iterator
             }
 
 
-def _ends(move: Floats, weights: Floats, unknown: float) -> tuple[float, float, float]:
+def _ends(move: Floats, weights: Floats, unknown: float, end: float) -> tuple[float, float, float]:
     """Return low, expected and high ratio of weighted moves; effective pairs count against the prior of no move."""
     total = weights.sum()
     if total < 1e-12:
@@ -185,7 +202,7 @@ def _ends(move: Floats, weights: Floats, unknown: float) -> tuple[float, float, 
     typical = float((weights * move).sum() / total) * effective / (effective + PRIOR_PAIRS)
     order = np.argsort(move, kind="stable")
     reached = np.cumsum(weights[order]) - weights[order] / 2
-    low, high = (float(np.interp(end * total, reached, move[order])) for end in ENDS)
+    low, high = (float(np.interp(share * total, reached, move[order])) for share in (end, 1 - end))
     spread = unknown * PRIOR_PAIRS / (effective + PRIOR_PAIRS)  # what few pairs leave open
     return (
         float(np.exp(min(low, typical) - spread)),

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
@@ -30,6 +31,7 @@ _LOOKS_AT_ALL = re.compile(r"\b(show|desc\w*|summarize)\b|duckdb_|information_sc
 _LOOKS_BACK = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
 _NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
+_BESIDE = 8  # signs around a cell and its name
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
 _OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
 
@@ -83,10 +85,13 @@ def _answer(
     _send(out, True)
     try:
         connection.execute(query)
-        _send(out, _unique([column[0] for column in connection.description or ()]))
+        names = _unique([column[0] for column in connection.description or ()])
+        _send(out, names)
+        beside = sum(map(len, names)) + _BESIDE * len(names)
         while chunk := connection.fetchmany(_ROWS_AT_ONCE):
-            _send(out, chunk, allowed.row_bytes * len(chunk))
-        _send(out, [])
+            written = sum(map(_written, chunk)) + beside * len(chunk)
+            _send(out, (written, chunk), allowed.row_bytes * len(chunk))
+        _send(out, (0, []))
     except duckdb.OutOfMemoryException:
         raise too_much_memory(allowed) from None
     except MemoryError:
@@ -102,6 +107,15 @@ def _unfilled(error: Exception, filled: Mapping[str, Relation]) -> str:
     if name not in QUESTIONED or name in filled:
         return ""
     return f" {name} belongs to a question: add --model, such as --model 8b --tokens 100b."
+
+
+def _written(row: tuple[Any, ...]) -> int:
+    """Return about how many bytes the cells of a row take as JSON, the longest form that they are written in.
+
+    >>> _written(("a", chr(1), None, 2.5))
+    18
+    """
+    return sum(len(encode_basestring(cell)) if type(cell) is str else len(str(cell)) for cell in row)
 
 
 def _send(out: BinaryIO, message: Any, most: float = math.inf) -> None:

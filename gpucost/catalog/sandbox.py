@@ -96,12 +96,13 @@ def _received(child: "subprocess.Popen[bytes]", allowed: Bounds, late: threading
         rows: list[dict[str, Any]] = []
         taken = 0
         while True:
-            size, chunk = _message(child.stdout)
-            _refused(chunk)
+            size, message = _message(child.stdout)
+            _refused(message)
+            written, chunk = message
             if not chunk:
                 return Answer(columns, rows)
             rows += [dict(zip(columns, row, strict=True)) for row in chunk]
-            taken += size
+            taken += max(size, written)
             if len(rows) > allowed.rows:
                 raise UsageError(f"the query gives more than {allowed.rows:,.0f} rows. Add a LIMIT or an aggregate.")
             if len(rows) * len(columns) > allowed.cells:

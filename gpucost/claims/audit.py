@@ -12,7 +12,9 @@ from gpucost.answers.common import frame
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
+from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
+from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.physics.training.layouts import latest_year
@@ -435,39 +437,59 @@ def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, fl
     return low, typical, high
 
 
-def prices(catalog: Catalog, accelerator: Accelerator) -> list[float]:
-    """Return what an hour of the accelerator costs across offers, cheapest first."""
-    return sorted(offer.usd_per_gpu_hour for offer in catalog.offers(accelerator.id) if not offer.term_months)
+class HourlyPrices(NamedTuple):
+    """What an accelerator-hour is expected to cost today: the lowest, the first on demand, the highest."""
+
+    low: float
+    typical: float
+    high: float
+    first: Rentable
 
 
-def check_price(gpu_hours: float, cost_usd: float, known_prices: list[float], accelerator: Accelerator) -> Check:
+def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrices | None:
+    """Return the prices of so many of an accelerator without a term; None where none is known.
+
+    A quote far below its peers is probably an error, and makes no claim plausible while others are known.
+    """
+    found = rentable(catalog, accelerator.id, gpus, lambda offer: not offer.term_months)
+    if not found:
+        return None
+    kept = [entry for entry in found if not entry.is_far] or found
+    today = sorted(entry.usd_per_gpu_hour for entry in kept)
+    first = next((entry for entry in found if is_plain(entry.offer.option)), found[0])
+    return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
+
+
+def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, accelerator: Accelerator) -> Check:
     """Judge a claimed cost by the price per accelerator-hour that it implies."""
     implied = cost_usd / gpu_hours
     reason = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
-    if not known_prices:
+    if known is None:
         reason += f" No price of {accelerator.id} is known."
         return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
-    low, high, middle = known_prices[0], known_prices[-1], float(np.median(known_prices))
-    ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
-    reason += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
-    return Check("price", POSSIBLE if ok else IMPLAUSIBLE, implied, low, middle, high, "USD per GPU-hour", reason)
+    ok = known.low * _CHEAPEST_PLAUSIBLE <= implied <= known.high * _DEAREST_PLAUSIBLE
+    what = "The lowest that nobody verified is" if known.first.missing else "The first that one can order on demand is"
+    reason += f" Prices expected today run from {known.low:.2f} to {known.high:.2f}."
+    reason += f" {what} {known.first.told()}, at {known.first.offer.provider}."
+    verdict = POSSIBLE if ok else IMPLAUSIBLE
+    return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 
 
-def check_cost(cost_usd: float, tokens: float, speed: Speeds, known_prices: list[float]) -> Check | None:
-    """Judge a claimed cost by the hours that the run really takes and the prices that are known."""
+def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: HourlyPrices | None) -> Check | None:
+    """Judge a claimed cost by the hours that the run really takes and the prices that are expected today."""
     low_days, typical_days, high_days = true_days(tokens, 1, speed)
-    if not known_prices or low_days is None or typical_days is None or high_days is None:
+    if known is None or low_days is None or typical_days is None or high_days is None:
         return None
-    low, high = low_days * HOURS_PER_DAY * known_prices[0], high_days * HOURS_PER_DAY * known_prices[-1]
+    low, high = low_days * HOURS_PER_DAY * known.low, high_days * HOURS_PER_DAY * known.high
     hours = typical_days * HOURS_PER_DAY
-    typical = hours * float(np.median(known_prices))
     verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
     reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
-        cheapest = known_prices[0]
-        reason += f" Even the cheapest known hour ({cheapest:.2f} USD) on the fastest software costs more than claimed."
+        reason += (
+            f" Even the cheapest known hour ({known.low:.2f} USD) on the fastest software costs more than claimed."
+        )
         verdict = IMPOSSIBLE if cost_usd < low / 1.5 else IMPLAUSIBLE
-    return Check("cost", verdict, cost_usd, low, typical, high, "USD", reason)
+    return Check("cost", verdict, cost_usd, low, hours * known.typical, high, "USD", reason)
 
 
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
@@ -520,7 +542,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
     for check in (candidate for candidate in checks if candidate.name in ("duration", "cost")):
         if check.low is not None and check.typical is not None and check.high is not None:
-            unit, times = {"USD": "USD at the median price"}.get(check.unit, check.unit), 1.0
+            unit, times = {"USD": "USD at the price expected today"}.get(check.unit, check.unit), 1.0
             if check.unit == "days" and check.typical < _FEWEST_DAYS:
                 unit, times = "hours", HOURS_PER_DAY
             low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
@@ -612,7 +634,7 @@ def _run(
         run = Run(claim.tokens, gpus, days, counted, offload)
         checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
-        known_prices = prices(catalog, chip)
+        known_prices = prices(catalog, chip, gpus)
         if days is not None:
             checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
         cost = check_cost(claim.cost_usd, claim.tokens, speed, known_prices)

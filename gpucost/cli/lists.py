@@ -8,7 +8,7 @@ import click
 
 from gpucost.arguments.kinds import FLAG, GPU, MODEL, PROVIDER, SYSTEM, named, whole
 from gpucost.arguments.signature import PLACE
-from gpucost.cli.options import Output, columns_of, is_setting, output_options, signature_options
+from gpucost.cli.options import Output, is_setting, output_options, signature_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -293,10 +293,9 @@ def models(
 
 def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
     """Return a model as a line per column of the list, so that a narrow terminal drops none."""
-    from gpucost.render.document import cell_text, columns, head_text
+    from gpucost.render.document import cell_text, columns_of, head_text
 
-    columns_shown = columns(*columns_of("models"))
-    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_shown]
+    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_of("models")]
 
 
 def described(

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from functools import cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -194,6 +194,7 @@ UNWRITTEN = (
     ".pdf", ".docx", ".pptx", ".odt", ".ods", ".xls", ".xlsm", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".parquet",
     ".feather", ".tsv", ".yaml", ".yml", ".toml", ".jsonl", ".gz", ".zip", ".bz2", ".xz", ".zst",
 )  # fmt: skip
+LAUNCHED = (".yaml", ".yml")  # of a task that starts what an answer costs
 
 
 def spoke(parameter: str) -> ParameterSource | None:
@@ -243,9 +244,10 @@ class Output:
         said = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
         heeded = self._heeded({name for name, on in said.items() if on})
         if launch:
-            from gpucost.render.launch import launch as launched
+            from gpucost.render import launch as starts
 
-            self.text(launched(result.payload))
+            task = self.ending in LAUNCHED
+            self.text(starts.skypilot(result.payload) if task else starts.launch(result.payload))
             return
         if self.is_document:
             self._no_text()
@@ -298,6 +300,7 @@ class Output:
 
         --fields may name any key of the rows. The warnings are also said on stderr.
         """
+        from gpucost.render.document import columns_of
         from gpucost.render.rows import render_rows, write_rows
 
         columns_shown, around = (
@@ -463,17 +466,6 @@ def catalog_options(function: Function) -> Function:
         return function(*args, catalog=open_catalog(*days.values()), **rest_of_arguments)
 
     return _taking(function, call, [option_of(argument) for argument in DATES])
-
-
-@cache
-def columns_of(list_: str) -> tuple[str, ...]:
-    """Return the columns of a list as columns.csv has them: on a narrow terminal those with a larger `leaves` go first.
-
-    >>> columns_of("watch")[:2]
-    ('what', 'now@unit')
-    """
-    lines = [cells for name, *cells in beside(__file__, "columns") if name == list_]
-    return tuple(f"{name}{heading and f'={heading}'}{leaves and f':{leaves}'}" for name, heading, leaves in lines)
 
 
 def envelope(catalog: "Catalog | None", warnings: Sequence[str] = ()) -> dict[str, Any]:

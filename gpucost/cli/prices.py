@@ -17,7 +17,6 @@ from gpucost.cli.messages import say, tell
 from gpucost.cli.options import (
     ENDINGS,
     Output,
-    columns_of,
     envelope,
     is_setting,
     output_options,
@@ -80,6 +79,8 @@ def coverage(
     large = views.LARGE_CLOUDS & (chosen["provider"] or views.LARGE_CLOUDS)
     old = views.unseen(views.machines(catalog, {**chosen, "provider": set(large)}, most), most) if large else []
     notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
+    if told := catalog.availability.told(catalog.as_of, chosen["provider"]):
+        notes.append(told)
     out.rows(rows, "prices coverage", catalog, notes)
 
 
@@ -330,6 +331,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     from gpucost.catalog.books import opened
     from gpucost.catalog.settings import store_place
     from gpucost.errors import UsageError
+    from gpucost.store.client import place_of
     from gpucost.store.remote import is_remote
 
     place = store or store_place()
@@ -337,8 +339,8 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
         raise UsageError("there is no home folder for prices. Name one with --store.")
     if written and is_remote(str(place)):
         raise UsageError(
-            f"{place} is read-only: a published store is written where it was exported from. Refresh a folder, then"
-            " publish it with `gpucost prices export`, to a folder or to s3://…"
+            f"{place_of(str(place))} is read-only: a published store is written where it was exported from. Refresh a"
+            " folder, then publish it with `gpucost prices export`, to a folder or to s3://…"
         )
     return opened(place)
 
@@ -356,7 +358,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 @click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
 @click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
 @click.option("--publish", metavar="PLACE", help="Then write the store to a folder or s3://… for others to read.")
-@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit for each source.")
+@click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit of the whole refresh.")
 @store_option
 @output_options
 @click.pass_context
@@ -623,8 +625,9 @@ def command(
         if details:
             raise click.UsageError("--details is of single prices: leave it or --by out.")
         from gpucost.catalog.prices import by_column
+        from gpucost.render.document import columns, columns_of
 
-        out.rows(by_column(rows, by)[:limit], [by, *columns_of("prices by")], catalog, warnings)
+        out.rows(by_column(rows, by)[:limit], [*columns(by), *columns_of("prices by")], catalog, warnings)
         return
     out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
 

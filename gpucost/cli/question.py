@@ -8,7 +8,7 @@ import click
 from gpucost.arguments import flag_of, giving_way
 from gpucost.ask import QUESTIONS
 from gpucost.cli.messages import say, working
-from gpucost.cli.options import SEVERAL, Output, is_setting, output_parameters, parameter_of
+from gpucost.cli.options import LAUNCHED, SEVERAL, Output, is_setting, output_parameters, parameter_of
 
 # how an answer is written -> what that means, and the questions whose answers can; none: all
 _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -17,7 +17,11 @@ _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("estimate", "inference", "tco", "fit"),
     ),
     "--lines": ("CSV: one row per line of each bill.", ("estimate", "inference")),
-    "--launch": ("Print the command that starts the first offer: torchrun or vllm serve.", ("estimate", "inference")),
+    "--launch": (
+        "Print the command that starts the first offer: torchrun or vllm serve. With -o FILE.yaml write a task for"
+        " SkyPilot.",
+        ("estimate", "inference"),
+    ),
     "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
     "--details": ("Show the full answer, not just one screen.", ()),
     "--quiet": ("Print the answer in one line.", ()),
@@ -62,7 +66,8 @@ def _callback(name: str, more: list[str]) -> Any:
         from gpucost.ask.dispatch import answered
 
         shown = {one: given.pop(one) for one in more}
-        out = Output(format_, fields, output_file, (".toml",) if shown.get("print_plan") else ())
+        endings = ((".toml",) if shown.get("print_plan") else ()) + (LAUNCHED if shown.get("launch") else ())
+        out = Output(format_, fields, output_file, endings)
         given = {key: value for key, value in given.items() if value is not None and value != ()}
         if name == "estimate":
             given["with_facts"] = out.format == "json"

@@ -57,6 +57,8 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     doubts = doubts or file is not None  # who checks a file of their own wants to know
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     say(f"{summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}")
+    if file is None and (told := catalog.availability.told(catalog.as_of)):
+        say(told)
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
     if rows or out.format != "table" or out.is_document:
         ok = not report.faults

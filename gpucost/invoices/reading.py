@@ -16,7 +16,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
+from gpucost.catalog.loader import engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.invoices.rows import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
@@ -76,8 +76,10 @@ class Charges(NamedTuple):
 
 def read_charges(path: str, tag: str | None = None) -> list[Charges]:
     """Return the sums of a file's charges; `tag` splits them by the value of a tag too."""
-    connection = connected()
-    return _grouped(connection, _source(path), path, tag)
+    connection, source = connected(), _source(path)
+    if path.lower().endswith(".parquet"):
+        refuse_long(connection, path, "limit_invoice_rows")
+    return _grouped(connection, source, path, tag)
 
 
 def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
@@ -122,18 +124,21 @@ def connected() -> "DuckDBPyConnection":
 def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
     """Write FOCUS rows to a file as csv or parquet; times carry their zone."""
     target = f"{path}.csv" if form == "parquet" else path
-    with open(target, "w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(WRITTEN)
-        lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
-    if form == "parquet":
-        kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
-        types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
-        how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
-        try:
-            connected().execute(f"COPY (FROM read_csv({file_name(target)}, {how})) TO {quoted(path)} (FORMAT parquet)")
-        finally:
-            os.unlink(target)
+    try:
+        with open(target, "w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(WRITTEN)
+            lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
+        if form == "parquet":
+            kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
+            types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
+            how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
+            source = f"read_csv({file_name(target)}, {how})"
+            connected().execute(f"COPY (FROM {source}) TO {quoted(path)} (FORMAT parquet)")
+    finally:
+        if target != path:
+            with suppress(FileNotFoundError):
+                os.unlink(target)
 
 
 def _written(value: Any) -> Any:

@@ -206,7 +206,21 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
         lowest = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
         hour, offer = next((cheapest_offer for cheapest_offer in lowest if cheapest_offer[1]), (None, None))
         if hour is not None and offer is not None:
-            yield {**row, "provider": offer.provider, "option": offer.option, "days": None, "rent_usd": hour * hours}
+            price = {
+                "usd_per_gpu_hour": hour / row["gpus"],
+                "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
+                "price_observed_on": offer.observed_on.isoformat(),
+                "age_days": offer.age_days,
+                "price_book": offer.book,
+            }
+            yield {
+                **row,
+                **price,
+                "provider": offer.provider,
+                "option": offer.option,
+                "days": None,
+                "rent_usd": hour * hours,
+            }
         elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out
             sold = "" if placed else row["sold"]
             yield {**row, "provider": sold, "option": None, "days": None, "rent_usd": None}
@@ -261,6 +275,11 @@ def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[s
         "option": row["option"],
         "days": row["days"],
         "rent_usd": rent,
+        "usd_per_gpu_hour": row.get("usd_per_gpu_hour") if rent is not None else None,
+        "quoted_usd_per_gpu_hour": row.get("quoted_usd_per_gpu_hour") if rent is not None else None,
+        "price_observed_on": row.get("price_observed_on"),
+        "age_days": row.get("age_days") if rent is not None else None,
+        "price_book": row.get("price_book") if rent is not None else None,
         "missing": row.get("missing") or [],
         "buy_usd": buy,
         "breakeven_months": None if not rent or buy is None else buy / (rent / months),
@@ -329,8 +348,12 @@ def assign(rows_by_need: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str,
     ways: list[tuple[str, Assigned]] = []
     for name, rows in rows_by_need.items():
         ways += [(name, _assigned(row, "own", 0.0)) for row in rows if pool.get(row["gpu"], 0) >= row["gpus"]]
-        rented = [(may_go(row), row["rent_usd"], at) for at, row in enumerate(rows) if row["rent_usd"] is not None]
-        for _, cost, at in sorted(rented)[:1]:
+        rented = [
+            (bool(row.get("missing")), may_go(row), row["rent_usd"], at)  # what one can order first
+            for at, row in enumerate(rows)
+            if row["rent_usd"] is not None
+        ]
+        for *_, cost, at in sorted(rented)[:1]:
             ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
     if {name for name, _ in ways} < set(rows_by_need):
         raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
@@ -359,6 +382,8 @@ def lead(
     budget: float | None,
 ) -> str:
     """Say what to take."""
+    from gpucost.market.terms import unlisted
+
     if assigned:
         parts = [f"{row['workload']} on {row['gpus']} × {row['gpu']} ({row['provider']})" for row in assigned]
         return f"{'; '.join(parts)}: {sum(row['cost_usd'] for row in assigned):,.0f} USD in all."
@@ -370,6 +395,17 @@ def lead(
     if budget is not None and first["within"] != "neither":  # of a budget, what it reaches
         rent, buy = (text if way in first["within"] else "" for way, text in (("rent", rent), ("buy", buy)))
     ways = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
+    price, quoted = first.get("usd_per_gpu_hour"), first.get("quoted_usd_per_gpu_hour")
+    hour = ""
+    if price is not None and rent and need.purpose != "desk":
+        hour = f" The GPU-hour: {price:.2f} USD"
+        if quoted is not None and f"{quoted:.2f}" != f"{price:.2f}":
+            hour += f" expected today (quoted {quoted:.2f} on {first['price_observed_on']})"
+        hour += f", at {first['provider']}."
+    if rent and first.get("missing") and need.purpose != "desk":
+        hour += f" Nobody verified that offer: {'; '.join(first['missing'])}."
+    if rent and need.purpose != "desk":
+        hour += unlisted(first.get("age_days"), first.get("price_book") or "")
     reach = ""
     if budget is not None:
         reached = sum(row["within"] != "neither" for row in next(iter(rows_by_need.values())))
@@ -377,4 +413,4 @@ def lead(
         share = f"All {types}" if reached == types else f"{reached} of {types}"
         reach = f" {share} GPU types fit your budget."
     use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
-    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{reach}"
+    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{hour}{reach}"

@@ -97,11 +97,11 @@ def compare(
         bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
     ] = False,
     gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
-    global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences per step."] = None,
+    global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences of one step of the job."] = None,
     micro_batch: Annotated[
         v.MicroBatch | None, "With --speed: sequences per GPU per micro-step.", detail(usual="the fastest", example=1)
     ] = None,
-    sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens per sequence."] = None,
+    sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens of a sequence.", detail(field="")] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -278,15 +278,7 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    batches = " and ".join(dict.fromkeys(map(_batch, (first, second))))
-    lead = f"{comparison['lead']} At {batches}; a larger batch hides links better (--global-batch)."
-    return {**comparison, "lead": lead, "warnings": [*notes, *comparison["warnings"]]}
-
-
-def _batch(timed: Answer) -> str:
-    """Say the batch at which a job was timed: sequences of a step, tokens of each, sequences of a micro-step."""
-    layout = timed["layout"]
-    return (
-        f"{layout['global_batch']:,} sequences of {timed['sequence_tokens']:,.0f} tokens a step,"
-        f" {layout['micro_batch']} at once on a GPU"
-    )
+    sizes = [(one["layout"]["global_batch"], one["sequence_tokens"]) for one in (first, second)]
+    batches = {f"{sequences:,} sequences of {tokens:,.0f}" for sequences, tokens in sizes}
+    step = f" One step: {' against '.join(sorted(batches))} tokens."
+    return {**comparison, "lead": comparison["lead"] + step, "warnings": [*notes, *comparison["warnings"]]}

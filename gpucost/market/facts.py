@@ -2,12 +2,12 @@
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field, to_builtins
@@ -19,12 +19,12 @@ from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.loader import read_column
 from gpucost.catalog.records import OWN_SOURCE, record, records
 from gpucost.errors import DataError, PriceMissingError, UnknownNameError, UsageError
-from gpucost.gate import beside, read_toml, repeated, shown
-from gpucost.market.expected_price import expected_prices
+from gpucost.gate import lists_beside, read_toml, repeated, shown
+from gpucost.market.expected_price import FAR_RATIO, expected_prices
 from gpucost.market.interruptions import AssumptionBook, make_book
 from gpucost.market.supply import Providers, Supply, build_supply, company, sold_nodes
 from gpucost.market.terms import Terms, build_terms, on_demand, place_of
-from gpucost.market.tiers import measured_chips
+from gpucost.market.tiers import measured_chips, said, verified
 from gpucost.options import EXPIRED, OPTIONS, counted_age_days
 from gpucost.schemas import TABLES, Column
 from gpucost.schemas.validation import held, number, text
@@ -179,24 +179,90 @@ def cheapest(
 ) -> tuple[float | None, Offer | None]:
     """Return the lowest price an hour, as expected today, of so many accelerators in one job, and its offer.
 
-    It has no term and is of `allowed`, else of those neither old nor interruptible. A price counts only where its
-    seller hosts a job of that size; whole units are paid.
+    It has no term and is of `allowed`, else of those neither old nor interruptible; what one can order goes before
+    what nobody verified. A price counts only where its seller hosts a job of that size; whole units are paid.
     """
-    if allowed is None:
-        allowed = usual(market)
-    found: list[tuple[float, int]] = []
-    for index, offer in enumerate(market.facts.offers):
-        if offer.gpu != gpu or offer.term_months or not allowed[index]:
-            continue
-        if market.supply.largest_gpus[index] >= gpus:
-            taken = max(-(-gpus // offer.gpus) * offer.gpus, int(market.supply.minimum_gpus[index]))
-            found.append((taken * float(market.terms.usd_per_gpu_hour[index]), index))
-    return (min(found)[0], market.facts.offers[min(found)[1]]) if found else (None, None)
+    allowed = usual(market) if allowed is None else allowed
+    hosts = allowed & (market.supply.largest_gpus >= gpus) & (market.terms.term_months == 0)
+    places = np.array([i for i, offer in enumerate(market.facts.offers) if offer.gpu == gpu and hosts[i]], np.int64)
+    if not len(places):
+        return None, None
+    first = in_order(market, places, gpus)[0]
+    return first.usd_per_gpu_hour * first.paid_ratio * gpus, first.offer
+
+
+class Rentable(NamedTuple):
+    """An offer for so many accelerators at the price that one would expect to pay today."""
+
+    offer: Offer
+    usd_per_gpu_hour: float  # expected today
+    low_usd_per_gpu_hour: float  # the ends of the range that holds 80 %
+    high_usd_per_gpu_hour: float
+    paid_ratio: float  # accelerators that are paid for ÷ those asked for: machines are sold whole
+    missing: tuple[str, ...]  # what stands between it and an order; empty where one can order it
+    is_far: bool  # whether the quote is so far below its peers that it is probably an error, or gone
+
+    @property
+    def quoted_usd_per_gpu_hour(self) -> float:
+        """Return the price of an accelerator as it was seen."""
+        return self.offer.usd_per_gpu_hour
+
+    def told(self) -> str:
+        """Say the price: expected today, and beside it the quote and its day."""
+        text, seen = f"{self.usd_per_gpu_hour:.2f}", self.offer.observed_on
+        quote = f"{self.quoted_usd_per_gpu_hour:.2f}"
+        return f"{text} (seen {seen})" if text == quote else f"{text} expected today (quoted {quote} on {seen})"
+
+
+def rentable(
+    catalog: Catalog, gpu: str, gpus: int, accepts: Callable[[Offer], bool] = lambda offer: True, **filters: Any
+) -> list[Rentable]:
+    """Return what can be rented for so many accelerators, in the order of every question.
+
+    `filters` are provider, region and option, as `Catalog.offers` takes them; `accepts` says which offers are meant.
+    """
+    market = market_of(catalog)
+    wanted = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters) if accepts(offer)}
+    places = np.array([i for i, offer in enumerate(market.facts.offers) if offer.offer_id in wanted], np.int64)
+    return in_order(market, places, gpus)
+
+
+def in_order(market: Market, places: NDArray[np.int64], gpus: int) -> list[Rentable]:
+    """Return offers for so many accelerators: first what one can order, then what nobody verified, each by its price.
+
+    The price is that expected today of the machines that must be taken. A chip counts as measured where its training
+    or its serving was, since it is not known what it is rented for. Offers whose seller hosts no job of that size stand
+    behind the others, and say so.
+    """
+    supply, terms = market.supply, market.terms
+    units = np.ceil(gpus / supply.unit_gpus[places]) * supply.unit_gpus[places]
+    taken = np.maximum(units, supply.minimum_gpus[places]).astype(np.int64)
+    measured = market.measured["training"] | market.measured["serving"]
+    hosted = supply.largest_gpus[places] >= gpus
+    first = verified(supply, terms, places, taken, measured) & hosted
+    found = []
+    for at, place in enumerate(places):
+        offer, usd = supply.offers[place], float(terms.usd_per_gpu_hour[place])
+        lacks = said(supply, terms, int(place), int(taken[at]), measured, "training or serving")
+        entry = Rentable(
+            offer,
+            usd,
+            usd * float(terms.price_low_ratio[place]),
+            usd * float(terms.price_high_ratio[place]),
+            float(taken[at] / gpus),
+            (*lacks, *([] if hosted[at] else [supply.cap_reasons[place]])),
+            bool(terms.peers_ratio[place] < FAR_RATIO),
+        )
+        paid = round(usd * entry.paid_ratio, 6)
+        rank = (not first[at], not hosted[at], paid, -offer.gpus, offer.offer_id)  # then the larger machine
+        found.append((rank, entry))
+    return [entry for _, entry in sorted(found, key=lambda pair: pair[0])]
 
 
 def usual(market: Market) -> NDArray[np.bool_]:
-    """Tell which offers are neither old nor interruptible."""
-    found: NDArray[np.bool_] = ~(market.terms.stale | market.terms.interruptible)
+    """Tell which offers are on demand, and neither old nor interruptible: no booked window, no term."""
+    plain = np.array([OPTIONS[offer.option].family == "on demand" for offer in market.facts.offers], bool)
+    found: NDArray[np.bool_] = plain & ~(market.terms.stale | market.terms.interruptible)
     return found
 
 
@@ -396,7 +462,7 @@ TWIN = ("provider", "instance_type", "region", "option", "usd_per_gpu_hour")
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 ACCELERATOR = Accelerator.__struct_fields__
 # columns of the rows that stay rows
-ROWS = {"credits": CREDIT, **{name: tuple(names.split()) for name, names in beside(__file__, "embedding")[1:]}}
+ROWS = {"credits": CREDIT, **lists_beside(__file__, "embedding")}
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
 _TABLE_OF: dict[type, str] = {Offer: "offers", System: "systems", Accelerator: "accelerators"}
 # what the as-of view adds; all else that no table has is text

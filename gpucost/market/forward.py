@@ -13,6 +13,7 @@ A card is worth launch price x exp(-k x age), with the k of each card of which b
 are those of k. https://en.wikipedia.org/wiki/Effective_sample_size for n = (sum of weights)^2 / sum of their squares.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -22,6 +23,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.catalog.price_months import month_ends
+from gpucost.catalog.records import seen_in
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
@@ -32,7 +34,6 @@ ENDS = (0.1, 0.9)
 FEWEST = 2.0  # effective analogues, else nothing is said
 STALE_DAYS = 93
 YOUNGEST_CARD_YEARS = 1.0
-_SEEN = "street_observed"
 _STARTS = (3, 6, 9, 12)  # months at whose ends analogues begin
 _SPARSE = 10.0
 
@@ -263,12 +264,13 @@ def cards_of(rows: Iterable[Mapping[str, Any]]) -> list[Card]:
     """Return the cards with both prices, without those whose street price is somebody's estimate."""
     found = []
     for row in rows:
-        low, high, launch, seen = (row[name] for name in ("street_low_usd", "street_high_usd", "launch_usd", _SEEN))
-        if not (low and high and launch and seen and row["year"]):
+        low, high, launch = (row[name] for name in ("street_low_usd", "street_high_usd", "launch_usd"))
+        last_day = _day_of(str(row["street_observed"] or ""))
+        if not (low and high and launch and last_day and row["year"]):
             continue
-        age = age_years(float(row["year"]), _day_of(str(seen)))
+        age = age_years(float(row["year"]), last_day)
         if age >= YOUNGEST_CARD_YEARS and not str(row["street_source"] or "").startswith("estimate"):
-            found.append(Card(row["id"], launch, sqrt(low * high), str(seen), age))
+            found.append(Card(row["id"], launch, sqrt(low * high), seen_in(row, "street_observed"), age))
     return found
 
 
@@ -308,14 +310,14 @@ def resale_rows(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[d
     return rows
 
 
-def _day_of(observed: str) -> date:
-    """Return the last day that a date of the table names: `2025-03..2026-05`, `2026-02`, `2026`.
+def _day_of(observed: str) -> date | None:
+    """Return a day late in the month that a table names, late in June where it names a year, None where neither.
 
-    >>> _day_of("2025-03..2026-05"), _day_of("2026")
-    (datetime.date(2026, 5, 28), datetime.date(2026, 6, 28))
+    >>> _day_of("2026-05"), _day_of("2026"), _day_of("last summer")
+    (datetime.date(2026, 5, 28), datetime.date(2026, 6, 28), None)
     """
-    year, _, month = observed.rpartition("..")[2].partition("-")
-    return date(int(year), int(month[:2] or 6), 28)
+    named = re.fullmatch(r"(\d{4})(?:-(0[1-9]|1[0-2]))?", observed)
+    return date(int(named[1]), int(named[2] or 6), 28) if named else None
 
 
 def _known(catalog: "Catalog") -> tuple[dict[Cell, dict[date, float]], dict[str, Chip]]:

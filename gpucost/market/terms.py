@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpucost.answers.common import Seen, Seller, listed
 from gpucost.catalog.discounts import covers
+from gpucost.gate import beside
 from gpucost.market.interruptions import AssumptionBook, InterruptionRates, typical_wait_hours
 from gpucost.market.supply import WORLD, Providers, Supply, company, grid_items, grid_of
 from gpucost.money import commitments
@@ -26,9 +27,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Row = Mapping[str, Any]
-# 64 instances of eight are the largest capacity block that AWS sells without a talk; of clouds: an assumption
-ORDER_GPUS = {"hyperscaler": 512, "cloud": 128}
-FEWEST_ORDER_GPUS = 8  # a host of a marketplace
+# kind of seller -> accelerators that it sells at once without a talk: assumptions, each with its reason
+ORDER_GPUS = {seller: int(gpus) for seller, gpus, *_ in beside(__file__, "order_sizes")[1:]}
+RACK = "rack"  # what is started from a scale-up domain of several instances, whoever sells it
 HELD_DAYS = 30  # a spot price moves while capacity is held, too
 _OFTEN = 0.1  # the share of days beyond the end of an 80 % range
 
@@ -44,7 +45,7 @@ class Terms(NamedTuple):
     age_days: Floats  # 0 for a contract, which holds until it ends
     age_limit_days: Floats
     stale: Flags
-    order_gpus: Floats  # accelerators that such a seller sells without a talk: an assumption
+    order_gpus: Floats  # accelerators that such a seller sells at once without a talk: an assumption
     interruptible: Flags
     measured: Flags  # the preemption rate was measured for this accelerator, region and size
     preemptions_per_node_hour: Floats
@@ -87,6 +88,7 @@ def build_terms(
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
     columns = {**_prices(offers, book, providers, moves, twins), **_contracts(offers, providers)}
+    columns["order_gpus"] = _order_sizes(supply, providers)
     columns |= _expected(columns, expected)
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
@@ -121,8 +123,15 @@ def _prices(
         "age_days": age,
         "age_limit_days": limit,
         "stale": age > limit,
-        "order_gpus": _column([ORDER_GPUS.get(providers.kind(offer.provider), FEWEST_ORDER_GPUS) for offer in offers]),
     }
+
+
+def _order_sizes(supply: Supply, providers: Providers) -> Floats:
+    """Return how many accelerators each offer is assumed to be sold of at once."""
+    usual = _column([ORDER_GPUS[providers.kind(offer.provider)] for offer in supply.offers])
+    racks = np.array([key.system.scaleup_gpus > key.system.gpus for key in supply.keys], bool)
+    is_rack = racks[supply.key] if len(racks) else np.zeros(len(usual), bool)
+    return np.where(is_rack, np.minimum(usual, ORDER_GPUS[RACK]), usual)
 
 
 def _expected(columns: Mapping[str, Any], expected: Sequence[Sequence[float]]) -> dict[str, Any]:
@@ -351,14 +360,14 @@ def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
 LISTED_DAYS = 60  # within which somebody should have listed what one is about to order
 
 
-def unlisted(age_days: int, book: str) -> list[str]:
-    """Say that nobody listed the first offer lately, where it is so; one's own price needs no list.
+def unlisted(age_days: int | None, book: str) -> str:
+    """Say behind an answer that nobody listed its first offer lately, where it is so; one's own price needs no list.
 
     >>> unlisted(66, "shipped"), unlisted(66, "user"), unlisted(3, "shipped")
-    (['No list had the first offer within 60 days: look it up before you order.'], [], [])
+    (' No list had this offer within 60 days: look it up before you order.', '', '')
     """
-    late = age_days > LISTED_DAYS and book != "user"
-    return [f"No list had the first offer within {LISTED_DAYS} days: look it up before you order."] if late else []
+    late = age_days is not None and age_days > LISTED_DAYS and book != "user"
+    return f" No list had this offer within {LISTED_DAYS} days: look it up before you order." if late else ""
 
 
 def doubted_price(offer: Offer) -> list[str]:

@@ -32,6 +32,7 @@ from gpucost.ownership.plan import (
     unknown_input,
     use_by_month,
 )
+from gpucost.physics.hardware import capped_ratio
 from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator, Offer
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, counted, format_count, parse_count
@@ -64,6 +65,7 @@ class OwnershipCase(Struct):
     warnings: list[str] = field(default_factory=list)
     choices: list[offers.RentChoice] = field(default_factory=list)
     rent_offer: Offer | None = None  # behind the price as asked, where the catalog gave it
+    rented: offers.RentChoice | None = None  # that offer at the price expected today
     credits: Sequence[Mapping[str, Any]] = ()  # of the books, as they hold on the day below
     as_of: date = date.max
     fallback: offers.RentChoice | None = None  # rent by use, where what was asked for is a commitment
@@ -123,7 +125,7 @@ class OwnershipCase(Struct):
 
 def registry_of(catalog: Catalog) -> Registry:
     """Return the inputs with the catalog's facts."""
-    return Registry(catalog.rows("plan_inputs"), [*catalog.rows("ownership"), *catalog.rows("energy")])
+    return Registry(catalog)
 
 
 def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
@@ -153,6 +155,8 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
         case.special["depreciation_by_year"] = deducted
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {})]
     _exchange_rate(catalog, case)
+    _machine_of_few(case, inputs)
+    _power_cap(catalog, case)
     _derive(case, inputs)
     _observed_decline(catalog, case, inputs)
     case.tables = _tables(case)
@@ -203,6 +207,40 @@ def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumpti
         ends = {key: getattr(embodied, key) for key in ("value", "low", "high")}
         scaled = {key: end * nodes_of_8 for key, end in ends.items() if end is not None}
         defaults["embodied_kgco2e_per_node"] = replace(embodied, status="derived", **scaled)
+
+
+def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
+    """Let cards that are bought one by one stand in a machine of as many as are asked for, not in a server of eight."""
+    form = "" if case.accelerator is None else case.accelerator.form_factor
+    gpus, node = case.number("gpus"), case.number("gpus_per_node")
+    alone = form.startswith("PCIe") or form == "SoC"
+    if not alone or gpus >= node or "gpus_per_node" in inputs:
+        return
+    if case.assumptions["server_price_basis"].value != "gpu_share":
+        return
+    case.put("gpus_per_node", value=gpus, status="derived", note=f"one machine with {gpus:g} cards")
+    for name in ("server_max_kw", "embodied_kgco2e_per_node"):
+        whole = case.assumptions[name]
+        if name not in inputs and isinstance(whole.value, (int, float)):
+            ends = {key: getattr(whole, key) for key in ("value", "low", "high")}
+            case.put(name, **{key: end * gpus / node for key, end in ends.items() if end is not None})
+
+
+def _power_cap(catalog: Catalog, case: OwnershipCase) -> None:
+    """Let a cap of the power below the usual draw cost speed: fewer of the owned hours' products, as physics has it."""
+    cap, draw = case.number("power_cap_fraction"), case.number("power_fraction_active")
+    if cap >= draw or cap <= 0:
+        return
+    slower = capped_ratio(cap, draw, training_calibration(catalog).values["power_exponent"])
+    goodput = case.assumptions["goodput_fraction"]
+    if case.assumptions["rent_goodput_fraction"].value is None:
+        case.put("rent_goodput_fraction", value=goodput.value, status="derived", note="that of uncapped accelerators")
+    ends = {key: getattr(goodput, key) for key in ("value", "low", "high")}
+    scaled = {key: end * slower for key, end in ends.items() if isinstance(end, (int, float))}
+    case.put("goodput_fraction", **scaled, status="derived", note=f"× {slower:.3f}: clocks under the power cap")
+    case.warnings.append(
+        f"power capped at {cap:.0%} of the rating, {draw:.0%} drawn else: owned GPUs are {1 - slower:.0%} slower"
+    )
 
 
 def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
@@ -327,13 +365,13 @@ def _observed_v(registry: Registry) -> Array:
 
 
 def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
-    """Choose the rental price: as given, of the provider named, else the market's median."""
+    """Choose the rental price: as given, of the provider named, else of the first offer that one can order."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
     if special.get("option") not in (None, "on_demand") and not provider:
         raise UsageError(
             f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
-            "market's median on demand."
+            "first offer on demand."
         )
     priced = "rent_usd_per_gpu_hour" in inputs or case.assumptions["rent_usd_per_gpu_hour"].value is not None
     if gpu is None and not priced:
@@ -349,9 +387,9 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
         return
     if provider:
         choice = offers.rent_of_provider(renter, provider, special.get("region"), special.get("option"))
-        case.rent_offer = choice.offer
     else:
-        choice = offers.market_rent(catalog, gpu.id)
+        choice = offers.market_rent(renter)
+    case.rent_offer, case.rented = choice.offer, choice
     case.put(
         "rent_usd_per_gpu_hour",
         value=choice.usd_per_gpu_hour,
@@ -365,8 +403,8 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in inputs:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
-    if choice.stale:
-        case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
+    if choice.missing:
+        case.warnings.append(f"rent: {choice.provider}'s offer is unverified: {'; '.join(choice.missing)}")
 
 
 def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
@@ -399,7 +437,7 @@ def _check(case: OwnershipCase) -> None:
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
     for name, entry in case.assumptions.items():
-        when = case.registry.inputs[name]["counts_when"]
+        when = case.registry.conditions.get(name)
         if entry.counts and entry.value is None and when and name not in MAY_LACK:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.arguments import flag_of, read
+from gpucost.arguments.files import only_under
 from gpucost.arguments.kinds import FLAG
 from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError
@@ -60,6 +62,7 @@ _ROW = (
     "notes",
     "lines",
 )
+files: Path | None = None  # the folder whose files may be named
 _MOST_SIGNS = 2000  # of all that is asked; what is longer was not typed
 
 
@@ -79,7 +82,12 @@ def arguments_of(asked: Asked) -> dict[str, Any]:
     asked = {former.get(name, name): value for name, value in asked.items()}  # of an address that somebody kept
     if unknown := [name for name in asked if name not in (*FIELDS, *OWN, PRICE)]:
         raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
-    return {name: asked[name].strip() for name in FIELDS if asked.get(name, "").strip()}
+    return _placed({name: asked[name].strip() for name in FIELDS if asked.get(name, "").strip()})
+
+
+def _placed(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments whose files lie in the folder that was named at the start."""
+    return only_under(given, files)
 
 
 def estimate(asked: Asked) -> "EstimateResult":
@@ -140,7 +148,7 @@ def own(asked: Asked) -> dict[str, Any]:
     arguments_of(asked)
     given = {"gpu": asked.get("own_gpu"), "gpus": asked.get("own_gpus"), "rent": asked.get(PRICE)}
     given |= {name: asked.get(name) for name in ("utilisation", "years")}
-    named = {name: value.strip() for name, value in given.items() if value and value.strip()}
+    named = _placed({name: value.strip() for name, value in given.items() if value and value.strip()})
     payload = answer("tco", {**named, "draws": 0}, catalog()).payload
     rows: dict[float, dict[str, float]] = {}
     for point in payload["by_utilisation"]:

@@ -92,6 +92,7 @@ class Scheme(Struct, frozen=True, dict=True):
     ratio: float  # by which each trait widens it before any fit
     usual: float  # logarithm of the ratio that is believed of a trait
     sides: tuple[str, ...] = ("",)  # one width for both, or one each
+    assumed: Mapping[str, float] = MappingProxyType({})  # ratios of traits that no measurement can have
 
     @cached_property
     def defaults(self) -> dict[str, float]:
@@ -101,7 +102,7 @@ class Scheme(Struct, frozen=True, dict=True):
     @cached_property
     def default_ranges(self) -> dict[str, float]:
         """Return the widths before any fit."""
-        usual = {"base": self.width, **dict.fromkeys(self.traits, self.ratio)}
+        usual = {"base": self.width, **dict.fromkeys(self.traits, self.ratio), **self.assumed}
         return {name + side: value for side in self.sides for name, value in usual.items()}
 
     def load(self, rows: Sequence[Mapping[str, Any]]) -> Calibration:

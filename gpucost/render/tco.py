@@ -144,16 +144,6 @@ _SHOWN_LINES = 3  # of owning on one screen, beside energy
 _SIDES = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
-_RIVAL_COLUMNS = (
-    "option",
-    "name=closest rival",
-    "saving_usd=saves",
-    "breakeven_usd_per_gpu_hour=break-even price",
-    "breakeven_utilisation_fraction=break-even use",
-    "probability_wins_fraction=wins",
-    "saving_p5_usd=p5:1",
-    "saving_p95_usd=p95:1",
-)
 _RIVALRY = (
     "Each option against the cheapest of the others. The break-even price is the rental price of the two; spot is not a"
     " rival."
@@ -415,11 +405,11 @@ def _options(answer: Tco) -> list[Table]:
         for row in rows
         if "rival" in row
     ]
-    keys = [spec for spec in _RIVAL_COLUMNS if rival_rows and spec.partition("=")[0] in rival_rows[0]]
-    detail_columns = (f"{key}:{1 + index // 3}" for index, key in enumerate(details))
+    rival_columns = [column for column in columns_of("tco rivals") if rival_rows and column.key in rival_rows[0]]
+    detail_columns = (Column(key, priority=1 + index // 3) for index, key in enumerate(details))
     return [
         *table_of("", rows, *first, *detail_columns, interactive=True),
-        *table_of("Each option against its closest rival", rival_rows, *keys, note=_RIVALRY),
+        *table_of("Each option against its closest rival", rival_rows, *rival_columns, note=_RIVALRY),
     ]
 
 
@@ -596,7 +586,7 @@ def _inputs(payload: Mapping[str, Any]) -> Table:
                     "source": origin,
                 }
             )
-    return Table(columns("name", "value", "unit:1", "status", "source:1"), rows)
+    return Table(columns_of("explain plan"), rows)
 
 
 def _figure_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, USUAL_ENGINES, USUAL_FAMILIES
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
 from gpucost.physics.serving.cases import FORMATS, Deployment, Options, ServingCase, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.serving.request import InferenceRequest
@@ -30,9 +30,11 @@ LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
 WIDE_RANKS = (16, 32, 64)
 # Requests at once on one accelerator: the most that two sources measured; larger batches would rest on nothing.
 MEASURED_BATCH_PER_GPU = 256.0
+LOCAL_USERS = 1.0  # whom a local engine serves at once, as people run it
 OWN_WIDTH = (
     0.09  # assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
 )
+NODES = (2, 3, 4)  # over which the stages of one replica follow each other
 NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
 
@@ -53,6 +55,7 @@ class Plans(Struct, frozen=True):
     prompt_time_fraction: Floats
     step: serving.StepParts
     width: Floats  # half the logarithmic width of the 80 % range of the throughput
+    tight: Flags  # fits only with a larger share of the memory than engines take by default, and short passes
 
     def __len__(self) -> int:
         return len(self.deployments)
@@ -78,8 +81,15 @@ def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[in
         found += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
     if key.system.scaleout_gb_per_s and largest > node:
         whole = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
-        found += [(whole, 1, p) for p in (2, 4) if whole * p <= largest and whole >= min(node, 8)]
+        stages = [p for p in NODES if whole * p <= largest and p <= architecture.layers]
+        found += [(whole, 1, p) for p in stages if whole >= min(node, 8)]
     return found
+
+
+def largest_replica(key: Key) -> int:
+    """Return the most accelerators that one replica may have: its node, its scale-up domain, or nodes on a network."""
+    domain = max(key.system.gpus, key.system.scaleup_gpus)
+    return domain if key.system.scaleout_gb_per_s is None else max(domain, key.system.gpus * NODES[-1])
 
 
 def options_of(request: InferenceRequest, count: int) -> Options:
@@ -150,6 +160,7 @@ def evaluate(
     capacity = serving.capacity_sequences(case, prompt, output)
     limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
     limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
+    limit = np.where(case.rates.frugal, np.minimum(limit, LOCAL_USERS), limit)
     best, meets = climb(case, limit, request, prompt, output)
     at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
     first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
@@ -168,6 +179,7 @@ def evaluate(
         at.prompt_time_fraction,
         at.step,
         widths(deployments, at, ranges, stated_server=request.server is not None),
+        (serving.capacity_sequences(case, prompt, output) >= 1) & (serving.usual_sequences(case, prompt, output) < 1),
     )
     return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
 
@@ -234,12 +246,10 @@ def widths(
     traits = {
         "saturation": flags(lambda d: True),
         "host_bound": np.maximum(at.step.host_s, 0.0) / at.step.total_s > HOST_BOUND_FRACTION,
-        "unusual_family": flags(lambda d: d.accelerator.family not in USUAL_FAMILIES),
-        "mixture_of_experts": flags(lambda d: d.architecture.experts > 0),
-        "unusual_engine": flags(lambda d: d.engine not in USUAL_ENGINES),
-        "served": flags(lambda d: d.server == "default"),
         "unstated_server": flags(lambda d: not stated_server),
     }
+    own = [doubts(d) for d in deployments]
+    traits |= {name: np.array([one[name] for one in own], dtype=np.bool_) for name in own[0]}
     return width_of(traits, ranges)
 
 

@@ -27,6 +27,7 @@ from gpucost.answers.serving import (
 )
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
+from gpucost.catalog.names import options as option_names
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
@@ -44,7 +45,7 @@ from gpucost.market.facts import (
     placeless,
     prices_not_used,
 )
-from gpucost.market.supply import Key, left_out
+from gpucost.market.supply import LARGEST_CLUSTER, Key, left_out
 from gpucost.market.terms import (
     ASSUMED_FORM,
     cluster,
@@ -64,11 +65,11 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import USUAL_FAMILIES
+from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
-from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note
+from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note, largest_replica
 from gpucost.serving.request import InferenceRequest, Known, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
@@ -229,13 +230,14 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     context = np.array([request.prompt_tokens + request.output_tokens / 2])
     weights = float(serving.weight_bytes(case)[0]) * (1 - request.offload_fraction) / gpus / GB
     cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / GB
-    usable = float(case.chip.memory_gb[0])
+    whole = float(case.chip.memory_gb[0])
+    workspace = float(serving.workspace_bytes(case, tight=bool(plans.tight[plan]))[0]) / GB
     return {
         "weights_gb": weights,
         "cache_gb": cache,
-        "workspace_gb": serving.RESERVED_GB,
-        "memory_gb": usable,
-        "free_gb": usable - weights - cache - serving.RESERVED_GB,
+        "workspace_gb": workspace,
+        "memory_gb": whole,
+        "free_gb": whole - weights - cache - workspace,
     }
 
 
@@ -258,6 +260,8 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         found.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
     if d.accelerator.family not in USUAL_FAMILIES:
         found.append("few serving measurements of this accelerator family: wide range")
+    if doubts(d)["unmeasured_engine"]:
+        found.append(f"nobody measured {d.engine} on {d.accelerator.vendor}: the widest range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
         found.append("too few replicas for the busiest hours: requests wait or are rejected")
     return [*found, *doubted_price(offer)]
@@ -385,10 +389,22 @@ def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     chosen = costing.best_per_offer(pairs, request.optimize, plans, within_budget(request, market, pairs))
     ids = [item.offer_id for item in market.facts.offers]
     order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
-    if not request.include_unverified:
-        sure = verified(request, market, pairs, order)
-        order = np.concatenate([order[sure], order[~sure]])
+    order = order[np.argsort(_stand(request, market, pairs, order), kind="stable")]
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+
+
+def _stand(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> Integers:
+    """Return where pairs stand: what one can order first, and of either kind what has a term behind the rest.
+
+    A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
+    """
+    unsure = np.zeros(len(order), bool) if request.include_unverified else ~verified(request, market, pairs, order)
+    asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
+    booked = np.array([OPTIONS[offer.option].family == "scheduled" for offer in market.supply.offers], bool)
+    bound = market.supply.bound & ("committed" not in asked) | booked & ("scheduled" not in asked)
+    bound = bound[pairs.offer[order]]
+    risky = market.terms.interruptible[pairs.offer[order]]
+    return np.asarray(4 * unsure + 2 * risky + bound, np.int64)
 
 
 def verified(request: InferenceRequest, market: Market, pairs: Pairs, rows: Integers) -> NDArray[np.bool_]:
@@ -505,8 +521,11 @@ def payload(
 ) -> Inference:
     """Build the answer's payload."""
     risky = market.terms.interruptible[pairs.offer[order]]
-    of_kind = np.where(risky, np.cumsum(risky), np.cumsum(~risky))
-    shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))  # so many that stay, so many that may not
+    bound = market.supply.bound[pairs.offer[order]] & ~risky
+    of_kind = np.zeros(len(order), np.int64)
+    for kind in (risky, bound, ~risky & ~bound):  # so many that stay, so many that bind, so many that may not stay
+        of_kind[kind] = np.arange(1, kind.sum() + 1)
+    shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))
     insides = cache(lambda plan: inside(plans, plan, request))  # many offers are of one plan
     options = [option(request, market, plans, pairs, int(order[place]), int(place) + 1, insides) for place in shown]
     best = int(order[0])
@@ -549,9 +568,22 @@ def lead(
         f"{architecture.name}: {'lowest quoted, unverified, ' if unsure else ''}{cost} USD per million tokens{span} on"
         f" {where}, {best['usd_per_month']:,.0f} USD a month for {load}; TTFT {best['ttft_ms']:,.0f} ms, TPOT"
         f" {best['tpot_ms']:.3g} ms; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}."
-        f"{f' Missing: {unsure}.' if unsure else ''}"
+        f"{f' Missing: {unsure}.' if unsure else ''}{unlisted(best['age_days'], best['price_book'])}"
     )
-    return f"{_cheaper_api(request, architecture, best, api)}{words}"
+    return f"{_cheaper_api(request, architecture, best, api)}{words}{_committed(options)}"
+
+
+def _committed(options: list[ServingOption]) -> str:
+    """Say what the cheapest commitment costs beside an answer without one, where it costs less."""
+    best = options[0]
+    bound = [row for row in options if OPTIONS[row["option"]].family == "committed" and not row["missing"]]
+    least = min(bound, key=lambda row: row["usd_per_mtok"], default=best)
+    if OPTIONS[best["option"]].family == "committed" or least["usd_per_mtok"] > 0.99 * best["usd_per_mtok"]:
+        return ""
+    return (
+        f" Bound for {least['term_months']} months it is {_digits(least['usd_per_mtok'])} USD, {cluster(least)} at"
+        f" {least['provider']} for {least['usd_per_month']:,.0f} USD a month."
+    )
 
 
 def _cheaper_api(
@@ -641,9 +673,8 @@ def warnings(
         found.append(f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions.")
     if options[0]["price_stale"]:
         found.append(OLD_PRICE)
-    else:
-        found += unlisted(options[0]["age_days"], options[0]["price_book"])
-    found[:0] = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
+    beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
+    found[:0] = beyond
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
         found.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")
@@ -749,23 +780,29 @@ COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
-def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | None = None) -> ServingFit:
-    """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
+def serving_fit_payload(
+    catalog: Catalog, request: InferenceRequest, gpu: str | None = None, gpus: int | None = None
+) -> ServingFit:
+    """Return which accelerators serve a model within the targets, with memory, latency, speed and price.
+
+    With `gpus`, what so many of each serve: as many replicas as they hold, in the layout that is fastest in all.
+    """
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
     calibration = serving_calibration(catalog)
-    largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
+    largest = {index: min(largest_replica(key), gpus or LARGEST_CLUSTER) for index, key in enumerate(keys)}
     plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
-    found = [entry(request, market, plans, index, key) for index, key in enumerate(keys)]
+    found = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
     excluded = [row[1] for row in found if row[1] is not None]
     options = sorted(
         (row[0] for row in found if row[0] is not None),
         key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]),
     )
     if gpu is not None and not options:
+        on = "" if gpus is None else f"{gpus} × "
         raise NothingFitsError(
-            f"{architecture.name}: {excluded[0]['gpu']}: {excluded[0]['reason']}. "
+            f"{architecture.name}: {on}{excluded[0]['gpu']}: {excluded[0]['reason']}. "
             "Try a narrower --precision, more accelerators, or looser targets."
         )
     fewest = min(options, key=lambda row: (row["memory_gb"] * row["gpus"], row["gpus"], row["gpu"]), default=None)
@@ -781,9 +818,21 @@ def serving_fit_payload(catalog: Catalog, request: InferenceRequest, gpu: str | 
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
         "excluded": excluded,
-        "warnings": list(architecture.warnings),
+        "warnings": [*architecture.warnings, *tight_notes(options)],
         "sources": {},
     }
+
+
+def tight_notes(options: Sequence[Serves]) -> list[str]:
+    """Say which accelerators hold the model only with more of their memory than engines take by default."""
+    names = [f"{row['gpus']} × {row['gpu']}" for row in options if row.get("tight")]
+    if not names:
+        return []
+    some = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return [
+        f"On {some} it runs only with {serving.TIGHT_MEMORY:.0%} of the memory (--gpu-memory-utilization"
+        f" {serving.TIGHT_MEMORY:g}), short passes and {serving.TIGHT_SCORED:g} requests at once or fewer."
+    ]
 
 
 def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
@@ -830,25 +879,36 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
 
 
 def entry(
-    request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key
+    request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key, gpus: int | None = None
 ) -> tuple[Serves, None] | tuple[None, ServesNot]:
-    """Return what one accelerator can do: its smallest replica that serves, or why none does."""
+    """Return what one accelerator can do: its smallest replica that serves, or why none does.
+
+    With `gpus`, the replicas that so many hold, in the layout with the most tokens per second in all.
+    """
     mine = np.flatnonzero(plans.key == index)
     serving = mine[plans.serves[mine]]
     if not len(serving):
         codes = sorted({int(code) for code in plans.reason[mine]}, reverse=True)
-        return None, ServesNot(
-            gpu=key.accelerator.id, reason=REASONS_IN_WORDS[REASONS[codes[0]] if codes else "memory"]
-        )
-    plan = int(serving[np.lexsort((-plans.output_tokens_per_s[serving], plans.gpus[serving]))[0]])
+        name = REASONS[codes[0]] if codes else "memory"
+        few = "the weights and one sequence do not fit so few"
+        reason = few if gpus is not None and name == "memory" else REASONS_IN_WORDS[name]
+        return None, ServesNot(gpu=key.accelerator.id, reason=reason)
+    held = np.ones(len(serving)) if gpus is None else np.floor(gpus / plans.gpus[serving])
+    fastest = -plans.output_tokens_per_s[serving] * held
+    order = (fastest, plans.gpus[serving]) if gpus is None else (plans.gpus[serving], fastest)
+    first = int(np.lexsort(order)[0])
+    plan, replicas = int(serving[first]), int(held[first])
     d = plans.deployments[plan]
-    price, offer = cheapest(market, key.accelerator.id, d.gpus)
-    speed = float(plans.output_tokens_per_s[plan])
+    taken = d.gpus if gpus is None else gpus
+    price, offer = cheapest(market, key.accelerator.id, taken)
+    speed = float(plans.output_tokens_per_s[plan]) * replicas
     row: Serves = {
         "gpu": key.accelerator.id,
         "memory_gb": key.accelerator.memory_gib * (GIB / GB),
         "fits": True,
-        "gpus": d.gpus,
+        "gpus": taken,
+        "replicas": replicas,
+        "tight": bool(plans.tight[plan]),
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
         "precision": d.format,
         "batch": int(plans.sequences[plan]),
@@ -870,7 +930,7 @@ def entry(
 
 REASONS_IN_WORDS = {
     "": "serves",
-    "memory": "the weights and one sequence do not fit its node",
+    "memory": "the weights and one sequence fit neither its node nor the nodes that its network joins",
     "ttft": "the first token is too slow",
     "tpot": "tokens are too slow",
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from gpucost.errors import UsageError
-from gpucost.limits import limit
+from gpucost.limits import Deadline, limit
 from gpucost.store.client import FetchError
 from gpucost.store.folder import SEAL, hash_of, index_of, seal
 
@@ -30,26 +30,38 @@ _SECRET = {
 class Bucket:
     """Objects by address, each bounded in size."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: Deadline | None = None) -> None:
         from duckdb import connect
 
         self._connection = connect(":memory:")
-        self.most_bytes = int(limit("limit_refresh_bytes"))
+        self._deadline = deadline or Deadline(limit("limit_refresh_seconds"))
+        self.most_bytes = int(limit("limit_refresh_bytes") / 4)  # an object is held in memory while it is read
 
     def __enter__(self) -> "Bucket":
         _load(self._connection)
+        self._connection.execute("SET memory_limit = '1GB'")
         self._connection.execute(_credentials(os.environ))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
+    @property
+    def is_late(self) -> bool:
+        """Tell whether the time for its requests is over."""
+        return self._deadline.over
+
+    def _asked(self, statement: str, given: list[Any]) -> Any:
+        """Run a statement and return its first row; it ends with the deadline."""
+        with self._deadline.ending(self._connection.interrupt):
+            return self._connection.execute(statement, given).fetchone()
+
     def size(self, url: str) -> int | None:
         """Return the bytes of an object, or None where there is none."""
         from duckdb import Error
 
         try:
-            found: tuple[int] | None = self._connection.execute("SELECT size FROM read_blob(?)", [url]).fetchone()
+            found: tuple[int] | None = self._asked("SELECT size FROM read_blob(?)", [url])
         except Error:
             return None
         return found[0] if found else None
@@ -59,7 +71,7 @@ class Bucket:
         from duckdb import Error
 
         try:
-            self._connection.execute(f"COPY (SELECT CAST(? AS BLOB)) TO {_quoted(url)} (FORMAT blob)", [body])
+            self._asked(f"COPY (SELECT CAST(? AS BLOB)) TO {_quoted(url)} (FORMAT blob)", [body])
         except Error as error:  # its text may repeat headers
             raise FetchError(f"{url}: cannot be written to its bucket ({type(error).__name__}).") from None
 
@@ -75,15 +87,21 @@ class Bucket:
         from duckdb import Error
 
         try:
-            found = self._connection.execute("SELECT size FROM read_blob(?)", [url]).fetchone()
+            found = self._asked("SELECT size FROM read_blob(?)", [url])
             if found is None or found[0] > min(most_bytes, self.most_bytes):
                 raise FetchError(f"{url}: is not there, or larger than {most_bytes / 1e6:,.0f} MB.")
-            content: tuple[bytes] | None = self._connection.execute(
-                "SELECT content FROM read_blob(?)", [url]
-            ).fetchone()
+            content: tuple[bytes] | None = self._asked("SELECT content FROM read_blob(?)", [url])
         except Error as error:  # its text may repeat headers
             raise FetchError(f"{url}: cannot be read from its bucket ({type(error).__name__}).") from None
         return content[0] if content else b""
+
+    def file(self, url: str, target: Path, *, digest: str, most_bytes: int) -> Path:
+        """Read an object into a file; one that is not what its SHA-256 says is refused."""
+        data = self.body(url, most_bytes)
+        if sha256(data).hexdigest() != digest:
+            raise FetchError(f"{url}: is damaged: its content has another SHA-256.")
+        target.write_bytes(data)
+        return target
 
 
 def published(folder: "Folder", url: str) -> int:

@@ -6,6 +6,7 @@ its writer and is removed by the next. So are folders among the system's tempora
 
 import errno
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gpucost.errors import UsageError
+from gpucost.errors import DiskError, UsageError
 from gpucost.gate import shown
 
 _MARK = ".part-"  # in the name of a temporary file, after the target's
@@ -48,8 +49,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
         os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         yield temporary
         os.replace(temporary, target)
-    except (OSError, UnicodeError) as error:
-        raise _refusal(target, error) from None
+    except Exception as error:
+        if not (isinstance(error, UnicodeError) or is_of_disk(error)):
+            raise
+        raise disk_trouble(target, error) from None
     finally:  # an interrupt at any line leaves no file
         with suppress(OSError, ValueError):
             temporary.unlink()
@@ -144,22 +147,33 @@ def _umask() -> int:
     return mask
 
 
-def _refusal(target: Path, error: Exception) -> UsageError:
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_SAID = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)  # by the database, of the system
+_WRITING_SAID = re.compile(r"\b(write|create|truncate|sync|read-only)\b|cannot open file", re.IGNORECASE)
+
+
+def is_of_disk(error: BaseException) -> bool:
+    """Tell whether an error is one of files: the system's, or the database's over a file that it writes."""
+    if type(error).__name__ == "IOException" and type(error).__module__.endswith("duckdb"):
+        return bool(_FULL_SAID.search(str(error)) or _WRITING_SAID.search(str(error)))
+    return isinstance(error, OSError)
+
+
+def disk_trouble(target: Path, error: Exception) -> DiskError:
+    """Return why a file cannot be written, and what helps."""
     folder = target.parent
     if not folder.is_dir():
-        return UsageError(f"cannot write {target}: the folder {folder} does not exist. Make it, or name another file.")
+        return DiskError(f"cannot write {target}: the folder {folder} does not exist. Make it, or name another file.")
     number = getattr(error, "errno", None)
     if _lies_with_temporary_folder(folder, error):
-        return UsageError(
+        return DiskError(
             f"cannot write {target}: the temporary folder is full or cannot be written. Make room there, or name"
             " another one in the environment variable TMPDIR."
         )
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return UsageError(f"cannot write {target}: no space is left in {folder}. Make room, or name another folder.")
-    return UsageError(
-        f"cannot write {target}: {getattr(error, 'strerror', None) or error}. Name a file in a folder that you may"
-        " write to."
-    )
+    if number in _FULL or (number is None and _FULL_SAID.search(str(error))):
+        return DiskError(f"cannot write {target}: no space is left in {folder}. Make room, or name another folder.")
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+    return DiskError(f"cannot write {target}: {reason}. Name a file in a folder that you may write to.")
 
 
 def _lies_with_temporary_folder(folder: Path, error: Exception) -> bool:

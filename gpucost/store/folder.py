@@ -29,8 +29,8 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import faults, read_bytes, shown
-from gpucost.store.files import replacing, write_bytes
+from gpucost.gate import faults, read_bytes, regular_file, shown
+from gpucost.store.files import disk_trouble, replacing, write_bytes
 
 FORMAT = 1
 SEAL, SEAL_KEY = "seal.json", "GPUCOST_STORE_KEY"
@@ -45,7 +45,7 @@ class Part(Struct, frozen=True):
     """The prices of one source in a snapshot: what they are, how they changed, and the file that holds them."""
 
     source: str
-    kind: str  # offers | tokens
+    kind: str  # offers | tokens | availability | unknown
     observed_on: date
     rows: int
     size_bytes: int
@@ -68,8 +68,8 @@ class Snapshot(Struct, frozen=True):
 
 
 def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a file, read in pieces."""
-    with path.open("rb") as file:
+    """Return the SHA-256 of a regular file, read in pieces."""
+    with regular_file(path) as file:
         return file_digest(file, "sha256").hexdigest()
 
 
@@ -101,19 +101,13 @@ class Folder:
         """Return the snapshots whose manifests are whole, the oldest first; others are named in `faults`."""
         found = []
         for name in self.names():
+            file = self.path / "snapshots" / f"{name}.json"
             try:
-                found.append(self._manifest(name))
-            except FileNotFoundError:
-                continue  # pruned meanwhile
-            except DataError as error:
-                self._fault(str(error))
+                found.append(parsed(name, read_bytes(file)))
+            except UsageError as error:  # damaged, or no file at all: what is whole still serves
+                if os.path.lexists(file):  # else it was pruned meanwhile
+                    self._fault(str(error))
         return found
-
-    def _manifest(self, name: str) -> Snapshot:
-        file = self.path / "snapshots" / f"{name}.json"
-        if not file.exists():
-            raise FileNotFoundError(file)
-        return parsed(name, read_bytes(file))
 
     def part_file(self, part: Part) -> Path | None:
         """Return the file of a part after checking its hash; None, and a fault, where it is damaged or missing."""
@@ -122,6 +116,9 @@ class Folder:
             whole = file.stat().st_size == part.size_bytes and hash_of(file) == part.sha256
         except FileNotFoundError:
             self._fault(f"{file} is missing")
+            return None
+        except UsageError as error:
+            self._fault(str(error))
             return None
         except OSError as error:
             self._fault(f"{file} cannot be read: {error.strerror}")
@@ -168,11 +165,20 @@ class Folder:
         """Take a finished file in as a part: on the disk first, then under the name of its hash."""
         digest, size = hash_of(file), file.stat().st_size
         target = self.path / "parts" / f"{digest}.parquet"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _sync(file)
-        os.replace(file, target)
-        _sync(target.parent)
+        with self._writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _sync(file)
+            os.replace(file, target)
+            _sync(target.parent)
         return digest, size
+
+    @contextmanager
+    def _writing(self, target: Path) -> Iterator[None]:
+        """Say what keeps a file from being written."""
+        try:
+            yield
+        except OSError as error:
+            raise disk_trouble(target, error) from None
 
     def publish(self, parts: Iterable[Part], place: Path, now: datetime | None = None) -> Snapshot:
         """Write the manifest of parts that were adopted; from then on the snapshot exists."""
@@ -180,12 +186,13 @@ class Folder:
         body = _written(made_at, parts)
         name = f"{made_at:%Y%m%dT%H%M%S%f}Z-{sha256(body).hexdigest()[:16]}"
         draft = place / f"{name}.json"
-        draft.write_bytes(body)
-        _sync(draft)
         target = self.path / "snapshots" / draft.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(draft, target)
-        _sync(target.parent)
+        with self._writing(target):
+            draft.write_bytes(body)
+            _sync(draft)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(draft, target)
+            _sync(target.parent)
         self.__dict__.pop("snapshots", None)
         return parsed(name, body)
 

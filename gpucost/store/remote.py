@@ -6,9 +6,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import DataError, DiskError
+from gpucost.limits import Deadline, limit
 from gpucost.store.client import Client, FetchError, place_of
-from gpucost.store.files import write_bytes
+from gpucost.store.files import replacing, write_bytes
 from gpucost.store.folder import FORMAT, SEAL, SEAL_KEY, Folder, parsed, sealed
 
 if TYPE_CHECKING:
@@ -29,33 +30,49 @@ def is_remote(place: str) -> bool:
     return place.lower().startswith(("https://", "http://", _BUCKET))
 
 
-def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
+def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadline | None = None) -> Folder:
     """Bring the copy of a published store up to date and return it; without a connection the copy serves, and says so.
 
-    Only what is missing is fetched: manifests and parts bear their hash in their names and never change.
+    Only what is missing is fetched, the newest first, until the time is over: manifests and parts bear their hash in
+    their names and never change.
     """
+    deadline = deadline or Deadline(limit("limit_store_seconds"))
     folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
-    with client or _client(url) as asked:
-        try:
-            names = _index(url, asked, _seal(url, asked))
-        except FetchError as error:
+    with client or _client(url, deadline) as asked:
+        jobs = [lambda: _bring(folder, url, asked)]
+        if deadline.all_of(jobs) == [None]:
             if not folder:
-                raise
-            folder.faults.append(f"{error} Its copy of the last time serves.")
-            return folder
-        known = set(folder.names())
-        for name in names:
-            if name not in known:
-                _take(folder, url, name, asked)
+                raise FetchError(f"{place_of(url)}: its time is over. The setting limit_store_seconds gives it more.")
+            folder.faults.append(f"{place_of(url)}: its time is over. Its copy of the last time serves.")
     return folder
 
 
-def _client(url: str) -> "Client | Bucket":
+def _bring(folder: Folder, url: str, asked: "Client | Bucket") -> bool:
+    """Fetch what a copy lacks; what cannot be had is a fault of the folder."""
+    try:
+        names = _index(url, asked, _seal(url, asked))
+    except FetchError as error:
+        if not folder:
+            raise
+        folder.faults.append(f"{error} Its copy of the last time serves.")
+        return True
+    known = set(folder.names())
+    missing = [name for name in reversed(names) if name not in known]
+    for turn, name in enumerate(missing):
+        if asked.is_late:
+            rest = len(missing) - turn
+            folder.faults.append(f"{place_of(url)}: its time is over with {rest:,} snapshots not fetched.")
+            break
+        _take(folder, url, name, asked)
+    return True
+
+
+def _client(url: str, deadline: Deadline) -> "Client | Bucket":
     if not is_bucket(url):
-        return Client()
+        return Client(deadline=deadline, most_bytes=limit("limit_refresh_bytes") / 4)  # four times that in all
     from gpucost.store.bucket import Bucket
 
-    return Bucket()
+    return Bucket(deadline)
 
 
 def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
@@ -96,18 +113,25 @@ def _take(folder: Folder, url: str, name: str, client: "Client | Bucket") -> Non
             target = folder.path / "parts" / f"{part.sha256}.parquet"
             if target.exists():
                 continue
-            data = client.body(f"{base}/parts/{part.sha256}.parquet", most_bytes=part.size_bytes)
-            if sha256(data).hexdigest() != part.sha256:
-                raise DataError("is damaged: its content has another SHA-256", file=f"{base}/parts/{part.sha256}")
-            _kept(target, data)
+            _made(target.parent)
+            with replacing(target) as draft:
+                client.file(
+                    f"{base}/parts/{part.sha256}.parquet", draft, digest=part.sha256, most_bytes=part.size_bytes
+                )
         _kept(folder.path / "snapshots" / f"{name}.json", body)
+    except DiskError:
+        raise
     except (DataError, FetchError) as error:
         folder.faults.append(str(error))
 
 
-def _kept(target: Path, data: bytes) -> None:
+def _made(folder: Path) -> None:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"the cache {target.parent} cannot be written: {error.strerror}.") from None
+        raise DiskError(f"the cache {folder} cannot be written: {error.strerror}.") from None
+
+
+def _kept(target: Path, data: bytes) -> None:
+    _made(target.parent)
     write_bytes(target, data)

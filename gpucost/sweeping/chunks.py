@@ -239,6 +239,11 @@ _HEAT_VALUES = 40
 _FRONT_CASES = 2_000_000
 
 
+# Arguments that say what is to be done; the others say how, where and by when.
+WORK = ("model", "tokens", "epochs", "method", "sequence", "tokens_per_month", "requests_per_s", "prompt_tokens",
+        "output_tokens", "distribution")  # fmt: skip
+
+
 class Found:
     """The chunks of a sweep as one table that can be asked."""
 
@@ -266,15 +271,25 @@ class Found:
         query = f"select * from found where reason is null order by {self.goal}, {self.other} limit 1"
         return next(iter(self.rows(query)), None)
 
-    def front(self, cases: int) -> list[Row]:
-        """Return the cases that no other one beats in both goals; of very many, none is looked for."""
+    def works(self, axes: Mapping[str, int]) -> list[str]:
+        """Return the columns that say what is to be done, where they vary: cases compete for the same work alone."""
+        named = {row["column_name"] for row in self.rows("describe found")}
+        varied = [name for name, count in axes.items() if count > 1 and name in WORK]
+        columns = (f"asked_{name}" if f"asked_{name}" in named else name for name in varied)
+        return [column for column in columns if column in named]
+
+    def front(self, cases: int, axes: Mapping[str, int]) -> list[Row]:
+        """Return the cases that no other one of the same work beats in both goals; of very many, none is looked for."""
         if cases > _FRONT_CASES:
             return []
+        works = ", ".join(f'"{name}"' for name in self.works(axes))
         before = "rows between unbounded preceding and 1 preceding"
-        window = f"min({self.other}) over (order by {self.goal}, {self.other} {before})"
+        part = f"partition by {works} " if works else ""
+        window = f"min({self.other}) over ({part}order by {self.goal}, {self.other} {before})"
         inner = f"select *, {window} as least from found where reason is null"
         query = f"select * exclude (least) from ({inner}) where least is null or {self.other} < least"
-        return self.rows(f"{query} order by {self.goal} limit {_FRONT_ROWS}")
+        order = f"{works}, {self.goal}" if works else self.goal
+        return self.rows(f"{query} order by {order} limit {_FRONT_ROWS}")
 
     def heat(self, axes: Mapping[str, int]) -> Heat | None:
         """Return the best value over the two arguments with the most values that a map can show."""

@@ -15,7 +15,7 @@ from gpucost.arguments import Argument, flag_of, renamed
 from gpucost.arguments.kinds import FILE, FLAG
 from gpucost.arguments.reading import value_of
 from gpucost.ask import QUESTIONS
-from gpucost.catalog.loader import file_name, named, said_first
+from gpucost.catalog.loader import file_name, named, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import beside, repeated, shown
 from gpucost.limits import limit
@@ -157,6 +157,8 @@ def cases_of(source: Any) -> Cases:
             raise UsageError(f"--cases: {path.name} is neither .parquet nor .csv. Write the cases as one of them.")
         if not path.is_file():
             raise UsageError(f"--cases: there is no file {path}. Name one with a column for each argument.")
+        if reader == "read_parquet":
+            refuse_long(connection, path, "limit_sweep_rows")
         name = f"{file_name(path)}{_header(path) if reader == 'read_csv' else ''}"
         try:
             try:

@@ -62,11 +62,13 @@ from gpucost.market.terms import (
     unlisted,
 )
 from gpucost.market.terms import said as credits_said
+from gpucost.market.tiers import confirm
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.cases import PARTS
-from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, latest_year
+from gpucost.physics.training.grid import FOR_INFERENCE
+from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, NO_TRAINING, latest_year
 from gpucost.training.cases import (
     Cases,
     Problem,
@@ -442,6 +444,7 @@ def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highligh
         "price_observed_on": offer.observed_on.isoformat(),
         "age_days": offer.age_days,
         "missing": lacking(problem, cases, case),
+        "confirm": confirm(problem.supply, problem.terms, int(cases.offer[case]), int(cases.gpus[case])),
     }
 
 
@@ -683,6 +686,7 @@ def lead(best: RankedOption, count: int) -> str:
         f" {cluster(best)} at {best['provider']}{where}, {option}: {best['gpu_hours']:,.0f} GPU-hours at"
         f" {best['usd_per_gpu_hour']:.2f} USD{quoted(best)}, {best['mfu_fraction']:.0%} MFU;"
         f" {counted(count, 'option')}.{f' Missing: {unsure}.' if unsure else ''}"
+        f"{unlisted(best['age_days'], best['price_book'])}"
     )
 
 
@@ -732,9 +736,6 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     found = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
         found.append(OLD_PRICE)
-    else:
-        leading = problem.supply.offers[int(cases.offer[first])]
-        found += unlisted(leading.age_days, leading.book)
     if rate_is_prior(problem, int(cases.offer[first])):
         found.append("The top offer's interruption rate is assumed; the range covers it.")
     if problem.workloads[0].architecture.status == "synthesised":
@@ -781,6 +782,9 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
             f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
             " --strict-prices."
         )
+    if (cases.speed.reason[usable] == NO_TRAINING).all():
+        gpu = problem.supply.offers[int(cases.offer[usable[0]])].gpu
+        return NothingFitsError(f"{gpu} {FOR_INFERENCE}")
     if (cases.speed.reason[usable] == NO_PRECISION).all():
         others = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
         return NothingFitsError(

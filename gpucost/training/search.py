@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.physics.hardware import peak, peaks
-from gpucost.training.cases import Cases, Problem, concatenate, evaluate
+from gpucost.training.cases import Cases, Problem, concatenate, evaluate, verified
 from gpucost.types import Accelerator
 from gpucost.units import SECONDS_PER_DAY, TERA
 from gpucost.workloads.training import Workload
@@ -40,9 +40,9 @@ class Lines(NamedTuple):
 def search(problem: Problem) -> tuple[Cases, Indices]:
     """Evaluate what is needed and return the cases with, per request and offer looked at, the one it is judged by.
 
-    The second array names one case per (request, offer): of those that meet the deadline the best by the goal, the
-    smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the sizes between two
-    doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
+    The second array names one case per (request, offer): of those that meet the deadline and can be ordered the best
+    by the goal, the smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the
+    sizes between two doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
     """
     lines = _lines(problem)
     doubled, line = _double(problem, lines)
@@ -195,11 +195,14 @@ def _wants_all(problem: Problem, request: Indices) -> Flags:
 
 
 def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
-    """Pick one case per line: met before missed, then by the goal, then fewer accelerators."""
+    """Pick one case per line: met before missed, then a size that can be ordered, by the goal, fewer accelerators."""
     if not len(line):
         return np.zeros(0, np.int64)
     met = _meets(problem, cases)
     budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
+    over = cases.costs.cost_usd > budget
+    sure = problem.asked(lambda ask: ask.include_unverified, cases.request)
+    sure = sure | verified(problem, cases, np.arange(len(cases)))
     goal = np.select(
         [
             ~met,
@@ -208,13 +211,13 @@ def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
         ],
         [
             np.where(cases.speed.fits, cases.costs.days, 1e300),
-            np.where(cases.costs.cost_usd <= budget, cases.costs.days, 1e100 + cases.costs.cost_usd),
+            np.where(over, 1e100 + cases.costs.cost_usd, cases.costs.days),
             np.nan_to_num(cases.costs.kgco2e, nan=1e200),
         ],
         default=cases.costs.cost_usd,
     )
     smallest_last = np.where(met, cases.gpus, -cases.gpus)
-    order = np.lexsort((smallest_last, goal, ~met, line))
+    order = np.lexsort((smallest_last, goal, met & ~sure, met & over, ~met, line))
     _, first = np.unique(line[order], return_index=True)
     return order[first]
 

@@ -39,7 +39,9 @@ def run(tmp_path, monkeypatch):
 
 
 def predicted(calibration, **changed):
-    found = training.gather([{**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}], open_catalog())
+    found = training.gather(
+        [{**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}], open_catalog(), words=True
+    )
     return training.predict(found, calibration)[0].predicted
 
 

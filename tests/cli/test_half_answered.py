@@ -72,8 +72,8 @@ def test_links_are_compared_at_a_batch_that_is_said_and_can_be_set(catalog):
         )
         for batch in (8, 256)
     )
-    assert "At 8 sequences of 8,192 tokens" in small.payload["lead"]
-    assert "At 256 sequences" in large.payload["lead"]
+    assert "One step: 8 sequences of 8,192 tokens" in small.payload["lead"]
+    assert "One step: 256 sequences" in large.payload["lead"]
     with pytest.raises(UsageError, match="--speed"):
         gpucost.compare(model="8b", gpu="h100-sxm", global_batch=8, catalog=catalog)
 

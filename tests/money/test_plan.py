@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.cli.question import command_of
 from gpucost.errors import DataError, GpuCostError, PriceMissingError, UnknownNameError, UsageError
+from gpucost.ownership.assemble import registry_of
 from tests.money.plans import catalog
 
 command = command_of("tco")
@@ -25,7 +26,9 @@ def value(payload, name):
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in catalog().rows("plan_inputs") if not row["choices"]], ids=lambda row: row["name"]
+    "row",
+    [row for row in catalog().rows("plan_inputs") if row["name"] not in registry_of(catalog()).choices],
+    ids=lambda row: row["name"],
 )
 def test_every_input_can_be_set_by_name(row):
     special = {
@@ -37,10 +40,10 @@ def test_every_input_can_be_set_by_name(row):
         "rent_term_months": 12.0,
     }
     wanted = special.get(row["name"], max(row["minimum"] or 0.0, 0.0) + 0.5)
-    choice, _, word = (row["counts_when"] or "").partition("=")
-    needed = {"residual_basis=given": {"residual_fraction": 0.3}}.get(row["counts_when"], {})
+    condition = registry_of(catalog()).conditions.get(row["name"])
+    chosen = {condition.input: condition.choices[0]} if condition else {}
+    needed = {"residual_fraction": 0.3} if chosen == {"residual_basis": "given"} else {}
     needed |= {"rent_term_months": 12.0} if row["name"] == "rent_upfront_fraction" else {}
-    chosen = {choice: word.split("|")[0]} if choice else {}
     plan = {"rent_usd_per_gpu_hour": 2.35, **needed, **chosen, row["name"]: wanted}
     found = value(gpucost.tco("h100-sxm", plan=plan, draws=0, catalog=catalog()).payload, row["name"])
     assert (found["value"], found["status"], found["counts"]) == (wanted, "given", True)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from gpucost.errors import UsageError
+from gpucost.limits import Deadline
 from gpucost.store.client import Client, FetchError, library, place_of
 from tests.refresh.server import Server, broken, moved, send, slow, throttled, zipped
 
@@ -91,7 +92,7 @@ def test_the_time_of_a_source_is_bounded():
 
     with (
         Server({"/a": drip}) as server,
-        Client(seconds=0.3, **NO_WAIT) as client,
+        Client(deadline=Deadline(0.3), **NO_WAIT) as client,
         pytest.raises(FetchError, match="time for this source is over"),
     ):
         client.body(f"{server.url}/a")

@@ -88,6 +88,7 @@ class EngineRates(Columns, frozen=True):
     fused: Flags  # prompts join the decode step
     unfused: Flags  # each element-wise operation is a kernel of its own
     reserving: Flags  # memory is set aside for a sequence's whole output
+    frugal: Flags  # takes the memory that it needs, not a share of the card: local engines
 
 
 LONG_TOKENS = 32_768  # longest sequence above which vLLM before 0.8 reads prompts in chunks by default
@@ -193,6 +194,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         fused=_fused(s, modern),
         unfused=bare,
         reserving=among(s.engine, "trtllm", "tuned"),
+        frugal=local,
         **{field: np.full(len(software), values[name]) for field, name in _PLAIN.items()},
     )
 

@@ -25,8 +25,10 @@ REASONS = (
     "the context degree leaves less than one token",
     "the chip lacks the precision",
     "more accelerators or tokens in a sequence than any question may name",
+    "the chip is made for inference alone",
 )
 OK = 0
+FOR_INFERENCE = "is made for inference alone: its software does not train. `gpucost gpus` lists others."
 MOST_GPUS, MOST_TOKENS = 1_000_000, 16_777_216  # of a question about one layout
 
 
@@ -58,6 +60,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
             sequence_tokens < layout.context,
             np.isnan(peak_tflops(hardware, layout.precision)),
             (layout.gpus > MOST_GPUS) | (sequence_tokens > MOST_TOKENS),
+            ~np.broadcast_to(hardware.trains, sound.shape),
         )
     return np.select(tests, range(1, len(tests) + 1), default=OK).astype(np.int64)
 
@@ -100,6 +103,7 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
         7: f"context {v('context')} leaves less than one token to a GPU.",
         8: f"{chip} has no known {PRECISIONS[v('precision')]} peak. `gpucost gpus` lists what it has.",
         9: f"at most {MOST_GPUS:,} accelerators and {MOST_TOKENS:,} tokens in a sequence can be asked about.",
+        10: f"{chip} {FOR_INFERENCE}",
     }[code]
 
 

@@ -43,8 +43,14 @@ USUAL_YEAR = 2024.5  # before which nobody's software is who plans today
 NEWEST_YEAR = 2026.9  # of the software that was measured: nobody plans with what comes later
 
 # Reasons, as codes: why a key has no layout.
-REASONS = ("ok", "does not fit in memory", "the chip lacks the precision", "more accelerators than the batch can use")
-FITS, NO_MEMORY, NO_PRECISION, NO_BATCH = range(4)
+REASONS = (
+    "ok",
+    "does not fit in memory",
+    "the chip lacks the precision",
+    "more accelerators than the batch can use",
+    "the chip is made for inference alone",
+)
+FITS, NO_MEMORY, NO_PRECISION, NO_BATCH, NO_TRAINING = range(5)
 
 
 class Keys(Struct, frozen=True):
@@ -230,7 +236,7 @@ def make_job(
     return Job(
         shape=stack([architecture]),
         recipe=recipe,
-        kept=from_training(recipe),
+        kept=from_training(recipe, software),
         global_batch=batch,
         software=code_of(software, CLASSES, "software class"),
         software_year=software_year,
@@ -295,6 +301,10 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     """Keep the fastest candidate of each key; say why a key has none."""
     count = len(keys.gpus)
     speed = found.tokens_per_s_per_gpu
+    serving_only = ~keys.hardware.trains[keys.pair]
+    if serving_only.any():
+        found = found.take(np.flatnonzero(~serving_only[found.key]))
+        speed = found.tokens_per_s_per_gpu
     fastest = np.full(count, -np.inf)
     with np.errstate(invalid="ignore"):  # a chip without the precision has no speed
         np.maximum.at(fastest, found.key, speed)
@@ -307,6 +317,7 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     lacking = np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
     too_many = ~found.possible & (keys.gpus > job.global_batch)
     reason = np.where(lacking, NO_PRECISION, np.where(too_many, NO_BATCH, NO_MEMORY))
+    reason = np.where(keys.hardware.trains[keys.pair], reason, NO_TRAINING)
     reason[names] = FITS
     place = np.full(count, -1)
     place[names] = np.arange(len(names))

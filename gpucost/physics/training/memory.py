@@ -23,8 +23,10 @@ from gpucost.physics.training.memory_recipe import (
     AUTOCAST,
     FROZEN_BYTES,
     FUSED,
+    FUSED_STACKS,
     LORA,
     QLORA,
+    TRAINER,
     MemoryRecipe,
     adapter_state_bytes,
     memory_recipe,
@@ -40,8 +42,10 @@ from gpucost.units import GIB
 
 MOMENTS = ("loss", "backward", "end", "update", "forward")
 WORKSPACE_BYTES = 7e7  # two 32 MiB workspaces of the matrix library
-# By style: fp32 softmax, its gradient and a copy; fused kernels work in place; a compiled loss stays in 16 bits.
-LOGIT_BYTES = np.array([8.0, 12.0, 4.0, 12.0, 12.0, 12.0, 12.0])
+# By style: fp32 softmax, its gradient and a copy; fused kernels work in place; a compiled loss stays in 16 bits; a
+# trainer holds one more fp32 copy. Slope of Hugging Face's longest contexts over cards of 16 to 80 GB: 2.5 MB a token
+# of Llama 3.1 8B, 16 × 128,256 B and the activations (unsloth.ai/blog/llama3-3, 2024-12).
+LOGIT_BYTES = np.array([8.0, 12.0, 4.0, 12.0, 12.0, 12.0, 12.0, 16.0])
 FORWARD_LOGIT_BYTES = 8.0  # fp32 logits and their softmax, before anything flows back
 # Measured on H200 (models/measurements/limits.csv): the driver keeps 0.64 GB and the process 0.81 GB outside the
 # allocator, which gave up with 0.5 to 6 % more reserved than its peak.
@@ -162,7 +166,8 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     if np.any(tuned):
         frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
         dense = np.where(sharding >= 3, held.frozen_dense / (layout.data * layout.context), held.frozen_dense)
-        weights = weights + recipe.frozen_bytes * frozen + 2 * dense
+        widened = (recipe.style == TRAINER) & (recipe.method == QLORA)  # peft, prepare_model_for_kbit_training
+        weights = weights + recipe.frozen_bytes * frozen + np.where(widened, 4, 2) * dense
     gradient = pick(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
     plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
     gradients = gradient * np.where(sharding >= 2, held.trained_shard, held.trained)
@@ -368,12 +373,17 @@ def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | 
     )
 
 
-def from_training(recipe: Recipe) -> MemoryRecipe:
-    """Return the memory side of a timing recipe: fused kernels, AdamW in mixed precision, adapters as stated."""
+def from_training(recipe: Recipe, software: str = "unknown") -> MemoryRecipe:
+    """Return the memory side of a timing recipe: AdamW in mixed precision, adapters and software as stated.
+
+    Full training keeps what fused kernels keep, adapters what a trainer does unless a vendor's stack runs them.
+    """
     base = memory_recipe(np.asarray(recipe.sequence_tokens, dtype=np.float64))
     values = {name: getattr(base, name) for name in MemoryRecipe.names()}
     count = len(base)
     values["method"] = constant(recipe.method, count, np.int64)
+    adapters = FUSED if software in FUSED_STACKS else TRAINER
+    values["style"] = np.where(values["method"] >= LORA, adapters, FUSED)
     values["frozen_bytes"] = np.where(values["method"] == QLORA, FROZEN_BYTES["qlora"], FROZEN_BYTES["lora"])
     values["state_bytes"] = np.where(values["method"] >= LORA, adapter_state_bytes(), values["state_bytes"])
     values["offload_states"] = constant(recipe.offload > 0, count, np.bool_)

@@ -19,24 +19,24 @@ from gpucost.physics.columns import Columns, Floats, LayoutColumns
 from gpucost.physics.training.memory_recipe import FUSED, LIBRARY, LORA, MemoryRecipe
 from gpucost.physics.transformer import Shape, output_width, query_width
 
-# Columns: fused, compiled, compiled_model, eager, autocast, library, library_autocast.
+# Columns: fused, compiled, compiled_model, eager, autocast, library, library_autocast, trainer.
 # Bytes per hidden value that both norms of a layer keep, with the inputs of the products behind them. RMS norm:
 #   fused, compiled, eager   input 2 + output 2, twice
 #   autocast                 fp32 input 4 + fp32 normalised 4 + 16-bit output 2, twice
 #   library                  fp32 input 4 + 16-bit normalised 2 + output 2, twice
 #   library_autocast         fp32 input 4 + fp32 normalised 4, twice; a cast of its own for q, k, v, gate and up: 5 × 2
 # Layer norm is one kernel everywhere: input 2 + output 2, twice; under autocast fp32 input 4 + 16-bit output 2.
-RMS_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 20.0, 16.0, 26.0])
-LAYER_NORM_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 12.0, 8.0, 12.0])
+RMS_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 20.0, 16.0, 26.0, 16.0])
+LAYER_NORM_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 12.0, 8.0, 12.0, 8.0])
 # A fused QKV projection keeps queries and keys before the rotation as well; compiled code was seen with and without.
-ROTATION_COPIES = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-GATED_BYTES = np.array([6.0, 6.0, 6.0, 8.0, 8.0, 8.0, 8.0])
+ROTATION_COPIES = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+GATED_BYTES = np.array([6.0, 6.0, 6.0, 8.0, 8.0, 8.0, 8.0, 8.0])
 # Not gated: before and after the activation. Libraries write GELU out: x, x/2, tanh, 1 + tanh and the product,
 # with the power and what follows it in fp32 under autocast.
-PLAIN_BYTES = np.array([4.0, 4.0, 4.0, 4.0, 4.0, 10.0, 16.0])
-SCORE_BYTES = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0])  # softmax output; eager: in fp32, and its 16-bit copy
-CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0])  # one layer input; libraries' residuals are fp32
-LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0])
+PLAIN_BYTES = np.array([4.0, 4.0, 4.0, 4.0, 4.0, 10.0, 16.0, 10.0])
+SCORE_BYTES = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 6.0])  # softmax output; eager: in fp32, and its 16-bit copy
+CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0, 2.0])  # one layer input; libraries' residuals are fp32
+LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0, 2.0])
 ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
 
 

@@ -36,13 +36,18 @@ OPTIMIZERS = {
 # compiled_model:    torch.compile on the whole model with its loss, whose logits then stay in 16 bits
 # library:           Hugging Face transformers in 16 bits, eager
 # library_autocast:  the same with fp32 weights under autocast
-FUSED, COMPILED, COMPILED_MODEL, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST = range(len(STYLES))
+# trainer:           Hugging Face's Trainer, whose wrapper (accelerate, convert_outputs_to_fp32) copies the logits once
+#                    more, and peft, which widens embeddings and head of a 4-bit base to fp32: how adapters are trained
+#                    where nothing is said
+FUSED, COMPILED, COMPILED_MODEL, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST, TRAINER = range(len(STYLES))
+FUSED_STACKS = ("vendor", "megatron", "deepspeed", "native")  # classes of software with fused kernels
+USUAL_STYLES = {"full": "fused", "lora": "trainer", "qlora": "trainer"}  # by method, where no style is stated
 
 # A peak lies within a factor of the prediction, by style: about four of five measured rows of that style, at least 5 %;
 # fused frameworks and whole compiled models, of which few or no peaks were measured, are given 20 %.
 RANGE_RATIOS = {
     "fused": 1.20, "compiled": 1.08, "compiled_model": 1.20, "eager": 1.05, "autocast": 1.08, "library": 1.05,
-    "library_autocast": 1.05,
+    "library_autocast": 1.05, "trainer": 1.10,
 }  # fmt: skip
 
 FLAGS = ("loss_chunk_kept", "vocabulary_split", "dropout", "gradient_views", "offload_states", "offload_weights")

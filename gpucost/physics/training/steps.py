@@ -15,6 +15,7 @@ from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.cases import FULL, HALF_BYTES, LORA, SELECTIVE, MicroStep, Step, TrainingCase
 from gpucost.physics.training.layer import (
     case_links,
+    dispatch_ratio,
     exposed_s,
     layer_adapter_s,
     layer_attention_s,
@@ -56,7 +57,7 @@ def micro_step(case: TrainingCase) -> MicroStep:
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
     moe = s.moe_layers / s.layers
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
-    host = (e.host_us + moe * e.expert_host_us * e.expert_aging) * MICRO * again
+    host = (e.host_us + moe * e.expert_host_us * dispatch_ratio(case)) * MICRO * again
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))
