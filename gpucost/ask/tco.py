@@ -15,6 +15,7 @@ from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import question
 from gpucost.ask.result import Result, copied
 from gpucost.errors import UsageError
+from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -59,7 +60,7 @@ class TcoResult(Result):
 
 
 @question(
-    exclusive=["years months", "mfu tokens_per_s_per_gpu step_time"],
+    exclusive=["utilisation hours_per_month", "years months", "mfu tokens_per_s_per_gpu step_time"],
     needs=[
         needs("provider option region", absent("rent"), words="without a price by --rent, which is the rental price"),
         needs("region", given("provider"), words="with --provider: it is the region of a price"),
@@ -90,6 +91,12 @@ def tco(
         share(),
         "Share of owned hours that are allocated, such as 70%; for a workload the maximum.",
         detail(example="70%", field="utilisation_fraction", old="utilization"),
+    ] = None,
+    hours_per_month: Annotated[
+        str | float | None,
+        count(730, metavar="HOURS"),
+        "Instead of a utilisation: hours a month that each GPU is used.",
+        detail(example=200),
     ] = None,
     years: v.Years | None = None,
     months: Annotated[
@@ -229,6 +236,7 @@ def tco(
 
     $ gpucost tco --gpu h100-sxm --gpus 64 --utilisation 70% --years 4 --rent 2.35
     $ gpucost tco --gpu h100-sxm --gpus 64 --provider lambda --lead-time 36w --set pue_ratio=1.2
+    $ gpucost tco --gpu rtx-4090 --gpus 2 --hours-per-month 100
     $ gpucost tco --gpu h100-sxm --gpus 64 --print-plan -o plan.toml
     """
     from gpucost.ownership.answer import answer as compared
@@ -236,6 +244,8 @@ def tco(
     question_ = QUESTIONS["tco"]
     arguments = read_stated(question_, locals())
     # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
+    if (hours := arguments.pop("hours_per_month", None)) is not None:
+        arguments["utilisation"] = hours / HOURS_PER_MONTH
     judged = {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments and "rent" in arguments}
     refuse_idle(question_, judged, arguments)
     special, flags = _apart(question_, arguments)

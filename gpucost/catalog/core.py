@@ -410,7 +410,16 @@ class Catalog(Layered):
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
         name = fspath(name)
         architecture = names.from_file_or_size(name, self.model_names, lambda: self.presets)
+        if architecture is None and not self.model_names.matches(name):
+            self._refuse_task(name)
         return architecture or self._architecture(self.model_names.one(name))
+
+    def _refuse_task(self, name: str) -> None:
+        """Refuse a model that gives no tokens out where a language model is asked about."""
+        if row := next((row for row in self.rows("task_models") if row["id"] == name.lower()), None):
+            from gpucost.physics.tasks import NAMES
+
+            raise UsageError(f"{name} is {NAMES[row['kind']]}: only `gpucost inference` answers for it.")
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
         """Return every architecture that a name means; all presets without a name."""

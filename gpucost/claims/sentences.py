@@ -82,7 +82,7 @@ def _lead(rows: Sequence[dict[str, Any]], unread: int) -> str:
 
 def _with_last(subject: Subject, last: Subject) -> tuple[Subject, list[str]]:
     """Return a subject with what it lacks from the sentence before, and what that was."""
-    borrowed = {}
+    borrowed: dict[str, Any] = {}
     if not subject.chips and last.chips:
         borrowed["chips"] = [Mention(0, 0, *mention[2:]) for mention in last.chips[:1]]
         if subject.gpus is None:

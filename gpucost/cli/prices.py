@@ -10,11 +10,18 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DATE, FLAG, USD, share, whole
+from gpucost.arguments.kinds import DATE, FLAG, USD, one_of, share, whole
 from gpucost.arguments.signature import PLACE, detail
 from gpucost.cli.messages import printable as shown
 from gpucost.cli.messages import say, tell
-from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, output_options, signature_options
+from gpucost.cli.options import (
+    ENDINGS,
+    Output,
+    envelope,
+    is_setting,
+    output_options,
+    signature_options,
+)
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -582,6 +589,12 @@ def command(
     out: Output,
     filters: v.OfferFilters,
     limit: Annotated[int | None, whole(), "Show only the cheapest N."] = None,
+    by: Annotated[
+        str | None,
+        one_of("provider", "gpu", "region", "option"),
+        "One row for each instead: its cheapest price by option, with the day it was seen.",
+        detail(example="provider"),
+    ] = None,
     details: Annotated[
         bool, FLAG, "Whether lists have the machine in that region, and why a price is not ranked."
     ] = False,
@@ -595,6 +608,7 @@ def command(
     gpucost prices --gpu h100-sxm
     gpucost prices --gpu h100 --option spot --as-of 2025-09-01 \\
       --known-as-of 2025-12-31
+    gpucost prices --gpu h100-sxm --by provider
     gpucost prices history --gpu h100-sxm --provider aws
     gpucost prices diff 2025-03-01 2025-09-01 --provider aws
     """
@@ -607,6 +621,14 @@ def command(
     region = filters["region"]
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
     rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
+    if by is not None:
+        if details:
+            raise click.UsageError("--details is of single prices: leave it or --by out.")
+        from gpucost.catalog.prices import by_column
+        from gpucost.render.document import columns, columns_of
+
+        out.rows(by_column(rows, by)[:limit], [*columns(by), *columns_of("prices by")], catalog, warnings)
+        return
     out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
 
 

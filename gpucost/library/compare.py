@@ -26,6 +26,7 @@ from gpucost.render.json import plain
 Answer = Mapping[str, Any]
 
 _TOKENS = 100e9
+_WATT_S_PER_KWH = 3.6e6
 _OF_RUNS = ("gpus", "days", "cost_usd", "tokens_per_s_per_gpu", "provider", "option", "usd_per_gpu_hour")
 _FILTERS = ("provider", "region", "option")
 
@@ -54,7 +55,7 @@ class CompareResult(Result):
 @question(
     exclusive=["first model", "first gpu", "first tokens"],
     needs=[
-        needs("gpus global_batch sequence", given("speed")),
+        needs("gpus global_batch micro_batch sequence", given("speed")),
         needs(
             "provider region option as_of known_as_of",
             given("model"),
@@ -97,6 +98,9 @@ def compare(
     ] = False,
     gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
     global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences of one step of the job."] = None,
+    micro_batch: Annotated[
+        v.MicroBatch | None, "With --speed: sequences per GPU per micro-step.", detail(usual="the fastest", example=1)
+    ] = None,
     sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens of a sequence.", detail(field="")] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
     provider: v.Provider | None = None,
@@ -115,6 +119,7 @@ def compare(
 
     $ gpucost compare before.json after.json
     $ gpucost compare scenario.toml#plan-a scenario.toml#plan-b
+    $ gpucost compare --speed --model 8b --gpu h100-sxm --gpus 8 --global-batch 8
     $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
     """
     values = read(QUESTIONS["compare"], locals())
@@ -224,8 +229,16 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
             **{name: tokens.get(name) for name in ("usd_per_mtok", "tpot_ms")},
             "serving_provider": tokens.get("provider"),
             "note": note,
+            "tokens_per_kwh": _of_energy(values["tokens"] or _TOKENS, run.get("energy_kwh")),
+            "tokens_per_s_per_w": _of_energy((values["tokens"] or _TOKENS) / _WATT_S_PER_KWH, run.get("energy_kwh")),
+            "serving_tokens_per_kwh": _of_energy(tokens.get("tokens_per_month"), tokens.get("energy_kwh")),
         },
     )
+
+
+def _of_energy(amount: float | None, kwh: float | None) -> float | None:
+    """Return so much of a kilowatt-hour; None where either is not known."""
+    return amount / kwh if amount and kwh else None
 
 
 def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
@@ -256,7 +269,7 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
         raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
-    stated = {name: values[name] for name in ("global_batch", "sequence") if values[name] is not None}
+    stated = {name: values[name] for name in ("global_batch", "micro_batch", "sequence") if values[name] is not None}
     jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8, **stated} for model, gpu in pairs]
     names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
     if len(jobs) == 1:

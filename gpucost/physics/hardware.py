@@ -76,6 +76,18 @@ def half_precision(accelerator: Accelerator) -> str:
     return "fp16" if np.isnan(peak(accelerator, "bf16").tflops) else "bf16"
 
 
+# Scalar lanes of a multiprocessor: GP100 64, Volta and Turing 64, GA100 64, GA102 and later 128 (CUDA C++ Programming
+# Guide, table of arithmetic throughput, 32-bit floating point).
+_LANES = {"pascal": 64, "volta": 64, "turing": 64, "ampere": 128, "ada": 128, "hopper": 128, "blackwell": 128}
+_DATA_CENTRE_AMPERE = ("a100", "a800", "a30")
+
+
+def cores_of(chip: Accelerator) -> int | None:
+    """Return the FP32 lanes ("CUDA cores") of a chip: multiprocessors × lanes of each; None where not known."""
+    lanes = 64 if chip.id.startswith(_DATA_CENTRE_AMPERE) else _LANES.get(chip.family)
+    return chip.multiprocessors * lanes if chip.vendor == "NVIDIA" and chip.multiprocessors and lanes else None
+
+
 class ReferenceChip(NamedTuple):
     """The chip that a family's share of the peak is stated for."""
 
