@@ -392,6 +392,8 @@ def percent(value: str) -> str:
 
 def page(table: str) -> str:
     """Write the page from the table."""
+    from benchmarks import terms
+
     rows = list(csv.DictReader(io.StringIO(table)))
     counted = [sum(one.fitted for one in parameters) for parameters in (TRAINING_PARAMETERS, SERVING_PARAMETERS)]
     after = f"{counted[0]} of training and {counted[1]} of serving"
@@ -408,6 +410,7 @@ def page(table: str) -> str:
     ):
         kept = worst(rows) if prefix == "worst" else [row for row in rows if row["part"].startswith(prefix)]
         lines += [f"\n## {title}\n", *markdown(kept)]
+    lines += terms.page()
     return "\n".join(lines) + "\n" + READING
 
 
