@@ -334,7 +334,7 @@ def test_the_layout_of_a_log_is_read_or_given(run, tmp_path):
 
 def test_a_bench_fits_training_and_serving_at_once_and_one_undo_takes_both_back(run, tmp_path):
     bench, runs = tmp_path / "bench.json", tmp_path / "runs.csv"
-    bench.write_text(json.dumps(bench_on_record()))
+    bench.write_text(bench_on_record())
     runs.write_text(HEAD + "a,llama-3-8b,h200-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
     book = tmp_path / "book"
     for files in ([bench], [runs, bench]):
