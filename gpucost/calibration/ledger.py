@@ -115,6 +115,19 @@ def enter(
     return lines
 
 
+def as_shares(lines: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    """Return lines of the ledger as a person reads them: errors in per cent of what was measured, not as ratios.
+
+    >>> as_shares([{"source": "a", "bias_ratio": -0.25}])
+    [{'source': 'a', 'bias_fraction': -0.25}]
+    """
+    errors = ("median_abs_error_ratio", "p90_abs_error_ratio", "bias_ratio")
+    return [
+        {(name.replace("_ratio", "_fraction") if name in errors else name): value for name, value in line.items()}
+        for line in lines
+    ]
+
+
 def append(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows below those of a table; what stands there is left as it is, byte for byte."""
     text = io.StringIO()

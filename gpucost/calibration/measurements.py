@@ -14,7 +14,7 @@ from gpucost.answers import checks as shape
 from gpucost.answers.checks import Skipped
 from gpucost.answers.common import frame
 from gpucost.calibration import wording
-from gpucost.calibration.training_rows import Row
+from gpucost.calibration.record import Row
 from gpucost.errors import DataError, UsageError, nearest
 from gpucost.gate import read_table, shown
 from gpucost.physics.columns import Flags, Floats

@@ -144,7 +144,12 @@ def command(
         _enter(out, kind, enter)
         return
     if undo:
-        say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
+        if machine is not None or log["software"] is not None:
+            say(_without(machine, log["software"]))
+            return
+        asked = [kind] if spoke("kind") is ParameterSource.COMMANDLINE else list(FILES)
+        for sentence in _undone(asked):
+            say(sentence)
         return
     if estimate and kind != "training":
         raise click.UsageError("--estimate shows what becomes of a training run: leave it out with --kind serving.")
@@ -156,11 +161,11 @@ def command(
         return
     stack = _stack(kind, log)
     named = [*files, *([] if measurements is None else [measurements])]
-    benches = all(file.lower().endswith(".json") for file in named) and bool(named) and not log["from_log"]
-    kinds = [kind] if spoke("kind") is ParameterSource.COMMANDLINE or not benches else ["training", "serving"]
+    benches = [] if log["from_log"] else [file for file in named if file.lower().endswith(".json")]
+    both = bool(benches) and spoke("kind") is not ParameterSource.COMMANDLINE  # a bench speaks of both
     own: dict[str, list[dict[str, Any]]] = {}
-    for of in kinds:
-        rows = _own_rows(catalog, of, named, log)
+    for of in list(FILES) if both else [kind]:
+        rows = _own_rows(catalog, of, named if of == kind else benches, log)
         if rows is None:
             _show_shipped(out, catalog, kind, save)
             return
@@ -202,7 +207,7 @@ def _enter(out: Output, kind: str, path: str) -> None:
 
     root, catalog, rows = shipped_root(), open_catalog(), read_file(path)
     lines = ledger.enter(kind, rows, catalog, root, ledger.model_commit(root), date.today())
-    out.rows(lines, "ledger", catalog, title="First predictions")
+    out.rows(ledger.as_shares(lines), "ledger", catalog, title="First predictions")
 
 
 def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
@@ -516,13 +521,15 @@ def _write(path: Path, text: str) -> None:
     say(f"kept in {path}; `gpucost calibrate --undo` takes it away.")
 
 
-def _undone(kind: str) -> str:
-    path = _place(kind)
-    before = path.with_suffix(".csv.bak")
-    if before.exists():
-        before.replace(path)
-        return f"{path} holds the calibration before the last one again."
-    if not path.exists():
-        return f"there is no calibration of your own in {path.parent}."
-    path.unlink()
-    return f"{path} is gone; the shipped calibration holds."
+def _undone(kinds: Sequence[str]) -> list[str]:
+    """Take back the last calibration of each kind, as one bench made them; say what holds now."""
+    told = []
+    for path in map(_place, kinds):
+        before = path.with_suffix(".csv.bak")
+        if before.exists():
+            before.replace(path)
+            told.append(f"{path} holds the calibration before the last one again.")
+        elif path.exists():
+            path.unlink()
+            told.append(f"{path} is gone; the shipped calibration holds.")
+    return told or [f"there is no calibration of your own in {_place(kinds[0]).parent}."]

@@ -154,7 +154,10 @@ def validate(
         raise click.UsageError("--leave-out goes with --kind training or serving: of memory nothing is fitted.")
     catalog = open_catalog()
     if ledger:
-        out.rows(catalog.rows("ledger"), "ledger", catalog, title="First predictions of sources that no fit had seen")
+        from gpucost.calibration.ledger import as_shares
+
+        lines = as_shares(catalog.rows("ledger"))
+        out.rows(lines, "ledger", catalog, title="First predictions of sources that no fit had seen")
         return
     if calibration:
         if leave_out or kind == "memory":

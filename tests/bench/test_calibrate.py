@@ -14,6 +14,8 @@ from gpucost.errors import UsageError
 from gpucost.physics.training.calibration import SCHEME
 from gpucost.physics.training.own_runs import OwnRuns, correction, runs_of
 
+from .records import bench_on_record
+
 ROW = {
     "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
     "pp": 1, "zero_stage": "3", "micro_batch": 2, "seq_len": 8192, "activation_recompute": "none",
@@ -39,9 +41,8 @@ def run(tmp_path, monkeypatch):
 
 
 def predicted(calibration, **changed):
-    found = training.gather(
-        [{**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}], open_catalog(), words=True
-    )
+    row = {**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}
+    found = training.gather([row], open_catalog(), words=True)
     return training.predict(found, calibration)[0].predicted
 
 
@@ -329,3 +330,17 @@ def test_the_layout_of_a_log_is_read_or_given(run, tmp_path):
     assert f"tensor {np.log(4):.9g}" in read
     assert "tensor 0;" in given
     assert "recompute 2;" in given
+
+
+def test_a_bench_fits_training_and_serving_at_once_and_one_undo_takes_both_back(run, tmp_path):
+    bench, runs = tmp_path / "bench.json", tmp_path / "runs.csv"
+    bench.write_text(bench_on_record())
+    runs.write_text(HEAD + "a,llama-3-8b,h200-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    book = tmp_path / "book"
+    for files in ([bench], [runs, bench]):
+        run("calibrate", *files, "--save")
+        assert sorted(path.name for path in book.glob("*.csv")) == ["calibration.csv", "serving_calibration.csv"]
+        run("calibrate", "--undo")
+        assert not list(book.glob("*.csv"))
+    run("calibrate", bench, "--kind", "serving", "--save")
+    assert [path.name for path in book.glob("*.csv")] == ["serving_calibration.csv"]
