@@ -62,7 +62,7 @@ def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
     ]
     names = [name for name in yearly(rows)[0] if name.startswith("usd_2")]
     years = (Column(name, name[4:]) for name in names)
-    headings = ("job", Column("seller_kind", "seller"), "option", *years, Column("usd_last", "last"))
+    headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
     table = table_of("At the ends of years, USD", yearly(rows), *headings)
     said = tuple(Paragraph(text) for text in FAULTS)
     return Document(
