@@ -460,7 +460,7 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
 
 def test_models_and_serving_name_the_same_published_format(catalog):
     from gpucost.cli.lists import described
-    from gpucost.serving.plans import native_format
+    from gpucost.workloads.service import native_format
 
     presets = catalog.presets
     shown = {row["id"]: row for row in described(catalog, presets)}

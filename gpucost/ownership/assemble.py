@@ -33,11 +33,11 @@ from gpucost.ownership.plan import (
     use_by_month,
 )
 from gpucost.physics.hardware import capped_ratio
-from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator, Offer
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, counted, format_count, parse_count
-from gpucost.workloads.speeds import key_of, search_layouts
-from gpucost.workloads.training import OwnSpeed, check, make_workload, needs_gpus, own_speed, step_work
+from gpucost.workloads.deployment import trained
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.training import OwnSpeed, check, needs_gpus, own_speed, step_work
 
 # --- From a question, a plan and the catalog's facts to the inputs and tables of a comparison.
 
@@ -603,12 +603,11 @@ def _speeds(
         catalog.architecture(str(workload_row["model"])),
         parse_count(workload_row["tokens"], "--tokens"),
     )
-    workload = make_workload(
-        architecture, tokens=tokens, own_speed=measured_speed, latest_year=latest_year(catalog.as_of)
+    workload, speeds = trained(
+        catalog, architecture, [key] * counts.size, counts, tokens=tokens, own_speed=measured_speed
     )
     if measured_speed is not None:
         check(measured_speed, [key.accelerator], float(counts[0]), step_work(workload))
-    speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 
 

@@ -22,10 +22,10 @@ from gpucost.options import OPTIONS
 from gpucost.physics import transformer
 from gpucost.physics.columns import Floats as columns_Floats
 from gpucost.physics.columns import Integers
-from gpucost.serving.plans import Plans
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, as_number, format_count
+from gpucost.workloads.service import Plans
 
 # --- Demand over a day, and how many replicas are on at each hour.
 

@@ -4,33 +4,23 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from gpucost.arguments.kinds import LARGEST_LENGTH
 from gpucost.errors import DataError, UnknownNameError, UsageError
-from gpucost.units import MS_PER_S
+from gpucost.workloads.service import Service
 
 DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
 DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
 
 
-class InferenceRequest(Struct, frozen=True, kw_only=True):
-    """A deployment to be costed; None means not asked for."""
+class InferenceRequest(Service, frozen=True, kw_only=True):
+    """A service to be costed; None means not asked for."""
 
     model: str
-    prompt_tokens: float
-    output_tokens: float
-    longer_tokens: float  # that a running request holds beyond mean prompt and half the mean output
     distribution: str | None
     requests_per_s: float | None
     tokens_per_month: float | None  # prompt and output together
-    ttft_ms: float | None
-    tpot_ms: float | None
-    precision: str
-    cache: str
-    engine: str
-    server: str | None  # default, tuned or offline; a server as it comes where nobody says
     gpu: str | None
     provider: str | None
     region: str | None
@@ -44,15 +34,6 @@ class InferenceRequest(Struct, frozen=True, kw_only=True):
     floor_replicas: int
     replicas: int | None
     redundancy: int
-    prefix_hit_fraction: float
-    draft_tokens: int
-    acceptance_fraction: float
-    draft_cost_fraction: float
-    offload_fraction: float
-    own_output_tokens_per_s: float | None  # of one replica, measured at saturation
-    own_tpot_ms: float | None  # of one replica that runs own_concurrency requests
-    own_concurrency: int | None
-    replica_gpus: int | None
     optimize: str
     top: int
     max_age_days: float | None
@@ -69,23 +50,6 @@ class InferenceRequest(Struct, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
         return asdict(self)
-
-    @property
-    def own_speed(self) -> float | None:
-        """Output tokens per second of one replica as measured: stated, or requests at once ÷ time per token."""
-        if self.own_tpot_ms is not None and self.own_concurrency is not None:
-            return self.own_concurrency / self.own_tpot_ms * MS_PER_S
-        return self.own_output_tokens_per_s
-
-    @property
-    def own_flag(self) -> str:
-        """The option that a measured speed was given by."""
-        return "--own-tpot" if self.own_tpot_ms is not None else "--own-output-tokens-per-s"
-
-    @property
-    def tokens_per_request(self) -> float:
-        """Prompt and output of one request."""
-        return self.prompt_tokens + self.output_tokens
 
     @property
     def has_demand(self) -> bool:

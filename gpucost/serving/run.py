@@ -45,7 +45,7 @@ from gpucost.market.facts import (
     placeless,
     prices_not_used,
 )
-from gpucost.market.supply import LARGEST_CLUSTER, Key, left_out
+from gpucost.market.supply import Key, left_out
 from gpucost.market.terms import (
     ASSUMED_FORM,
     cluster,
@@ -69,10 +69,12 @@ from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
-from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note, largest_replica
 from gpucost.serving.request import InferenceRequest, Known, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
+from gpucost.workloads.counts import Accelerators
+from gpucost.workloads.deployment import best_plan, served, serving_deployment
+from gpucost.workloads.service import LADDER, REASONS, Plans, emulated, evaluate, format_note
 
 # --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
 
@@ -790,9 +792,7 @@ def serving_fit_payload(
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
-    calibration = serving_calibration(catalog)
-    largest = {index: min(largest_replica(key), gpus or LARGEST_CLUSTER) for index, key in enumerate(keys)}
-    plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
+    plans = served(catalog, architecture, keys, request, gpus)
     found = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
     excluded = [row[1] for row in found if row[1] is not None]
     options = sorted(
@@ -885,29 +885,22 @@ def entry(
 
     With `gpus`, the replicas that so many hold, in the layout with the most tokens per second in all.
     """
-    mine = np.flatnonzero(plans.key == index)
-    serving = mine[plans.serves[mine]]
-    if not len(serving):
-        codes = sorted({int(code) for code in plans.reason[mine]}, reverse=True)
+    plan, replicas = best_plan(plans, index, None if gpus is None else Accelerators(gpus))
+    if plan is None or not plans.serves[plan]:
+        codes = sorted({int(code) for code in plans.reason[plans.key == index]}, reverse=True)
         name = REASONS[codes[0]] if codes else "memory"
         few = "the weights and one sequence do not fit so few"
         reason = few if gpus is not None and name == "memory" else REASONS_IN_WORDS[name]
         return None, ServesNot(gpu=key.accelerator.id, reason=reason)
-    held = np.ones(len(serving)) if gpus is None else np.floor(gpus / plans.gpus[serving])
-    fastest = -plans.output_tokens_per_s[serving] * held
-    order = (fastest, plans.gpus[serving]) if gpus is None else (plans.gpus[serving], fastest)
-    first = int(np.lexsort(order)[0])
-    plan, replicas = int(serving[first]), int(held[first])
-    d = plans.deployments[plan]
-    taken = d.gpus if gpus is None else gpus
+    d, one = plans.deployments[plan], serving_deployment(plans, plan, key, request, replicas)
+    taken = int(one.accelerators) if gpus is None else gpus
     price, offer = cheapest(market, key.accelerator.id, taken)
-    speed = float(plans.output_tokens_per_s[plan]) * replicas
     row: Serves = {
         "gpu": key.accelerator.id,
         "memory_gb": key.accelerator.memory_gib * (GIB / GB),
         "fits": True,
         "gpus": taken,
-        "replicas": replicas,
+        "replicas": int(replicas),
         "tight": bool(plans.tight[plan]),
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
         "precision": d.format,
@@ -915,9 +908,9 @@ def entry(
         "batch_that_fits": int(plans.capacity[plan]),
         "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
         "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
-        "output_tokens_per_s": speed,
-        "output_tokens_per_s_low": speed * float(np.exp(-plans.width[plan])),
-        "output_tokens_per_s_high": speed * float(np.exp(plans.width[plan])),
+        "output_tokens_per_s": one.tokens_per_s,
+        "output_tokens_per_s_low": one.tokens_per_s_low,
+        "output_tokens_per_s_high": one.tokens_per_s_high,
         "bottleneck": bottleneck(plans, plan),
         "memory": memory(plans, plan, request),
         "usd_per_hour": price,
