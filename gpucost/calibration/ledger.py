@@ -93,7 +93,7 @@ def refuse_seen(kind: str, rows: Sequence[Mapping[str, Any]], catalog: Catalog) 
                 "Rows that a source publishes later are added to the measurements without one."
             )
         if row["id"] in taken:
-            raise UsageError(f"the id {shown(row['id'])} stands in {TABLES[table].files} already: give another.")
+            raise UsageError(f"the id {shown(row['id'])} is already used in {TABLES[table].files}: choose another.")
         if row["source_id"] not in known:
             raise UsageError(f"the source {shown(row['source_id'])} is not in models/sources.csv: add its line first.")
 
@@ -157,5 +157,5 @@ def model_commit(folder: Path) -> str:
         return done.stdout.strip()
 
     if git("status", "--porcelain", "--untracked-files=no", "--", *MODEL_PATHS):
-        raise UsageError("the model has changes that no commit holds: commit them, so that the ledger can name it.")
+        raise UsageError("the model has uncommitted changes: commit them, so that the ledger can name the version.")
     return git("rev-parse", "--short=7", "HEAD")

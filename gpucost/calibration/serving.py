@@ -19,7 +19,7 @@ from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Calibration, Parameter, Part, Values
+from gpucost.physics.calibration import Calibration, Parameter, ResidualPart, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
@@ -432,9 +432,9 @@ def problem_of(
     members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
     weight = weight_of(seen) / WITHIN_SOURCE
 
-    def part_of(figures: Integers) -> Part:
+    def part_of(figures: Integers) -> ResidualPart:
         own = seen.take(figures)
-        return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
+        return ResidualPart(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
 
     return core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
 

@@ -394,7 +394,7 @@ def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     heads = {a.id.split("-")[0]: a for a in sorted(known, key=lambda a: (a.year, a.memory_gib))}
     alike = [head for word in wanted for head in difflib.get_close_matches(word, heads, n=1, cutoff=0.75)]
     if not alike:
-        raise UsageError(f"accelerator {name!r} resembles none that is known")
+        raise UsageError(f"accelerator {name!r} is not known, and no known one resembles it")
     return heads[alike[0]]
 
 

@@ -128,6 +128,6 @@ def keep_history(store: Store, rule: str) -> None:
         data = parquet.read_bytes()
         file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
         write_bytes(file, data)
-        for other in _histories().glob("*.parquet"):
-            if other != file:
-                other.unlink(missing_ok=True)
+        for earlier in _histories().glob("*.parquet"):
+            if earlier != file:
+                earlier.unlink(missing_ok=True)

@@ -310,7 +310,7 @@ WHOLE_RUN_RATIO = 2.0
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
-class Run(NamedTuple):
+class ClaimedRun(NamedTuple):
     """A claimed run; where no number of accelerators is claimed, its days are those of the number it is judged by."""
 
     tokens: float
@@ -381,7 +381,7 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
 
 def check_time(
-    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, precision_stated: bool
+    workload: Workload, sizes: Sizes, run: ClaimedRun, accelerator: Accelerator, speed: Speeds, precision_stated: bool
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     tokens, gpus, days, counted, _ = run
@@ -639,7 +639,7 @@ def _run(
     if days is not None:
         lacking = counted and not speed.fits[0]
         offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
-        run = Run(claim.tokens, gpus, days, counted, offload)
+        run = ClaimedRun(claim.tokens, gpus, days, counted, offload)
         checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
         known_prices = prices(catalog, chip, gpus)

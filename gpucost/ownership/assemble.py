@@ -272,7 +272,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     if least < _LEAST_USE:
         more = "more tokens" if used.status == "derived" else "a share above 0, such as 70%, and a low end above 0"
         raise UsageError(
-            f"utilisation is {least:g}: nothing would be used, so nothing is rented or owned. Give {more}."
+            f"utilisation is {least:g}: no hours would be used, so nothing is rented or owned. Give {more}."
         )
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
@@ -442,7 +442,7 @@ def _check(case: OwnershipCase) -> None:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
         raise UsageError(
-            "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."
+            "refresh: leased machines go back to the lessor. Leave refresh out, or choose another financing."
         )
     _check_paths(case)
     rented = case.assumptions["rent_upfront_fraction"]
@@ -461,7 +461,7 @@ def _check_paths(case: OwnershipCase) -> None:
     if used * path.max() < _LEAST_USE:
         raise UsageError(
             f"use_path: nothing is used in the {counted(case.months, 'month')} compared, so nothing is rented or owned."
-            " Let a share of them be above 0%, or compare more months."
+            " Set a share above 0%, or compare more months."
         )
     if used * path.max() > 1 + 1e-9:
         raise UsageError(

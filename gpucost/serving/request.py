@@ -65,7 +65,7 @@ class Lengths(NamedTuple):
     longer_tokens: float = 0.0
 
 
-Known = dict[str, Lengths]
+Distributions = dict[str, Lengths]
 
 
 def spread_of(prompt: float, output: float, output_median: float | None) -> Lengths:
@@ -81,18 +81,18 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
     return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
 
 
-def make_request(asked: Mapping[str, Any], known: Known) -> InferenceRequest:
+def make_request(arguments: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
     """Make a request of the arguments of `inference`, read and under the names of its fields."""
-    named = dict(asked)
+    named = dict(arguments)
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    means = distribution_lengths(named["distribution"], known) or usual
+    means = distribution_lengths(named["distribution"], distributions) or usual
     stated = named["prompt_tokens"] or named["output_tokens"]
     named["longer_tokens"] = 0.0 if stated else means.longer_tokens
     for column, (name, mean) in enumerate(zip(("prompt_tokens", "output_tokens"), means[:2], strict=True)):
         if isinstance(named[name], str):
-            found = distribution_lengths(named[name], known)
-            assert found is not None
-            named[name] = found[column]
+            lengths = distribution_lengths(named[name], distributions)
+            assert lengths is not None
+            named[name] = lengths[column]
         named[name] = named[name] or mean
     named["utilisation_given"] = named["utilisation_fraction"] is not None
     if not named["utilisation_given"]:
@@ -102,16 +102,16 @@ def make_request(asked: Mapping[str, Any], known: Known) -> InferenceRequest:
     return request
 
 
-def distribution_lengths(name: str | None, known: Known) -> Lengths | None:
+def distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:
     """Return the lengths of a named distribution, or of an own CSV file with columns prompt and output."""
     if name is None:
         return None
-    if name in known:
-        return known[name]
+    if name in distributions:
+        return distributions[name]
     if os.path.exists(name):
         return own_lengths(name)
     raise UnknownNameError(
-        "length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output."
+        "length distribution", name, sorted(distributions), "Or give a CSV file with columns prompt and output."
     )
 
 
@@ -135,7 +135,7 @@ def own_lengths(path: str) -> Lengths:
 def contradictions(request: InferenceRequest) -> None:
     """Refuse what cannot hold at once."""
     if request.utilisation_fraction == 0:
-        raise UsageError("--utilisation: at 0 % no token is served. Write 70% or 0.7.")
+        raise UsageError("--utilisation: at 0 % nothing is served. Write 70% or 0.7.")
     if request.draft_tokens and not request.acceptance_fraction:
         raise UsageError(
             "--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7."
@@ -145,7 +145,9 @@ def contradictions(request: InferenceRequest) -> None:
     if request.own_speed is not None and request.replica_gpus is None:
         raise UsageError(f"{request.own_flag} needs --replica-gpus: how many accelerators the measured replica had.")
     if request.replicas is not None and request.autoscale:
-        raise UsageError("--replicas fixes the replicas and --autoscale changes them by the hour; give one of them.")
+        raise UsageError(
+            "--replicas fixes the number of replicas and --autoscale changes it every hour; give one of them."
+        )
     if request.autoscale and not request.has_demand:
         raise UsageError("--autoscale needs a load: --requests-per-s or --tokens-per-month.")
     if request.profile != "flat" and not request.has_demand:

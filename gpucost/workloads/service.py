@@ -118,15 +118,15 @@ def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[in
     """
     node = max(key.system.gpus, key.system.scaleup_gpus if key.system.scaleup_gb_per_s else 1)
     degrees = [t for t in (1, 2, 4, 8, *WIDE_RANKS) if t <= min(node, largest)]
-    found = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
+    degrees_list = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
     if architecture.experts:
         wide = WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
-        found += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
+        degrees_list += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
     if key.system.scaleout_gb_per_s and largest > node:
-        whole = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
-        stages = [p for p in NODES if whole * p <= largest and p <= architecture.layers]
-        found += [(whole, 1, p) for p in stages if whole >= min(node, 8)]
-    return found
+        widest = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
+        stages = [p for p in NODES if widest * p <= largest and p <= architecture.layers]
+        degrees_list += [(widest, 1, p) for p in stages if widest >= min(node, 8)]
+    return degrees_list
 
 
 def largest_replica(key: Key) -> int:
@@ -237,11 +237,11 @@ def with_own(plans: Plans, request: Service, speed: float) -> Plans:
     parameters = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
     at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)
     peak, bandwidth = float(plans.case.chip.matrix_tflops[0]), d.accelerator.hbm_gb_per_s
-    roof, what = decode_roof(parameters, FORMATS[d.format].weight_bytes, peak, bandwidth, d.gpus, at_once)
+    roof, roof_name = decode_roof(parameters, FORMATS[d.format].weight_bytes, peak, bandwidth, d.gpus, at_once)
     if speed > roof:
         raise UsageError(
-            f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({what} roof), not"
-            f" {speed:,.0f}. Nothing can exceed the roof."
+            f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name} roof), not"
+            f" {speed:,.0f}. No software can exceed the roof."
         )
     ratio = plans.output_tokens_per_s / speed
     sequences = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
@@ -298,12 +298,12 @@ def widths(
 
 def format_note(architecture: Architecture, request: Service) -> str:
     """Say in which format the weights are, by whose choice, and what encoders stand beside them."""
-    beside = _beside_note(architecture)
+    encoders = _beside_note(architecture)
     if request.precision != "auto":
-        return f"weights in {request.precision}, as requested{beside}"
+        return f"weights in {request.precision}, as requested{encoders}"
     form = native_format(architecture)
     usual = "; fp8 is usual in production" if form == "bf16" else ""
-    return f"weights in {form}, as published{usual}{beside}"
+    return f"weights in {form}, as published{usual}{encoders}"
 
 
 def _beside_note(architecture: Architecture) -> str:

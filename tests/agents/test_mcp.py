@@ -97,7 +97,7 @@ def test_a_difference_names_its_largest_cause_first():
         ("estimate", {"model": "8b", "tokens": "-5"}, "--tokens"),
         ("prices", {"colour": "red"}, "as_of, known_as_of and max_age, not 'colour'"),
         ("compare", {"first": {}}, "--model is missing"),
-        ("compare", {"first": 3, "second": 4}, "no object"),
+        ("compare", {"first": 3, "second": 4}, "object with the arguments"),
         ("sql", {"query": "drop table offers"}, "SELECT"),
         ("sql", {"query": 7}, "one argument, query"),
         ("sql", {"query": "select range(30000)"}, "Select fewer columns"),

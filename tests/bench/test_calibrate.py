@@ -102,8 +102,8 @@ def test_machines_stand_side_by_side_and_go_one_by_one(run, tmp_path):
     [
         (8, 3, 50_000, "tokens_per_s_per_gpu of 50,000 needs 260% of the peak"),  # 50,000 x 5.15e10 / 989.4e12
         (8, 3, 1e-9, "tokens_per_s_per_gpu of 1e-09 needs less than a billionth of the peak"),
-        (-8, 3, 5000, "n_gpus is '-8', no whole number of 0 or more"),
-        (8.5, 3, 5000, "n_gpus is '8.5', no whole number"),
+        (-8, 3, 5000, "n_gpus is '-8', not a whole number of 0 or more"),
+        (8.5, 3, 5000, "n_gpus is '8.5', not a whole number"),
         (8, 9, 5000, "zero_stage is '9', none of 0, 1, 2 and 3"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_file_of_runs_without_rows_or_with_a_slip_in_its_header_is_refused(run
     runs.write_text(HEAD)
     assert "has no rows below its header" in str(run("calibrate", runs, code=1).exception)
     runs.write_text(HEAD.replace("seq_len", "seqlen") + LINE.format("a", 8, 3, 5000))
-    assert "seqlen: is no column of measurements; did you mean seq_len?" in str(
+    assert "seqlen: is not a column of measurements; did you mean seq_len?" in str(
         run("calibrate", runs, code=1).exception
     )
     runs.write_text(HEAD.replace("id,", "host,x_seqlen,", 1) + "n1,3," + LINE.format("", 8, 3, 5000)[1:])
@@ -272,7 +272,7 @@ def test_what_fits_nothing_takes_no_runs_and_no_more(run, tmp_path, words):
     runs = tmp_path / "runs.csv"
     runs.write_text(HEAD)
     more = [] if "--list" in words else [runs]
-    assert f"{words[0]} fits nothing: leave" in run("calibrate", *words, *more, code=2).output
+    assert f"{words[0]} fits nothing, so it does not use" in run("calibrate", *words, *more, code=2).output
     run("calibrate", words[0])
 
 
@@ -290,7 +290,7 @@ def test_what_describes_a_log_needs_one(run, tmp_path, words):
 
 @pytest.mark.parametrize("words", [["--machine", "node7"], ["--software", "my-stack"], ["--estimate", __file__]])
 def test_what_is_of_ones_own_runs_needs_some(run, words):
-    assert f"{words[0]}: only with runs of your own" in run("calibrate", *words, code=2).output
+    assert f"{words[0]}: needs your own runs" in run("calibrate", *words, code=2).output
 
 
 @pytest.mark.parametrize("name", ["sharded", "typical", "unknown", "Megatron-LM", "my stack", "1st", "x" * 41, "a[b]"])

@@ -208,7 +208,7 @@ def test_a_query_takes_no_more_than_its_bounds(catalog, text, reason, seconds):
 
 @pytest.mark.parametrize("text", [None, 5, b"SELECT 1"])
 def test_a_query_is_a_text(catalog, text):
-    with pytest.raises(UsageError, match="a query is a text"):
+    with pytest.raises(UsageError, match="a query must be text"):
         catalog.ask(text)
 
 

@@ -127,7 +127,7 @@ def test_an_interrupt_at_any_line_before_the_writing_leaves_no_temporary_file(tm
 
 @pytest.mark.parametrize("path", [5, [], None, b"a.txt"])
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(UsageError, match="is no path"):
+    with pytest.raises(UsageError, match="is not a path"):
         write_text(path, "text")
 
 

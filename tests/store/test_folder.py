@@ -69,7 +69,7 @@ def test_a_damaged_part_is_left_out_and_the_one_before_serves(root, folder):
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
-    assert Folder(folder.path).verify() == [f"{file} is damaged: its content has another SHA-256"]
+    assert Folder(folder.path).verify() == [f"{file} is damaged: its content has a different SHA-256"]
     with pytest.warns(StoreWarning, match="damaged"):
         assert prices(root, folder)["acme/one"] == 2.5
     with pytest.warns(StoreWarning):

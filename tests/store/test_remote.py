@@ -48,7 +48,7 @@ def test_a_tampered_part_is_refused_and_the_snapshot_before_serves(tmp_path, pub
     published[f"/p/parts/{newest.parts[0].sha256}.parquet"] = b"x" * newest.parts[0].size_bytes
     with Server(published) as server:
         folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
-    assert any("another SHA-256" in fault for fault in folder.faults)
+    assert any("a different SHA-256" in fault for fault in folder.faults)
     assert [snapshot.name for snapshot, _, _ in folder.newest()] == [Folder(tmp_path / "store").names()[0]]
 
 
@@ -76,7 +76,7 @@ def test_a_manifest_cannot_name_a_part_outside(tmp_path):
     name = f"20250601T000000000000Z-{sha256(body).hexdigest()[:16]}"
     with Server({"/p/index.json": {"format": 1, "snapshots": [name]}, f"/p/snapshots/{name}.json": body}) as server:
         folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
-    assert any("no manifest" in fault for fault in folder.faults)
+    assert any("not the manifest" in fault for fault in folder.faults)
 
 
 def test_without_a_connection_the_copy_serves_and_says_so(tmp_path, published):
@@ -111,13 +111,13 @@ def test_a_seal_names_every_file_and_an_index_that_it_does_not_name_is_refused(t
         name.removeprefix("/p/"): sha256(body).hexdigest() for name, body in published.items() if "seal" not in name
     }
     published["/p/index.json"] = published["/p/index.json"].replace(b"snapshots", b"snapshots ").replace(b" ", b"")
-    with Server(published) as server, pytest.raises(FetchError, match=r"not the one that its seal\.json names"):
+    with Server(published) as server, pytest.raises(FetchError, match=r"does not match its seal\.json"):
         fetched(f"{server.url}/p", tmp_path / "cache", quick())
 
 
 def test_a_seal_that_was_changed_is_refused(tmp_path, published):
     published["/p/seal.json"] = published["/p/seal.json"].replace(b'"parts/', b'"parts/0', 1)
-    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*another SHA-256"):
+    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*a different SHA-256"):
         fetched(f"{server.url}/p", tmp_path / "cache", quick())
 
 
