@@ -77,6 +77,9 @@ class Pair(TypedDict):
     tpot_ms: float | None
     serving_provider: str | None
     note: str
+    tokens_per_kwh: NotRequired[float | None]  # of training, servers and building among it
+    tokens_per_s_per_w: NotRequired[float | None]
+    serving_tokens_per_kwh: NotRequired[float | None]
 
 
 class SideBySide(AnswerFrame):

@@ -237,9 +237,9 @@ def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     keys, counts = [], []
     for chip in _chips(catalog, request.gpu):
         key = key_of(catalog, chip.id)
-        for gpus in _sizes(key.system.gpus, key.system.scaleup_gpus, key.system.scaleout_gb_per_s, request.gpus):
+        for size in _sizes(key.system.gpus, key.system.scaleup_gpus, key.system.scaleout_gb_per_s, request.gpus):
             keys.append(key)
-            counts.append(gpus)
+            counts.append(size)
     gpus = np.array(counts, np.int64)
     speeds = search_layouts(workload, keys, gpus, training_calibration(catalog))
     fits = speeds.fits

@@ -28,6 +28,7 @@ from gpucost.claims.audit import (
 from gpucost.errors import UsageError
 from gpucost.physics import collectives
 from gpucost.physics.columns import PRECISIONS as TRAINED_IN
+from gpucost.physics.hardware import cores_of
 from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator, System
 from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH
@@ -171,18 +172,6 @@ def check_link(
         reason = f"No {said} of {chips[0].id} is on record."
         return Check("link", UNKNOWN if pcie else IMPOSSIBLE, claimed_gb_per_s, None, None, None, "GB/s", reason)
     return hold("link", claimed_gb_per_s, truths, "GB/s", max(slack, 0.03))
-
-
-# Scalar lanes of a multiprocessor: GP100 64, Volta and Turing 64, GA100 64, GA102 and later 128 (CUDA C++ Programming
-# Guide, table of arithmetic throughput, 32-bit floating point).
-_LANES = {"pascal": 64, "volta": 64, "turing": 64, "ampere": 128, "ada": 128, "hopper": 128, "blackwell": 128}
-_DATA_CENTRE_AMPERE = ("a100", "a800", "a30")
-
-
-def cores_of(chip: Accelerator) -> int | None:
-    """Return the FP32 lanes ("CUDA cores") of a chip: multiprocessors × lanes of each; None where not known."""
-    lanes = 64 if chip.id.startswith(_DATA_CENTRE_AMPERE) else _LANES.get(chip.family)
-    return chip.multiprocessors * lanes if chip.vendor == "NVIDIA" and chip.multiprocessors and lanes else None
 
 
 def check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:

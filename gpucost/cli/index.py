@@ -64,10 +64,10 @@ def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
     years = (Column(name, name[4:]) for name in names)
     headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
     table = table_of("At the ends of years, USD", yearly(rows), *headings)
-    said = tuple(Paragraph(text) for text in FAULTS)
+    faults = tuple(Paragraph(text) for text in FAULTS)
     return Document(
         "What three standard jobs cost since 2022",
-        (Section("", (*charts, *table)), Section("What to know before use", said)),
+        (Section("", (*charts, *table)), Section("What to know before use", faults)),
         as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
     )
