@@ -223,6 +223,17 @@ _REFUSALS = {
 }
 
 
+def refusal_of(name: str) -> str:
+    """Return why a model is refused whose name holds a refused model type; nothing where it holds none.
+
+    >>> refusal_of("flan-t5-xxl")
+    't5 is an encoder with a decoder, no decoder-only language model'
+    """
+    refused = dict(beside(__file__, "refused")[1:])
+    words = (word for word in re.split(r"[-_/ .]+", name.lower()) if word in refused)
+    return next((f"{word} {_REFUSALS[refused[word]]}" for word in words), "")
+
+
 def is_language_model(config: Config, file: str) -> None:
     """Refuse what is no decoder-only language model, by what it is."""
     kind = str(config.get("model_type") or "").lower()

@@ -4,19 +4,17 @@ Each accelerator holds the whole model and works alone, so that a machine of eig
 rooflines with wide ranges (`physics/tasks.py`); prices are those of every other question.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-import gpucost.architectures.config as config_module
 from gpucost.answers.common import cited, frame
 from gpucost.answers.serving import Inference, Processing, ProcessingOption
+from gpucost.architectures.config import refusal_of
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, OverBudgetError, UsageError
-from gpucost.gate import beside
 from gpucost.market import tiers
 from gpucost.market.facts import Market, at_most, at_own_price, market_of, placeless
 from gpucost.market.supply import left_out
@@ -46,14 +44,11 @@ class TaskQuestion(NamedTuple):
 
 def refuse_by_name(name: object) -> None:
     """Refuse a model of a kind that is not modelled, by what it is."""
-    words = re.split(r"[-_/ .]+", str(name).lower())
-    for kinds, reason in beside(str(config_module.__file__), "refused")[1:]:
-        known = set(kinds.split())
-        if found := next((word for word in words if word in known and len(word) > 1), None):
-            raise UsageError(
-                f"{name}: {found} {reason}, and its size is not on record. `gpucost models` lists what is; a"
-                " config.json of a language model can be given as --model."
-            )
+    if reason := refusal_of(str(name)):
+        raise UsageError(
+            f"{name}: {reason}, and its size is not on record. `gpucost models` lists what is; a config.json of a"
+            " language model can be given as --model."
+        )
 
 
 def task_row(catalog: Catalog, name: object) -> dict[str, Any] | None:
@@ -149,7 +144,7 @@ def _option(
     task: tasks.Task,
     chip: Accelerator,
     precision: str,
-    speed: tasks.Speed,
+    speed: tasks.TaskSpeed,
 ) -> ProcessingOption:
     """Return what one offer costs for a unit: USD per GPU-hour × seconds ÷ 3,600 ÷ the share of time that is used."""
     offer, terms = market.facts.offers[number], market.terms
