@@ -1,6 +1,7 @@
 """A configuration read key by key: every value is checked as it is taken; which part describes the language model."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path

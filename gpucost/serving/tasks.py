@@ -123,7 +123,7 @@ def process(request: InferenceRequest, row: Mapping[str, Any], asked: TaskQuesti
         "sources": cited(
             market.facts.sources, sorted({row["source_id"], *(name for one in shown for name in one["source_ids"])})
         )
-        | {row["source_id"]: catalog.source(row["source_id"])},
+        | cited({row["source_id"]: catalog.source(row["source_id"])}, [row["source_id"]]),
     }
 
 
@@ -192,9 +192,12 @@ def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[Pro
 
     if request.max_cost_usd is not None and request.requests_per_s is None:
         raise UsageError("--budget is of a month: add --requests-per-s, the load.")
-    goal = {"latency": lambda row: row["unit_s"], "carbon": lambda row: row["unit_kwh"] or np.inf}.get(
-        request.optimize, cost
-    )
+
+    def goal(row: ProcessingOption) -> float:
+        if request.optimize == "latency":
+            return row["unit_s"]
+        return (row["unit_kwh"] or np.inf) if request.optimize == "carbon" else cost(row)
+
     interruptible = {name for name, rule in OPTIONS.items() if rule.interruptible}
     ordered = sorted(
         rows,
@@ -209,7 +212,7 @@ def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[Pro
     for row in ordered:
         if request.max_cost_usd is not None and (row["usd_per_month"] or 0.0) > request.max_cost_usd:
             continue
-        name = tuple(row[field] for field in ("provider", "instance_type", "gpu", "option", "term_months", "tier"))  # type: ignore[literal-required]
+        name = tuple(row[field] for field in ("provider", "instance_type", "gpu", "option", "term_months", "tier"))
         kept.setdefault(name, row)
     if not kept:
         months = min(row["usd_per_month"] or np.inf for row in ordered)
