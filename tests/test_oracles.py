@@ -171,3 +171,20 @@ def test_needs_for_memory_are_told_in_one_unit(catalog):
     timed = gpucost.throughput("8b", "rtx-4090", 1, catalog=catalog, **job)
     need = gpucost.fit("8b", "rtx-4090", 1, catalog=catalog, **job).needed_gb
     assert f"needs {need:.1f} GB" in timed.to_text()
+
+
+def test_frames_of_one_kind_of_answer_have_the_same_columns(catalog):
+    asked = {"catalog": catalog, "with_facts": False, "top": 2}
+    runs = [gpucost.estimate(model, "10b", **asked) for model in ("8b", "mixtral-8x7b")]
+    owned = [gpucost.tco(gpu, 8, rent=2, draws=0, catalog=catalog) for gpu in ("h100-sxm", "rtx-4090")]
+    for first, second in (runs, owned):
+        assert set(first.to_frame().columns) == set(second.to_frame().columns)
+    assert owned[0].best["npv_usd"] == min(way["npv_usd"] for way in owned[0].options)
+
+
+def test_an_expired_price_is_told_to_have_expired(catalog):
+    live = {(offer.gpu, offer.provider) for offer in catalog.offers()}
+    expired = {(row["gpu"], row["provider"]) for row in catalog.price_rows if row["ended"] == "too old"}
+    gpu, provider = next(pair for pair in sorted(expired - live) if "|" not in pair[0])
+    with pytest.raises(gpucost.errors.PriceMissingError, match="expired"):
+        gpucost.estimate("8b", "1b", gpu=gpu, provider=provider, catalog=catalog)
