@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 class EstimateResult(BilledResult):
     """Ranked options of a training run, with their bills."""
 
+    def _always(self) -> list[str]:
+        from gpucost.physics.training.cases import PARTS
+
+        return [f"components.{name}" for name in PARTS]
+
     def explanation(self, rank: int = 1) -> "Document":
         """Return the document that explains an option, step by step, with formulas, numbers and sources."""
         from gpucost.render.explain import explanation
