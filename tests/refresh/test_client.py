@@ -151,7 +151,7 @@ def test_the_missing_extra_is_one_sentence(monkeypatch):
         library()
 
 
-def dripping(head=b"", times=100, pause_s=0.05):
+def dripping(head=b"", times=1200, pause_s=0.05):
     """Send a sign now and then: each renews the time in which the next must come."""
 
     def respond(request):
@@ -173,7 +173,7 @@ def test_a_server_that_drips_gets_no_more_time_than_a_silent_one(head):
         began = time.monotonic()
         with pytest.raises(FetchError, match="time for this source is over"):
             client.body(f"{server.url}/a")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20  # a busy machine; it would be a minute
 
 
 def test_a_silent_server_is_cut_off_at_the_deadline_and_asked_no_more():
@@ -182,7 +182,7 @@ def test_a_silent_server_is_cut_off_at_the_deadline_and_asked_no_more():
         for _ in range(14):
             with pytest.raises(FetchError, match="time for this source is over"):
                 client.json(f"{server.url}/a")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20  # a busy machine; it would be a minute
         assert len(server.asked) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_server_that_asks_to_wait_beyond_the_deadline_is_not_waited_for():
         began = time.monotonic()
         with pytest.raises(FetchError, match="429"):
             client.json(f"{server.url}/a")
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20  # a busy machine; it would be half a minute and more
 
 
 def test_a_redirect_is_judged_like_the_address_that_was_asked():
@@ -230,6 +230,6 @@ def test_a_deadline_ends_what_is_told_to_it_and_keeps_what_was_done():
     began = time.monotonic()
     assert deadline.all_of([lambda: "done", waits, lambda: time.sleep(30)], side_by_side=3)[0] == "done"
     assert ended.is_set()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20  # a busy machine; it would be a minute
     with pytest.raises(ZeroDivisionError):
         Deadline(5).all_of([lambda: 1 / 0])
