@@ -93,10 +93,11 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
 def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluate renting with some inputs changed, and what of it moves with its price."""
     values = evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
-    evaluate_all(MOVING[:1], values)
+    evaluate_all(_RENT_MOVES, values)
     return values
 
 
+_RENT_MOVES = tuple(line for line in MOVING if line.name.startswith("rent_"))
 _RENT_TARGETS = (
     "rent_total_usd",
     "discount_ratio",
@@ -107,7 +108,9 @@ _RENT_TARGETS = (
     "allocated_gpu_hours_per_month",
     "after_tax_ratio",
     "unexpired_months",
+    "rent_hours",
     "rent_compute_usd",
+    "rent_after_usd",
     "rent_upfront_usd",
     "rent_cancellation_usd",
     "rent_support_usd",
@@ -244,7 +247,7 @@ def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, An
 
 def _bill(values: Mapping[str, Any]) -> np.ndarray:
     """Return what is paid for rented GPU-hours by month."""
-    at_end = monthly(values, "rent_compute_usd") + monthly(values, "rent_cancellation_usd")
+    at_end = sum(monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation"))
     return np.asarray(at_end[1:] + monthly(values, "rent_upfront_usd")[:-1])  # upfront is paid at a month's start
 
 

@@ -386,8 +386,7 @@ def _moves_with_use(case: OwnershipCase, row: shape.OwnershipOption, moving: Map
     moving_usd = 0.0
     for leg in row["legs"]:
         values = rented(case, leg["changes"])
-        if values["rent_billing"] != "take_or_pay":
-            moving_usd += leg["weight"] * present(values, "rent_moves_usd")
+        moving_usd += leg["weight"] * present(values, "rent_moves_with_use_usd")
     return moving_usd
 
 

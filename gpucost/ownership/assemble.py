@@ -50,7 +50,7 @@ PATH_MONTHS = 480  # tables by month are this long; the last price holds
 V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
-MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd")
+MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd", "rent_after_usd_per_gpu_hour")
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
