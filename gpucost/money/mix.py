@@ -256,7 +256,7 @@ class _Program:
         return np.asarray((1 - late) * team.fte_usd + late * np.append(team.fte_usd[1:], 0.0))
 
     def _crew(self, crew: Crew) -> None:
-        size, most = crew.step_fte or 1.0, float(self.problem.demand_gpus.max())
+        size = crew.step_fte or 1.0
         self.whole[list(self.renting)] = 1
         self.upper[list(self.renting)] = 1
         self.whole[list(self.crew)] = float(crew.step_fte > 0)
@@ -267,7 +267,7 @@ class _Program:
             used = [(self.used[name][month], 1.0) for name in rented]
             if not used:
                 continue
-            self._add([*used, (self.renting[month], -most)], -np.inf, 0.0)
+            self._add([*used, (self.renting[month], -float(self.problem.demand_gpus[month]))], -np.inf, 0.0)
             per_gpu = [(column, crew.fte_per_gpu) for column, _ in used]
             self._add([*per_gpu, (self.crew[month], -size)], -np.inf, 0.0)
             self._add([(self.renting[month], crew.minimum_fte), (self.crew[month], -size)], -np.inf, 0.0)
@@ -338,32 +338,31 @@ def solve(
 
 def cheapest(
     problem: MixProblem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
-) -> tuple[Solution, dict[str, float | None]]:
-    """Return the cheapest mix, never dearer than the best single option, and what each option alone costs."""
-    alone = {supply.name: _alone(problem, supply, gap_fraction) for supply in problem.supplies}
-    pure = {name: None if single is None else single.cost_usd for name, single in alone.items()}
-    carrying = [single for single in alone.values() if single is not None]
-    best = min(carrying, key=lambda single: single.cost_usd, default=None)
+) -> tuple[Solution, dict[str, Solution | None]]:
+    """Return the cheapest mix, never dearer than the best single option, and each option alone."""
+    alone = {supply.name: single(problem, supply, gap_fraction) for supply in problem.supplies if not supply.bridges}
+    carrying = [option for option in alone.values() if option is not None]
+    best = min(carrying, key=lambda option: option.cost_usd, default=None)
     try:
         solved = solve(problem, gap_fraction, time_limit_s, nodes)
     except CheckFailedError:
         if best is None:
             raise
-        return _from_single(problem, best, None), pure
+        return from_single(problem, best), alone
     if best is not None and solved.cost_usd > best.cost_usd:
-        bound = solved.cost_usd * (1 - solved.gap_fraction)
-        return _from_single(problem, best, bound), pure
-    return solved, pure
+        return from_single(problem, best, solved.cost_usd * (1 - solved.gap_fraction)), alone
+    return solved, alone
 
 
-def _from_single(problem: MixProblem, best: Solution, bound_usd: float | None) -> Solution:
+def from_single(problem: MixProblem, best: Solution, bound_usd: float | None = None) -> Solution:
     """Return the units of a single option as a mix; flexible supply may still make it cheaper."""
     program = _Program(problem)
     units = {name: best.units.get(name, np.zeros(problem.months)) for name in program.units}
     return _solution(program, units, bound_usd)
 
 
-def _alone(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
+def single(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
+    """Return the cheapest way to carry the demand by one supply alone; None where it cannot."""
     team = problem.team if problem.team and problem.team.supply == supply.name else None
     bridge = () if problem.bridge is None or problem.bridge.bridges != supply.name else (problem.bridge,)
     try:
@@ -462,8 +461,10 @@ def explain_infeasible(problem: MixProblem) -> str:
         freed = {}
         if np.isfinite(supply.limit_gpus).any():
             freed[f"the limit of {supply.name}"] = replace(supply, limit_gpus=free)
-        if supply.lead_months:
-            freed[f"the lead time of {supply.name} ({supply.lead_months} months)"] = replace(supply, lead_months=0)
+        if wait := supply.lead_months + supply.lead_fraction:
+            freed[f"the lead time of {supply.name} ({wait:.3g} months)"] = replace(
+                supply, lead_months=0, lead_fraction=0.0
+            )
         for label, relaxed_supply in freed.items():
             supplies = (*problem.supplies[:index], relaxed_supply, *problem.supplies[index + 1 :])
             guesses.append((label, replace(problem, supplies=supplies)))

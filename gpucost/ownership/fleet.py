@@ -38,6 +38,7 @@ class Rent(Struct, frozen=True):
     upfront_fraction: float = 0.0
     stretch_ratio: float = 1.0
     until_months: float | None = None  # from the start, when the price ends; None where it has no end
+    supported_usd_per_gpu_hour: float | None = None  # that a support plan is a share of, where it is another price
     note: str = ""
     source_id: str = ""
     offer: Offer | None = None  # of the catalog, where the price is one
@@ -158,6 +159,18 @@ class Ledger(Struct):
         deductible = sum([*rents, *self.by_use.values(), *self.services.values()], self.energy + self.people + self.crew)
         return self.worth(deductible) + sum(map(self.purchase_worth, self.purchases)) + self.tax_worth
 
+    def paid_in_cash(self) -> Array:
+        """Return everything by month but what financing moves, and with it its tax."""
+        flows = self.in_cash()
+        flows["financing_usd"] = sum(self.returned.values(), np.zeros(self.months + 1))
+        flows["tax_usd"] = self.tax
+        return np.asarray(np.sum([*flows.values()], axis=0))
+
+    @property
+    def financing_worth(self) -> float:
+        """Return the present value of what financing moves, at the cost of debt after tax."""
+        return float(np.sum(sum(self.financing.values(), self.financed_tax) * self.debt_discount))
+
     def in_cash(self) -> dict[str, Array]:
         """Return what is paid by month, by kind; the income tax beside it."""
         nothing = np.zeros(self.months + 1)
@@ -183,6 +196,13 @@ def people_fte(case: OwnershipCase, gpus: Array) -> Array:
     values: dict[str, Any] = {**case.values(), "gpus": np.asarray(gpus, dtype=np.float64)}
     evaluate_all(_FTE, values)
     return np.where(values["gpus"] > 0, np.broadcast_to(values["staff_fte"], values["gpus"].shape), 0.0)
+
+
+def network_usd_per_gpu(case: OwnershipCase, gpus: float) -> float:
+    """Return what the network of so many GPUs costs per GPU."""
+    values: dict[str, Any] = {**case.values(), "gpus": gpus}
+    evaluate_all(_TIER, values)
+    return float(values["network_usd_per_gpu"])
 
 
 def wages_usd(case: OwnershipCase, months: int) -> Array:
@@ -265,7 +285,10 @@ def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
         "rent_stretch_ratio": rent.stretch_ratio,
     }
     values = evaluate_months(inputs, _used(case, used / peak), used.size, _CONTRACT)
-    return np.asarray(sum(line(values, name)[0] for name in _CONTRACT))
+    hours, support = (sum(line(values, name)[0] for name in names) for names in (_CONTRACT[:-1], _CONTRACT[-1:]))
+    if rent.supported_usd_per_gpu_hour is not None:
+        support = support * rent.supported_usd_per_gpu_hour / rent.usd_per_gpu_hour
+    return np.asarray(hours + support)
 
 
 def contracts(case: OwnershipCase, rent: Rent, months: int, signed: Sequence[int] | Array) -> Array:
@@ -327,9 +350,9 @@ def priced(case: OwnershipCase, fleet: Fleet, demand: Array) -> Ledger:
         use = np.divide(fleet.owned_used_gpus, standing, out=np.zeros(months), where=standing > 1e-9)
         bought = purchases(case, months, float(after.max()), orders, fleet.life_months, np.minimum(use, 1.0))
         sizes = fleet.orders_gpus[orders] / after.max()
-        lines = {name: line(bought, name) * sizes[:, None] for name in _OWNED_TARGETS[: -3]}
-        paid = {name: np.ravel(np.broadcast_to(bought[name], (1, 1))) for name in ("capex_usd", "loan_usd", "lease_usd")}
-        paid = {name: np.broadcast_to(np.ravel(bought[name]), orders.shape) * sizes for name in paid}
+        lines = {name: line(bought, name) * sizes[:, None] for name in _OWNED_TARGETS[:-3]}
+        capital = bought["capex_usd"] - bought["loan_usd"] - bought["lease_usd"]
+        capital = np.broadcast_to(np.ravel(capital), orders.shape) * sizes
         for row, k in enumerate(orders.tolist()):
             ledger.purchases[k] = np.asarray(sum(lines[name][row] for name in _PURCHASE))
             ledger.returned[k] = lines["own_lease_returned_usd"][row]
@@ -338,7 +361,7 @@ def priced(case: OwnershipCase, fleet: Fleet, demand: Array) -> Ledger:
             )
             ledger.purchase_tax[k] = lines["own_tax_usd"][row]
             ledger.financing_tax[k] = lines["own_financing_tax_usd"][row]
-            ledger.capital[k] = float(paid["capex_usd"][row] - paid["loan_usd"][row] - paid["lease_usd"][row])
+            ledger.capital[k] = float(capital[row])
         ledger.energy = lines["own_energy_usd"].sum(axis=0)
         if not bent and ledger.tax_fraction:  # energy stands apart from its servers, with its tax
             for row, k in enumerate(orders.tolist()):

@@ -642,7 +642,7 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], regime: st
         if row["name"] == "depreciation_by_year":
             shares = [float(share) for share in row["value"].split()]
             continue
-        usd = _usd(catalog, row["unit"].partition(" ")[0]) if row["name"] == "loss_allowance" else 1.0
+        usd = usd_per_unit(catalog, row["unit"].partition(" ")[0]) if row["name"] == "loss_allowance" else 1.0
         name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
         defaults[name] = _stated(defaults[name], row, float(row["value"]) * usd)
     source: dict[str, Any] = {"status": "given", "note": f"tax regime {regime.lower()}"}
@@ -670,7 +670,10 @@ def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:
     return max(rows, key=lambda row: row["on"], default=None)
 
 
-def _usd(catalog: "Catalog", currency: str) -> float:
+def usd_per_unit(catalog: "Catalog", currency: str) -> float:
+    """Return the newest shipped exchange rate of a currency, in USD for one unit."""
+    if currency == "USD":
+        return 1.0
     row = newest_rate(catalog, currency)
     if row is None:
         raise PriceMissingError(f"no exchange rate for {currency} on {catalog.as_of}.")
