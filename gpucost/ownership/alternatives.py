@@ -5,7 +5,7 @@ blend has one a part, and a term that ends early is followed by renting by use l
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -306,7 +306,7 @@ def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str,
         return {}
     months = term
     if until is not None:
-        day = DATE.read(until, f"{where}: valid_until")
+        day = date.fromisoformat(str(DATE.read(until, f"{where}: valid_until")))
         if day < case.start:
             raise UsageError(f"{where}: it ends on {day}, before the comparison begins on {case.start}. Leave it out.")
         months = months_until(day, case.start)

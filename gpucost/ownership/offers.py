@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gpucost.answers.common import LayeredPrice, listed
 from gpucost.arguments.kinds import DATE, QUOTES, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
-from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.market.contract_ends import last_day, months_until
 from gpucost.market.interruptions import InterruptionRates, held_ratio
@@ -431,7 +431,8 @@ def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
     read = {name: value for name, value in held(_quote(), row, file, number).items() if value is not None}
     stated = [name for name in _PRICES if name in read]
     if len(stated) != 1:
-        raise UsageError(f"{file}:{number}: one price is expected, of {', '.join(_PRICES)}; {len(stated)} are given.")
+        reason = f"one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given"
+        raise DataError(reason, file=file, row=number, column=(stated or _PRICES)[0])
     rate = rates(read.get("currency", "USD"))
     usd = read[stated[0]] * (1.0 if stated[0].startswith("usd") else rate)
     entry: Entry = {
