@@ -183,7 +183,9 @@ def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> lis
     return rows
 
 
-def path_ends(catalog: "Catalog", gpu: str, kind: str = "cloud", option: str = "on_demand") -> list[tuple[float, float]]:
+def path_ends(
+    catalog: "Catalog", gpu: str, kind: str = "cloud", option: str = "on_demand"
+) -> list[tuple[float, float]]:
     """Return what a price may be multiplied by at each horizon, the 10th and 90th percentile; nothing where unknown.
 
     No range narrows with the years, as in `forward_prices`; a chip needs no price of its own, only its year and memory.

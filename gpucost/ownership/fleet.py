@@ -156,7 +156,9 @@ class Ledger(Struct):
     def cost_usd(self) -> float:
         """Return the present value of everything."""
         rents = [flows for signed in self.contracts.values() for flows in signed.values()]
-        deductible = sum([*rents, *self.by_use.values(), *self.services.values()], self.energy + self.people + self.crew)
+        deductible = sum(
+            [*rents, *self.by_use.values(), *self.services.values()], self.energy + self.people + self.crew
+        )
         return self.worth(deductible) + sum(map(self.purchase_worth, self.purchases)) + self.tax_worth
 
     def paid_in_cash(self) -> Array:

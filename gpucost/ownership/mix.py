@@ -306,9 +306,7 @@ def _chosen(
     return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
 
 
-def _priced(
-    case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution
-) -> Candidate:
+def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution) -> Candidate:
     """Price what the program chose on the formulas of the comparison."""
     nothing = np.zeros(problem.months)
     bought = next((supply for supply in problem.supplies if supply.name == OWN), None)
@@ -329,9 +327,7 @@ def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:
     rates = exchange_rates(case)
     if rates is None:
         return None
-    cost, wacc, basis = worth_in_currency(
-        case, rates, ledger.paid_in_cash(), ledger.discount, ledger.financing_worth
-    )
+    cost, wacc, basis = worth_in_currency(case, rates, ledger.paid_in_cash(), ledger.discount, ledger.financing_worth)
     return {
         "currency": str(case.special["currency"]).upper(),
         "usd_per_unit": float(rates[0]),
@@ -343,9 +339,9 @@ def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:
 
 
 EXPLAINED = (
-    "Present values by the formulas of `gpucost tco`; whole units are optimal within the stated gap. Marginal values are those of the linear program "
-    "with the whole numbers fixed at the optimum: what one more GPU of demand costs, or one more GPU of capacity "
-    "saves, in that month, without signing other units."
+    "Present values by the formulas of `gpucost tco`; whole units are optimal within the stated gap. Marginal values "
+    "are those of the linear program with the whole numbers fixed at the optimum: what one more GPU of demand costs, "
+    "or one more GPU of capacity saves, in that month, without signing other units."
 )
 
 

@@ -164,7 +164,9 @@ def test_several_orders_are_what_each_of_them_is():
     demand = [64] * 12 + [128] * 24
     mixed = gpucost.mix(demand, plan=plan, catalog=catalog()).payload
     alone = [
-        gpucost.tco(plan={**plan, "gpus": 64, "months": months, "draws": 0}, catalog=catalog()).payload["npv_usd"]["own"]
+        gpucost.tco(plan={**plan, "gpus": 64, "months": months, "draws": 0}, catalog=catalog()).payload["npv_usd"][
+            "own"
+        ]
         for months in (36, 24)
     ]
     assert mixed["cost_usd"] == pytest.approx(alone[0] + alone[1] / 1.1, abs=0.01)
