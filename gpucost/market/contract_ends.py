@@ -1,4 +1,4 @@
-"""When a price of one's own books ends: a contract by its last day, a discount by that of the best one that covers it."""
+"""When a price of one's own books ends: a contract by its last day, a discount by that of the best that covers it."""
 
 from datetime import date, timedelta
 from typing import TYPE_CHECKING

@@ -400,7 +400,7 @@ def _rent(
         ledger.services[part.rent.name] = per_gpu * np.append(0.0, part.used_gpus)
     if not any(part.used_gpus.any() for part in fleet.rented):
         return
-    late, before, after = standing
+    late, before, _ = standing
     # within a month of arrivals more is rented before them than after
     early = np.minimum(before, demand)
     early = np.where(fleet.owned_used_gpus >= late * early, early, fleet.owned_used_gpus)

@@ -85,6 +85,7 @@ def _showback(answer: Reconciliation) -> list[Block]:
         "tag_value=value",
         "rows:2",
         "quantity:3",
+        "unit:3",
         "direct_usd=direct",
         "idle_usd=idle",
         "total_usd=total",
