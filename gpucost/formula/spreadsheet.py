@@ -63,11 +63,10 @@ def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) ->
     return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
 
 
-# the rate that three guesses lead to; where they part there is no one rate
-_ONE_RATE = (
-    "IF(OR(AND(IFERROR(IRR({0},-0.05),0)>-0.15,ABS(IFERROR(IRR({0},-0.05),IRR({0},0.01))-IRR({0},0.01))>0.000001),"
-    "ABS(IFERROR(IRR({0},0.2),IRR({0},0.01))-IRR({0},0.01))>0.000001),NA(),IRR({0},0.01))"
-)
+# the rate that four guesses lead to; where they part there is no one rate, and below -15 % a month it is none
+_NEAR = "IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IFERROR(IRR({0},-0.1),IRR({0},0.2))))"
+_LOW, _HIGH = (f"IFERROR(IRR({{0}},{guess}),{_NEAR})" for guess in (-0.05, 0.2))
+_ONE_RATE = f"IF(OR({_NEAR}<-0.15,AND({_LOW}>-0.15,ABS({_LOW}-{_NEAR})>0.000001),ABS({_HIGH}-{_NEAR})>0.000001),NA(),{_NEAR})"
 
 
 def _write_call(name: str, a: list[str]) -> str:

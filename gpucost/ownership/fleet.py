@@ -100,6 +100,8 @@ _TAXED = tuple(
     not in {
         "kept_basis_usd",
         "first_basis_usd",
+        "age_years",
+        "replaced_years",
         "booked_first_fraction",
         "booked_refresh_fraction",
         "depreciation_usd",

@@ -137,7 +137,8 @@ class _Workbook:
         offers_range = None
         for ways in self.ways:
             rows = options.write(self.book, self.book.sheet(ways.name, options.WIDTHS), ways)
-            self.compared.append((ways.model.title, ways.name, *rows))
+            lowest = min(float(row["npv_usd"]) for row in ways.model.ways)
+            self.compared.append((ways.model.title, ways.name, *rows, lowest))
         live = {model.title for model in self.models if model.ways}
         offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
         if offered:

@@ -129,7 +129,8 @@ def write_flows(
         if not model.monthly:
             continue
         sheet.next_row = flows[model.key, "m"] - 1
-        sheet.row(Cell(model.title, "heading"))
+        dates = [Cell(name, "note") for _, _, name in model.periods[: model.months + 1]]
+        sheet.row(Cell(model.title, "heading"), None, None, None, Cell("month of", "note") if dates else None, *dates)
         months = [Cell(month, "head") for month in range(model.months + 1)]
         sheet.row(*(Cell(text, "head") for text in ("name", "meaning", "unit", "side", "total")), *months)
         for line in model.monthly:

@@ -10,6 +10,7 @@ from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
 _TOLERANCE, _NEAR = "check_tolerance", 1e-9
+_SIDES = (("Owning", "renting"), ("Renting", "owning"))
 _DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")'
 
 
@@ -79,6 +80,19 @@ def write_summary(
         sheet.paragraph(lead, 5)
     if leads and models:
         sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
+    for model in models:
+        if model.answer == "npv_saving_usd":
+            own, rent = (f'TEXT({model.cell_name(f"npv_{side}_usd")},"#,##0")' for side in ("own", "rent"))
+            less = f'TEXT(ABS({model.cell_name(model.answer)}),"#,##0")'
+            sides = [f'"{first} costs $"&{less}&" less than {then} (present value: own $"' for first, then in _SIDES]
+            text = f'IF({model.cell_name(model.answer)}>0,{sides[0]},{sides[1]})&{own}&", rent $"&{rent}&")"'
+            value = {name: float(values[model.key][name]) for name in ("npv_own_usd", "npv_rent_usd", model.answer)}
+            first, then = _SIDES[0] if value[model.answer] > 0 else _SIDES[1]
+            said = (
+                f"{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
+                f" ${value['npv_own_usd']:,.0f}, rent ${value['npv_rent_usd']:,.0f})"
+            )
+            sheet.row(Cell(Formula(text, said), "heading"))
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
