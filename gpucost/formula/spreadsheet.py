@@ -63,10 +63,8 @@ def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) ->
     return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
 
 
-# the rate that four guesses lead to; where they part there is no one rate, and below -15 % a month it is none
-_NEAR = "IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IFERROR(IRR({0},-0.1),IRR({0},0.2))))"
-_LOW, _HIGH = (f"IFERROR(IRR({{0}},{guess}),{_NEAR})" for guess in (-0.05, 0.2))
-_ONE_RATE = f"IF(OR({_NEAR}<-0.15,AND({_LOW}>-0.15,ABS({_LOW}-{_NEAR})>0.000001),ABS({_HIGH}-{_NEAR})>0.000001),NA(),{_NEAR})"
+# the rate that a guess leads to, or another one where that ends nowhere
+_RATE_NEAR = "IFERROR(IRR({0},{1}),IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IRR({0},-0.1))))"
 
 
 def _write_call(name: str, a: list[str]) -> str:
@@ -89,7 +87,8 @@ def _write_call(name: str, a: list[str]) -> str:
         "payment": "PMT({0},{1},-({2}),{3})",
         "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
-        "internal_rate": _ONE_RATE,
+        "internal_rate": "IRR({0},0.01)",
+        "rate_near": _RATE_NEAR,
         "none": "NA()",
         "balance": "-FV({0},{1},-({3}),{2})",
     }

@@ -198,14 +198,13 @@ class Sheet:
     def print_legibly(self) -> None:
         """Print on as many pages across as it takes for letters of 8 points; the first column stands on each."""
         page = self.page
-        last = page.print_area_range and page.print_col_max or self.widest
-        last = getattr(page, "_print_last_column", last)
         pixels = 0.0
-        for column in range(last + 1):
-            width = self.widths[column] if column < len(self.widths) else 8.43
-            if (stated := page.col_info.get(column)) is not None:
-                width = 0.0 if stated[2] else stated[0]
-            pixels += width * 7 + 5 if width else 0
+        for column in range(self.widest + 1):
+            stated = page.col_info.get(column)
+            if isinstance(stated, (list, tuple)):  # of older versions, in characters
+                pixels += 0 if stated[2] else (stated[0] or 8.43) * 7 + 5
+            else:
+                pixels += 64 if stated is None else 0 if stated.hidden else stated.width or 64
         if pixels * _LEAST_SCALE / 100 > _PAGE_PIXELS:
             page.set_print_scale(_LEAST_SCALE)
             if not page.repeat_col_range:

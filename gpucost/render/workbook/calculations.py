@@ -165,7 +165,7 @@ def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: FlowRo
     for month in range(model.months + 1):
         text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
         cells.append(Cell(Formula(text, float(series[month])), "plain", unit))
-    sheet.row(line.name, line.description, line.measure, line.side, total, *cells)
+    sheet.row(line.name, line.description, unit.removesuffix(" in whole"), line.side, total, *cells)
 
 
 def _month_reference(model: LiveModel, flows: FlowRows, name: str) -> str:

@@ -99,7 +99,7 @@ def write_summary(
         sheet.heading("answer", "now", "unit", "as delivered", "change", "name")
         for name in _summary_lines(model):
             line = model.line(name)
-            value = solved(line.text.replace("internal_rate", "IRR"), values[model.key][name])[1]
+            value = solved(line.text.replace("none()", "NA()"), values[model.key][name])[1]
             now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
             change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(

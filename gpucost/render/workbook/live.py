@@ -138,7 +138,8 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
             "this answer was computed by the formulas of another version, and a workbook holds only those of this"
             " one. Ask the question again with `gpucost tco` and save its answer."
         )
-    summary_lines = [line.name for line in comparison.ANSWERS]
+    steps = ("breakeven_use_ratio", "cash_rate_", "equity_rate_")  # on the way to an answer
+    summary_lines = [line.name for line in comparison.ANSWERS if not line.name.startswith(steps)]
     values = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
     months = int(block["months"])
     entries = map(_ownership_input, block["inputs"])
