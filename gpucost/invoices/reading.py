@@ -200,7 +200,9 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
         reason = "the column is there twice, whatever the case of its letters. Keep one."
         raise DataError(reason, file=path, column=_READ[twice])
     export = export_of(frozenset(names))
-    if export is None and (missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]):
+    if export is None and (
+        missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]
+    ):
         known = ", ".join(export.vendor for export in EXPORTS)
         reason = f"is no FOCUS file: columns missing: {', '.join(missing)}; nor an export of {known}"
         raise _misread(path) or DataError(reason, file=path)

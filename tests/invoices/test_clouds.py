@@ -82,13 +82,17 @@ def test_a_billing_export_of_google_cloud_is_read_with_its_credits(form, tmp_pat
     assert "A3 Mega GPU in Americas" in used.names
 
 
-AZURE = """Date,ChargeType,CostInBillingCurrency,BillingCurrency,Quantity,UnitOfMeasure,MeterId,MeterName,MeterCategory,PayGPrice,ReservationId,Tags,ResourceId
-11/01/2026,Usage,98.32,USD,1,1 Hour,m1,ND96isr H100 v5,Virtual Machines,98.32,,"""  "" + """"{""team"": ""green""}",/vm/1
+AZURE = (
+    """Date,ChargeType,CostInBillingCurrency,BillingCurrency,Quantity,UnitOfMeasure,MeterId,MeterName,MeterCategory,PayGPrice,ReservationId,Tags,ResourceId
+11/01/2026,Usage,98.32,USD,1,1 Hour,m1,ND96isr H100 v5,Virtual Machines,98.32,,"""
+    ""
+    + """"{""team"": ""green""}",/vm/1
 11/01/2026,Usage,60,USD,1,1 Hour,m1,ND96isr H100 v5,Virtual Machines,98.32,r1,,/vm/2
 11/01/2026,UnusedReservation,12,USD,0.2,1 Hour,m1,ND96isr H100 v5,Virtual Machines,98.32,r1,,
 2026-11-02,Refund,-5,USD,0,1 Hour,m1,ND96isr H100 v5,Virtual Machines,,,,
 2026-11-02,Purchase,500,USD,1,1 Month,m9,Reserved VM,Virtual Machines,,r1,,
 """
+)
 
 
 def test_a_cost_export_of_azure_is_read(tmp_path):
