@@ -8,59 +8,52 @@ their machines' names; sizes of a TPU become the chip that is priced. A new list
 
 import argparse
 import csv
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from gpucost.refresh.sales import machines_of
 from gpucost.schemas import TABLES
 
 ROOT = Path(__file__).parents[1]
 
 
 class Listing(NamedTuple):
-    """A list: what it proves, and its key in pricing/sources.csv."""
+    """A list: its name, by which a newer version replaces it, what it proves, and its key in pricing/sources.csv."""
 
+    name: str
     evidence: str  # machines | chips | prices
     source_id: str
 
 
 LISTS = {  # provider and repository
-    ("gcp", "anycloud-sh/catalog"): Listing("machines", "anycloud-sh-catalog-gcp-zones-2026-05-20"),
-    ("gcp", "koen-nebius/price-monitor"): Listing("chips", "koen-nebius-price-monitor-gcp-gpu-regions-2026-08-12"),
-    ("gcp", "cloudpilot-ai/karpenter-provider-gcp"): Listing("machines", "karpenter-provider-gcp-regions-2026-08-03"),
-    ("azure", "Azure/karpenter-provider-azure"): Listing("prices", "karpenter-provider-azure-price-tables"),
-    ("azure", "anycloud-sh/catalog"): Listing("prices", "anycloud-sh-catalog-azure-regions-2026-05-20"),
-    ("aws", "skypilot-org/skypilot-catalog"): Listing("machines", "skypilot-catalog-built-from-provider-price-lists"),
-    ("aws", "tsaol/aws-gpu"): Listing("prices", "tsaol-aws-gpu-2026-01-21"),
-    ("aws", "romilbhardwaj/skypilot-catalog"): Listing("machines", "romilbhardwaj-skypilot-catalog-price-history"),
-    ("aws", "alexei-led/spotinfo"): Listing("machines", "alexei-led-spotinfo-aws-spot-advisor-data-at-5eedf20"),
-    ("aws", "aws/karpenter-provider-aws"): Listing("prices", "karpenter-provider-aws-price-tables"),
+    ("gcp", "anycloud-sh/catalog"): Listing("anycloud-gcp", "machines", "anycloud-sh-catalog-gcp-zones-2026-05-20"),
+    ("gcp", "koen-nebius/price-monitor"): Listing(
+        "gcp-gpu-regions", "chips", "koen-nebius-price-monitor-gcp-gpu-regions-2026-08-12"
+    ),
+    ("gcp", "cloudpilot-ai/karpenter-provider-gcp"): Listing(
+        "karpenter-gcp", "machines", "karpenter-provider-gcp-regions-2026-08-03"
+    ),
+    ("azure", "Azure/karpenter-provider-azure"): Listing(
+        "karpenter-azure", "prices", "karpenter-provider-azure-price-tables"
+    ),
+    ("azure", "anycloud-sh/catalog"): Listing(
+        "anycloud-azure", "prices", "anycloud-sh-catalog-azure-regions-2026-05-20"
+    ),
+    ("aws", "skypilot-org/skypilot-catalog"): Listing(
+        "skypilot-aws", "machines", "skypilot-catalog-built-from-provider-price-lists"
+    ),
+    ("aws", "tsaol/aws-gpu"): Listing("vantage-aws", "prices", "tsaol-aws-gpu-2026-01-21"),
+    ("aws", "romilbhardwaj/skypilot-catalog"): Listing(
+        "skypilot-aws-2024", "machines", "romilbhardwaj-skypilot-catalog-price-history"
+    ),
+    ("aws", "alexei-led/spotinfo"): Listing(
+        "aws-spot-advisor", "machines", "alexei-led-spotinfo-aws-spot-advisor-data-at-5eedf20"
+    ),
+    ("aws", "aws/karpenter-provider-aws"): Listing("karpenter-aws", "prices", "karpenter-provider-aws-price-tables"),
 }
-CHIPS = {  # as Google's page names a chip -> the beginnings of the names of its machines
-    "gpu B200 (a4)": ("a4-highgpu",),
-    "gpu GB200 (a4x)": ("a4x-highgpu",),
-    "gpu GB300 (a4x-max)": ("a4x-maxgpu",),
-    "gpu H100 (a3-high/mega/edge)": ("a3-highgpu", "a3-megagpu"),
-    "gpu H200 (a3-ultra)": ("a3-ultragpu",),
-    "gpu RTX PRO 6000 (g4)": ("g4-standard",),
-}
-TPU = re.compile(r"tpu-(v\d\w*?)(litepod)?-\d+")
-
-
-def machines_of(name: str) -> tuple[str, ...]:
-    """Return the products of the prices that a name of a list means; none for the chip of a machine that is listed.
-
-    >>> machines_of("tpu-v5litepod-8"), machines_of("p5.48xlarge"), machines_of("accelerator H100x1")
-    (('TPU v5e chip',), ('p5.48xlarge',), ())
-    """
-    if name in CHIPS:
-        return CHIPS[name]
-    if tpu := TPU.fullmatch(name):
-        return (f"TPU {tpu[1]}{'e' if tpu[2] else ''} chip",)
-    return () if name.startswith("accelerator ") else (name,)
 
 
 def shaped(rows: Iterable[Mapping[str, str]]) -> Iterator[dict[str, str]]:
@@ -69,14 +62,14 @@ def shaped(rows: Iterable[Mapping[str, str]]) -> Iterator[dict[str, str]]:
     for row in rows:
         listing = LISTS[row["provider"], row["source"].removeprefix("github:").split()[0]]
         for machine in machines_of(row["machine"]):
-            key = row["provider"], machine, row["region"], listing.source_id, listing.evidence, row["observed_on"]
-            found[key].append(row)
-    for (provider, machine, region, source_id, evidence, observed_on), zones in sorted(found.items()):
+            said = listing.source_id, listing.evidence, row["observed_on"], listing.name
+            found[row["provider"], machine, row["region"], *said].append(row)
+    for (provider, machine, region, source_id, evidence, observed_on, name), zones in sorted(found.items()):
         named = sorted({row["zone"] for row in zones if row["zone"] and "(" not in row["zone"]})
         yield {
             "provider": provider, "machine": machine, "region": region, "zones": " ".join(named),
             "on_demand": _either(row["on_demand"] for row in zones), "spot": _either(row["spot"] for row in zones),
-            "evidence": evidence, "observed_on": observed_on, "source_id": source_id,
+            "list": name, "evidence": evidence, "observed_on": observed_on, "source_id": source_id,
         }  # fmt: skip
 
 

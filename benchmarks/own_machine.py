@@ -31,12 +31,12 @@ def figures(errors: list[float]) -> str:
 def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
     rows = from_bench.training_rows(bench, gpu)
-    given = training.gather([row for row in rows if row["id"] in short], catalog)
+    given = training.gather([row for row in rows if row["id"] in short], catalog, words=True)
     base = training_calibration(catalog)
     tuned = training.tune(given, base) if given.rows else base
     found: dict[str, list[float]] = {"training": [], "training beyond short": [], "training after short": []}
     for row in rows:
-        one = training.gather([row], catalog)
+        one = training.gather([row], catalog, words=True)
         before, after = (abs(training.predict(one, c)[0].predicted / one.figures[0].value - 1) for c in (base, tuned))
         found["training"].append(before)
         if row["id"] not in short:

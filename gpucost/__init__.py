@@ -36,7 +36,12 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 
+_WITHIN = {"relations": "gpucost.ask.relations"}  # what a room asks of one above it
+
+
 def __getattr__(name: str) -> Any:
+    if name in _WITHIN:
+        return getattr(import_module(_WITHIN[name]), name)
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'gpucost' has no attribute {name!r}")

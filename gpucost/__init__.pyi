@@ -5,6 +5,7 @@ from gpucost.ask.inference import inference as inference
 from gpucost.ask.invoices import commit as commit
 from gpucost.ask.invoices import export as export
 from gpucost.ask.invoices import reconcile as reconcile
+from gpucost.ask.relations import relations as relations
 from gpucost.ask.speed import roofline as roofline
 from gpucost.ask.speed import throughput as throughput
 from gpucost.ask.tco import mix as mix

@@ -23,7 +23,6 @@ MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
 EXPIRED = "too old"  # why a price of that age is no offer any more
 MARKET_EXPIRY_DAYS = 180
-_EXPIRY_DAYS = {"on demand": 600, "preemptible": MARKET_EXPIRY_DAYS, "committed": 600, "scheduled": 365}
 
 
 class OptionRule(Struct, frozen=True):
@@ -31,11 +30,13 @@ class OptionRule(Struct, frozen=True):
 
     label: str  # in sentences
     family: Family  # what it is compared with: list prices, prices below them, terms that are owed, booked windows
+    kind: str  # in tables that show the best of each kind
     reference: str  # what sellers say of it
     minimum_hours: float = 0.0  # shortest purchase
     increment_hours: float = 0.0  # purchases are rounded up to this; 0 is by the second
     longest_hours: float = _UNLIMITED  # longest single purchase
     age_limit_days: int = 180  # older prices are marked and widen the range
+    expires_days: int = 600  # older prices are history: what moves by the day ends first
     interruptible: bool = False  # the capacity may be taken away
     take_or_pay: bool = False  # the whole purchase is owed, used or not
     prepaid: bool = False  # and paid at its start
@@ -50,8 +51,10 @@ class OptionRule(Struct, frozen=True):
 _CELLS = {
     "label": str,
     "family": str,
+    "kind": str,
     "reference": str,
     "age_limit_days": int,
+    "expires_days": int,
     "minimum_hours": float,
     "increment_hours": float,
     "longest_hours": float,
@@ -82,16 +85,6 @@ def counted_age_days(age_days: float, price_kind: str) -> float:
     (0, 325)
     """
     return 0 if price_kind == "contracted" else age_days
-
-
-def expiry_by_option() -> dict[str, int]:
-    """Return the age, by option, beyond which a price is history: what moves by the day ends first.
-
-    >>> expiry_by_option()["spot"], expiry_by_option()["community"], expiry_by_option()["on_demand"]
-    (180, 180, 600)
-    """
-    kinds = {name: "preemptible" if rule.interruptible else rule.family for name, rule in OPTIONS.items()}
-    return {name: _EXPIRY_DAYS[kind] for name, kind in kinds.items()}
 
 
 def age_limit_days(option: str, sellers: Iterable[str | None] = ()) -> int:

@@ -125,9 +125,15 @@ class Accelerator(Struct, frozen=True):
     pcie_gb_per_s: float | None = None
     tdp_w: float | None = None
     memory_type: str = ""  # HBM3, GDDR6, LPDDR5 …
+    made_for: str = ""  # "inference" where it does not train
     confidence: str = "medium"
     status: Status = "sourced"
     source_id: str = ""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is built and supported for training, too."""
+        return self.made_for != "inference"
 
 
 class System(Struct, frozen=True):

@@ -3,7 +3,7 @@
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
 METHODS = ("full", "lora", "qlora")
 RECOMPUTES = ("none", "selective", "full")
-STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
+STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast", "trainer")
 OFFLOADS = ("none", "states", "all")
 # what options are ranked by, by question
 GOALS = {"estimate": ("cost", "time", "pareto", "carbon"), "inference": ("cost", "latency", "carbon")}

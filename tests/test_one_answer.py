@@ -155,7 +155,7 @@ def test_a_day_of_today_has_the_newest_software(catalog):
 def test_fit_and_throughput_count_the_same_bytes_for_one_layout(catalog, method):
     layout = {"tensor": 2, "sharding": 1, "micro_batch": 1, "recompute": "full"}
     timed = ask_throughput(catalog, "8b", "h100-sxm", 8, method=method, **layout)
-    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, style="fused", catalog=catalog, **layout)
+    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, catalog=catalog, **layout)
     assert fitted.payload["sequence_tokens"] == timed["sequence_tokens"]
     assert fitted.needed_gb == pytest.approx(timed["memory_gib"] * GIB / GB, rel=1e-9)
 
@@ -289,7 +289,9 @@ def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_d
     rate = InterruptionRates(catalog.rows("spot")).of_offer(offer)
     assert rate.three[1] == pytest.approx(option["factors"]["preemptions_per_node_hour"], rel=1e-9)
     chip = catalog.accelerator("h100-sxm")
-    rented, memory_gb = Renter(catalog, chip, 64, 8).choice(offer), chip.memory_gib * GIB / GB * 8
+    renter = Renter(catalog, chip, 64, 8)
+    entry = next(entry for entry in renter.rentable(option="spot") if entry.offer == offer)
+    rented, memory_gb = renter.choice(entry), chip.memory_gib * GIB / GB * 8
     assert rented.stretch_ratio == held_ratio(rate, 8, memory_gb)
     # a stop every 1 ÷ λ hours loses half an interval and a restart: 1 + √(2 λ C) + λ R in the first order
     stops, save = rate.three[1] * 8, memory_gb / 2 / 3600
@@ -374,6 +376,36 @@ def test_an_offer_costs_the_same_wherever_it_is_named(catalog):
         assert option["price_observed_on"] in {str(offer.observed_on) for offer in same}
 
 
+@pytest.mark.parametrize("gpu", ["h100-sxm", "h200-sxm", "b200", "a100-sxm4-80gb"])
+@pytest.mark.parametrize("gpus", [8, 64])
+def test_renting_costs_the_same_in_every_question(catalog, gpu, gpus):
+    """One rule: the first offer on demand that one can order, at the price expected today, the quote beside it."""
+    first = gpucost.estimate("8b", "100b", gpu=gpu, gpus=gpus, option="on_demand", catalog=catalog).best
+    assert not first["missing"]
+    rent = gpucost.tco(gpu=gpu, gpus=gpus, catalog=catalog)
+    rented = next(row for row in rent.options if row["name"] == "rent")
+    assert rented["offer_id"] == first["offer_id"]
+    for name in ("usd_per_gpu_hour", "quoted_usd_per_gpu_hour", "price_observed_on"):
+        assert rented[name] == (first[name] if name == "price_observed_on" else pytest.approx(first[name]))
+    claim = gpucost.audit(model="8b", gpu=gpu, gpus=gpus, tokens="100b", days=30, cost=1e5, catalog=catalog)
+    price = next(check for check in claim.options if check["name"] == "price")
+    assert price["typical"] == pytest.approx(first["usd_per_gpu_hour"])
+    assert f"{first['usd_per_gpu_hour']:.2f}" in price["explanation"]
+    assert f"{first['quoted_usd_per_gpu_hour']:.2f}" in price["explanation"]
+
+
+def test_choose_rents_at_the_price_of_its_question_and_shows_the_quote(catalog):
+    chosen = gpucost.choose("8b", purpose="training", tokens="100b", gpu="h100-sxm", catalog=catalog)
+    first = gpucost.estimate("8b", "100b", gpu="h100-sxm", catalog=catalog).best
+    row = chosen.options[0]
+    assert row["rent_usd"] == first["cost_usd"]
+    assert (row["usd_per_gpu_hour"], row["quoted_usd_per_gpu_hour"]) == (
+        first["usd_per_gpu_hour"],
+        first["quoted_usd_per_gpu_hour"],
+    )
+    assert f"(quoted {first['quoted_usd_per_gpu_hour']:.2f} on {first['price_observed_on']})" in chosen.headline
+
+
 # Examples ------------------------------------------------------------------------------------------------------------
 
 
@@ -428,7 +460,7 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
 
 def test_models_and_serving_name_the_same_published_format(catalog):
     from gpucost.cli.lists import described
-    from gpucost.serving.plans import native_format
+    from gpucost.workloads.service import native_format
 
     presets = catalog.presets
     shown = {row["id"]: row for row in described(catalog, presets)}

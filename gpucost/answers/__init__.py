@@ -12,8 +12,8 @@ from gpucost.gate import beside
 
 SCHEMA_VERSION = "2"  # of every JSON answer: a key that changes its meaning or its name raises it
 
-# kind of answer -> the type in this package, and the key of its main list: what CSV and data frames hold
-KINDS = {kind: (type_, main) for kind, type_, main in beside(__file__, "kinds")[1:]}
+# kind of answer -> the module of this package, its type there, and the key of its main list: what CSV and frames hold
+KINDS = {kind: (module, type_, main) for kind, module, type_, main in beside(__file__, "kinds")[1:]}
 
 
 def answer_type(kind: str) -> type:
@@ -22,14 +22,14 @@ def answer_type(kind: str) -> type:
     >>> answer_type("tco").__name__
     'Tco'
     """
-    module, _, name = KINDS[kind][0].partition(":")
-    found: type = getattr(import_module(f"gpucost.answers.{module}"), name)
-    return found
+    module, name, _ = KINDS[kind]
+    type_: type = getattr(import_module(f"gpucost.answers.{module}"), name)
+    return type_
 
 
 def main_list(kind: str) -> str:
     """Return the key of an answer's main list."""
-    return KINDS[kind][1] if kind in KINDS else "rows"
+    return KINDS[kind][2] if kind in KINDS else "rows"
 
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "answer_type", "main_list"]

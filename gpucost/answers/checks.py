@@ -16,6 +16,8 @@ class CheckRow(TypedDict):
     high: float | None
     unit: str
     explanation: str
+    sentence: NotRequired[str]  # in which it was read
+    figure: NotRequired[str]  # as it is written there
 
 
 class Audit(AnswerFrame):

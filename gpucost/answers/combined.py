@@ -77,6 +77,9 @@ class Pair(TypedDict):
     tpot_ms: float | None
     serving_provider: str | None
     note: str
+    tokens_per_kwh: NotRequired[float | None]  # of training, servers and building among it
+    tokens_per_s_per_w: NotRequired[float | None]
+    serving_tokens_per_kwh: NotRequired[float | None]
 
 
 class SideBySide(AnswerFrame):
@@ -106,6 +109,11 @@ class Candidate(TypedDict):
     option: str | None
     days: float | None
     rent_usd: float | None
+    usd_per_gpu_hour: NotRequired[float | None]  # expected today
+    quoted_usd_per_gpu_hour: NotRequired[float | None]  # as it was seen
+    price_observed_on: NotRequired[str | None]
+    age_days: NotRequired[int | None]
+    price_book: NotRequired[str | None]
     missing: NotRequired[list[str]]  # what stands between its price and an order
     buy_usd: float | None
     breakeven_months: float | None

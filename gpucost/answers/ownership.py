@@ -143,7 +143,9 @@ class OwnershipOption(LayeredPrice):
     contract_exposure_usd: float
     terms: str
     option: NotRequired[str]
-    usd_per_gpu_hour: NotRequired[float]
+    usd_per_gpu_hour: NotRequired[float]  # expected today, where it comes from an offer
+    quoted_usd_per_gpu_hour: NotRequired[float | None]  # as the offer was seen
+    missing: NotRequired[list[str]]  # what stands between the offer and an order
     provider: NotRequired[str]
     offer_id: NotRequired[str]
     price_observed_on: NotRequired[str]
@@ -157,8 +159,8 @@ class OwnershipOption(LayeredPrice):
 
 def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
     """Return the options whose capacity is promised, the cheapest first; a purchase counts as it is financed."""
-    kept = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row)]
-    return sorted(kept, key=lambda row: row["npv_usd"])
+    options = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row)]
+    return sorted(options, key=lambda row: row["npv_usd"])
 
 
 def interruptible(row: Mapping[str, Any]) -> bool:

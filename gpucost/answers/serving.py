@@ -196,6 +196,8 @@ class Serves(TypedDict):
     memory_gb: float
     fits: bool
     gpus: int
+    replicas: NotRequired[int]  # that these accelerators hold: one, unless their number was given
+    tight: NotRequired[bool]  # needs more of the memory than engines take by default
     layout: ReplicaLayout
     precision: str
     batch: int
@@ -228,3 +230,37 @@ class ServingFit(AnswerFrame):
     cheapest: Serves | None
     options: list[Serves]
     excluded: list[ServesNot]
+
+
+class ProcessingOption(Seller, Seen):
+    """One offer for a model that gives no tokens out: what a unit costs and how long it takes, slow to fast."""
+
+    rank: int
+    gpus: int
+    instances: int
+    precision: str
+    usd_per_unit: float
+    usd_per_unit_low: float
+    usd_per_unit_high: float
+    unit_s: float
+    unit_low_s: float
+    unit_high_s: float
+    usd_per_gpu_hour: float
+    usd_per_month: float | None
+    memory_gb: float
+    batch: int
+    bottleneck: str
+    unit_kwh: float | None
+    source_ids: list[str]
+    notes: list[str]
+
+
+class Processing(AnswerFrame):
+    """What an embedding, a reranker, a speech or an image model costs per unit of its own, on every offer."""
+
+    kind: Literal["processing"]
+    said: list[str]
+    unit: str
+    options: list[ProcessingOption]
+    offers_ranked: int
+    excluded: list[Excluded]

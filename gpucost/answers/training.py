@@ -333,6 +333,7 @@ class Highlight(TypedDict):
     cost_low_usd: float
     cost_high_usd: float
     age_days: int
+    confirm: NotRequired[str]  # what to ask the seller before a large order
 
 
 class PriceMonth(TypedDict):

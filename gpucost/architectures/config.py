@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError
-from gpucost.gate import beside, read_json, shown
+from gpucost.gate import beside, lists_beside, read_json, shown
 
 # --- A configuration read key by key: every value is checked as it is taken, and what was never taken is known.
 
@@ -15,8 +15,39 @@ LARGEST = 10**15  # no dimension or count of a model is as large
 MOST_LAYERS = 4096
 
 
-# what configurations call each dimension, and the lists of words that their keys are looked through for: keys.csv
-KEYS = {name: tuple(keys.split()) for name, keys, _ in beside(__file__, "keys")[1:]}
+# What configurations call each dimension, the first that a file has, and the parts of words that their keys are looked
+# through for: keys.csv, a row for each name. Its lists are
+#
+# layers:         how many layers there are
+# hidden:         width of the residual stream
+# heads:          query heads
+# kv_heads:       heads of keys and values
+# head_dim:       dimension of a head
+# ffn:            width of a dense feed-forward
+# vocab:          rows of the embedding
+# sequence:       longest sequence
+# window:         tokens of a window or a chunk
+# prediction:     layers of multi-token prediction
+# experts:        routed experts
+# per_token:      experts that a token visits
+# expert_ffn:     width of an expert
+# shared:         shared experts
+# shared_ffn:     width of the shared experts
+# each_shared_ffn: those of them that are not of all shared experts together
+# first_dense:    leading layers without a mixture
+# step:           one layer in so many is a mixture
+# dense_ffn:      width of the dense layers of a mixture
+# bias:           biases of attention
+# kinds:          lists of the kinds of layers
+# rhythms:        what such a list makes idle
+# linear:         words for a layer that does not attend
+# text:           parts that describe a language model
+# nested:         parts whose keys count as those of the whole
+# dimensions:     what makes a model, never assumed for a configuration that is not nested
+# structural:     parts of keys that look as if they shaped a model; ^ and $ are the ends
+# harmless:       parts of keys that shape nothing
+# kept_wide:      lists of what a quantisation leaves in the wide format
+KEYS = lists_beside(__file__, "keys")
 
 
 def _has(key: str, signs: tuple[str, ...]) -> bool:
@@ -182,22 +213,32 @@ def defaults_of(kind: str, nested: bool) -> Mapping[str, Any]:
 
 Config = Mapping[str, Any]
 
+# why a model type of refused.csv is refused
+_REFUSALS = {
+    "no_attention": "has no attention; only transformers and their hybrids are understood",
+    "encoder": "is an encoder, not a decoder-only language model",
+    "two_stacks": "is an encoder with a decoder, no decoder-only language model",
+    "no_language_model": "is no language model",
+    "uncounted": "has layers that gpucost does not count",
+}
+
 
 def is_language_model(config: Config, file: str) -> None:
     """Refuse what is no decoder-only language model, by what it is."""
     kind = str(config.get("model_type") or "").lower()
     if "_class_name" in config or "_diffusers_version" in config:
         class_name = str(config.get("_class_name") or "a part of a diffusion pipeline")
-        raise DataError(f"describes {class_name[:60]}, a diffusion model's part, not a language model", file=file)
-    for kinds, reason in beside(__file__, "refused")[1:]:
-        two_stacks = config.get("is_encoder_decoder") is True and "with a decoder" in reason
-        if kind in kinds.split() or two_stacks:
-            raise DataError(f"model type {kind!r} {reason}", file=file)
+        raise DataError(f"describes {class_name[:60]}, part of a diffusion model, not a language model", file=file)
+    refused_as = dict(beside(__file__, "refused")[1:]).get(kind)
+    if config.get("is_encoder_decoder") is True and refused_as not in ("no_attention", "encoder"):
+        refused_as = "two_stacks"
+    if refused_as:
+        raise DataError(f"model type {kind!r} {_REFUSALS[refused_as]}", file=file)
     names = config.get("architectures")
     classes = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     masked = next((name for name in classes if name.endswith("ForMaskedLM")), None)
     if masked and not kind.startswith(("llada", "dream")):
-        raise DataError(f"is a {masked[:60]}: an encoder, no decoder-only language model", file=file)
+        raise DataError(f"is a {masked[:60]}: an encoder, not a decoder-only language model", file=file)
     adapted = config.get("peft_type")
     if adapted:
         raise DataError(f"is an adapter ({str(adapted)[:20]}); name the config.json of its base model", file=file)
@@ -266,7 +307,7 @@ def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
     inner = int(f.ratio("ffn_dim_multiplier", 1.0) * inner)
     vocab = config.get("vocab_size")
     if vocab in (None, -1):
-        raise DataError("leaves its vocab_size to the tokenizer (-1); set it, such as 32000 for Llama 2", file=file)
+        raise DataError("has vocab_size -1 (left to the tokenizer); set it, such as 32000 for Llama 2", file=file)
     longest = {"max_position_embeddings": config["max_seq_len"]} if "max_seq_len" in config else {}
     return {
         "model_type": "llama",

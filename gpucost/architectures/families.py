@@ -1,9 +1,10 @@
-"""The families of models: a row of families.csv each, and the rules for layers unlike a plain decoder's."""
+"""The families of models: what each implies, and the rules for layers unlike a plain decoder's.
 
-from collections.abc import Callable
+`FAMILIES`, at the end, has the traits of each family that differ from Llama's; `model_types.csv` says which family a
+`model_type` belongs to. A type that is not listed is read by its keys as a plain decoder, and a warning says so.
+"""
+
 from functools import cache
-from math import prod
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -40,53 +41,6 @@ from gpucost.architectures.layers import (
 )
 from gpucost.gate import beside
 from gpucost.types import Block, Reach
-
-# --- The families of models: a row of families.csv each, with the rule that reads layers unlike a plain decoder's.
-#
-# A row names the model types, the traits of `Family` that differ from Llama's, and for `blocks`, `extra` and
-# `per_layer` a rule such as `dbrx()` or a sum such as 2 * hidden + ffn. A family that is not listed is
-# read by its keys as a plain decoder, and a warning says so.
-
-LLAMA = Family()
-
-
-def rule(text: str) -> Callable[[Decoder], Any] | None:
-    """Return the rule of a cell: a function of this module such as `dbrx()`, a sum of dimensions, or none."""
-    if text.endswith("()"):
-        function: Callable[[Decoder], Any] = globals()[text.removesuffix("()")]
-        return function
-    terms = [term.split("*") for term in text.replace(" ", "").split("+")]
-    return (lambda d: sum(prod(_factor(d, word) for word in term) for term in terms)) if text else None
-
-
-def _factor(d: Decoder, word: str) -> int:
-    return int(word) if word.isdigit() else int(getattr(d, word))
-
-
-def _trait(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign or value == "no":
-        return name, not sign
-    return name, int(value) if value.lstrip("-").isdigit() else value
-
-
-@cache
-def families() -> dict[str, Family]:
-    """Return the family of every known model type."""
-    families_by_type: dict[str, Family] = {}
-    for model_types, traits, *rules in beside(__file__, "families")[1:]:
-        blocks, extra, per_layer = map(rule, rules)
-        family = Family(**dict(map(_trait, traits.split())), blocks=blocks, extra=extra, per_layer=per_layer)
-        families_by_type |= dict.fromkeys(model_types.split(), family)
-    return families_by_type
-
-
-def family_of(kind: str, architectures: list[str]) -> Family | None:
-    """Return the rule of a model type, or None where it is not known; Grok gives itself away by its class alone."""
-    if any("grok" in name.lower() for name in architectures):
-        kind = "grok"
-    return families().get(kind) or families().get(kind.removesuffix("_text"))
-
 
 # --- Families unlike the plain decoder in a few things: older ones, and those whose layers have shapes of their own.
 
@@ -168,11 +122,6 @@ def _ernie_layers(d: Decoder) -> list[bool]:
     )
     step = max(1, f.number("moe_layer_interval", default=1))
     return [start <= i <= end and (i + 1) % step == 0 for i in range(d.layers)]
-
-
-def hunyuan_v1(d: Decoder) -> list[Block]:
-    """Read Hunyuan's small models: norms of queries and keys always."""
-    return usual(replace(d, family=replace(d.family, qk_norm="head")))
 
 
 def hunyuan(d: Decoder) -> list[Block]:
@@ -1137,3 +1086,146 @@ def molmo_2_extra(d: Decoder) -> int:
     """Count the further rows of the input embedding."""
     d.lookup += d.fields.number("additional_vocab_size") * d.hidden
     return 0
+
+
+# --- Which family is what.
+
+FAMILIES: dict[str, Family] = {
+    "llama": Family(),
+    "minicpm": Family(tied=True),
+    "arcee": Family(gated=False),
+    "exaone": Family(key_bias=""),
+    "seed_oss": Family(key_bias="qkv"),
+    "internlm3": Family(blocks=internlm_3),
+    "glm4": Family(norms=4, key_bias="qkv"),
+    "glm4v_text": Family(norms=4, bias="qkv"),
+    "glm4_moe": Family(qk_norm="head", qk_norm_key="use_qk_norm", key_bias="qkv", correction=True),
+    "glm4_moe_lite": Family(correction=True),
+    "qwen2": Family(bias="qkv"),
+    "qwen2_moe": Family(bias="qkv", shared_gate=True),
+    "qwen3": Family(qk_norm="head"),
+    "minimax_m3_vl_text": Family(qk_norm="head", correction=True, blocks=minimax_m3),
+    "qwen3_next": Family(qk_norm="head", shared_gate=True, gate="full", linear="gated_delta"),
+    "gemma2": Family(norms=4, rhythm=2),
+    "gemma3": Family(norms=4, qk_norm="head", rhythm=6),
+    "gemma3n": Family(norms=4, qk_norm="head", rhythm=5, blocks=gemma_3n, extra=gemma_3n_extra),
+    "gemma4": Family(norms=4, qk_norm="head", rhythm=6, blocks=gemma_4, extra=layer_embeddings),
+    "recurrent_gemma": Family(linear="recurrent_unit", blocks=recurrent_gemma),
+    "cohere": Family(norm="ln_w", norms=1, qk_norm="wide", qk_norm_key="use_qk_norm"),
+    "cohere2": Family(norm="ln_w", norms=1, rhythm=4),
+    "axk1": Family(correction=True, blocks=axk_1),
+    "deepseek_v32": Family(correction=True, blocks=deepseek_v32),
+    "deepseek_v4": Family(correction=True, blocks=deepseek_v4, extra=streams_extra),
+    "kimi_linear": Family(correction=True, linear="kimi_delta", blocks=kimi_linear, extra=kimi_extra),
+    "longcat_flash": Family(correction=True, blocks=longcat, extra=longcat_extra),
+    "dots1": Family(qk_norm="head", correction=True),
+    "minimax": Family(linear="lightning"),
+    "minimax_m2": Family(qk_norm="wide", correction=True),
+    "mimo_v2_flash": Family(correction=True, sinks="window", blocks=mimo_v2),
+    "step3p5": Family(qk_norm="head", gate="head", blocks=step_3_5),
+    "afmoe": Family(norms=4, qk_norm="head", correction=True, gate="full", rhythm=4),
+    "laguna": Family(qk_norm="head", correction=True, blocks=laguna),
+    "flint": Family(qk_norm="head", sinks="all"),
+    "kolibri1": Family(norms=4, qk_norm="head", correction=True),
+    "beam": Family(norms=4, qk_norm="head", correction=True, gate="full", per_layer=lambda d: d.heads),
+    "gpt_oss": Family(bias="qkvo", sinks="all", rhythm=-2, blocks=gpt_oss),
+    "granite_swa": Family(sinks="all"),
+    "hyperclovax": Family(blocks=hyperclovax),
+    "olmo": Family(norm="ln_np"),
+    "olmo2": Family(qk_norm="wide"),
+    "olmo3": Family(qk_norm="wide", rhythm=4),
+    "olmo_hybrid": Family(qk_norm="wide", linear="gated_delta", blocks=olmo_hybrid),
+    "apertus": Family(gated=False, qk_norm="head", per_layer=lambda _: 2),
+    "bitnet": Family(per_layer=lambda d: d.hidden + d.ffn),
+    "nanochat": Family(gated=False, norms=0, final_norm=False),
+    "diffllama": Family(per_layer=lambda d: 4 * d.head_dim),
+    "modernbert-decoder": Family(
+        norm="ln_w", tied=True, embedding_norms=1, blocks=modernbert_decoder, extra=modernbert_extra
+    ),
+    "nemotron": Family(gated=False, norm="ln"),
+    "jais2": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True),
+    "phimoe": Family(norm="ln"),
+    "phi": Family(
+        gated=False,
+        norm="ln",
+        norms=1,
+        qk_norm="head",
+        qk_norm_key="qk_layernorm",
+        bias="qkvo",
+        mlp_bias=True,
+        head_bias=True,
+    ),
+    "phi-msft": Family(gated=False, norm="ln", norms=1, bias="qkvo", mlp_bias=True, head_bias=True),
+    "stablelm": Family(norm="ln", key_bias="qkv", blocks=stablelm),
+    "gpt2": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, positions=0),
+    "openai-gpt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, final_norm=False, positions=0),
+    "biogpt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, positions=2),
+    "opt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, positions=2, blocks=opt, extra=opt_extra),
+    "xglm": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, blocks=xglm),
+    "bloom": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, embedding_norms=1),
+    "gpt_neox_japanese": Family(gated=False, norm="ln", extra=lambda d: d.hidden),
+    "gpt_neo": Family(gated=False, norm="ln", bias="o", mlp_bias=True, positions=0),
+    "gptj": Family(gated=False, norm="ln", norms=1, mlp_bias=True, head_bias=True),
+    "persimmon": Family(gated=False, norm="ln", qk_norm="head", qk_norm_key="qk_layernorm", bias="qkvo", mlp_bias=True),
+    "mpt": Family(gated=False, norm="ln_w", tied=True, blocks=mpt, extra=mpt_extra),
+    "jais": Family(norm="ln", bias="qkvo", mlp_bias=True, tied=True),
+    "dbrx": Family(norm="ln_w", blocks=dbrx),
+    "falcon": Family(gated=False, norm="ln", blocks=falcon),
+    "falcon_h1": Family(blocks=falcon_h1),
+    "jamba": Family(linear="mamba1"),
+    "zamba": Family(blocks=zamba),
+    "zamba2": Family(blocks=zamba_2),
+    "nemotron_h": Family(gated=False, norms=1, blocks=nemotron_h),
+    "nemotron-nas": Family(blocks=block_configs),
+    "lfm2": Family(qk_norm="head", linear="short_convolution"),
+    "lfm3": Family(norms=4, qk_norm="head", gate="head", linear="short_convolution"),
+    "ernie4_5": Family(tied=True, correction=True, blocks=ernie),
+    "hunyuan_v1_dense": Family(qk_norm="head", tied=True),
+    "hunyuan": Family(qk_norm="head", qk_norm_key="use_qk_norm", blocks=hunyuan),
+    "llama4": Family(blocks=llama_4),
+    "mllama_text_model": Family(blocks=mllama),
+    "jetmoe": Family(blocks=jetmoe),
+    "openelm": Family(blocks=openelm),
+    "bailing_hybrid": Family(correction=True, blocks=bailing_hybrid),
+    "grok": Family(norms=4, blocks=grok),
+    "arctic": Family(blocks=arctic),
+    "chameleon": Family(blocks=chameleon),
+    "axk2": Family(correction=True, blocks=axk_2),
+    "hy_v4": Family(correction=True, gate="full", sinks="all", blocks=hy_4, extra=streams_extra),
+    "dots3_note_text": Family(correction=True, gate="head", blocks=dots_3),
+    "mistral_large4_text": Family(blocks=mistral_large_4),
+    "glm5_next_text": Family(correction=True, blocks=glm_5_next),
+    "qwen4_exp_text": Family(
+        qk_norm="head",
+        final_norm=False,
+        shared_gate=True,
+        gate="full",
+        linear="gated_delta",
+        blocks=qwen_4,
+        extra=qwen_4_extra,
+    ),
+    "zaya": Family(tied=True, blocks=zaya, extra=lambda d: 2 * d.hidden),
+    "doge": Family(qk_norm="head", blocks=doge),
+    "hrm_text": Family(final_norm=False, gate="full", blocks=hrm, extra=lambda d: d.hidden),
+    "inkling_text": Family(qk_norm="head", embedding_norms=1, correction=True, blocks=inkling),
+    "inkling2_text": Family(embedding_norms=1, correction=True, gate="full", blocks=inkling, extra=lambda d: d.hidden),
+    "muse_glimmer_text": Family(norms=4, gate="full", rhythm=4),
+    "muse_spark_text": Family(norms=5, correction=True, gate="full", blocks=muse_spark),
+    "molmo2_text": Family(qk_norm="head", qk_norm_key="use_qk_norm", extra=molmo_2_extra),
+    "cohere_compass_text": Family(norm="ln_w", norms=1, tied=True, rhythm=4),
+    "bamba": Family(blocks=bamba),
+    "ctrl": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, extra=lambda d: d.vocab),
+}
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Return the family of every known model type."""
+    return {model_type: FAMILIES[family] for model_type, family in beside(__file__, "model_types")[1:]}
+
+
+def family_of(kind: str, architectures: list[str]) -> Family | None:
+    """Return the rule of a model type, or None where it is not known; Grok gives itself away by its class alone."""
+    if any("grok" in name.lower() for name in architectures):
+        kind = "grok"
+    return families().get(kind) or families().get(kind.removesuffix("_text"))

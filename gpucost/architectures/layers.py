@@ -21,7 +21,8 @@ class Family(Struct, frozen=True):
     gated: bool = True  # three matrices in a feed-forward, not two
     norm: str = "rms"
     norms: int = 2  # of the hidden width in a layer
-    qk_norm: str = ""  # "head" | "wide" | a key that switches norms of each head on
+    qk_norm: str = ""  # norms of queries and keys: "head" (of each head) | "wide" (of all heads together)
+    qk_norm_key: str = ""  # the key that switches them on, where one does
     bias: str = ""  # always on "qkv", or on "qkvo"
     key_bias: str = "qkvo"  # what attention_bias means here
     mlp_bias: bool = False
@@ -208,9 +209,8 @@ def _biases(d: Decoder, query: int, key_value: int) -> int:
 
 def _norms(d: Decoder, query: int, keys: int, key_dim: int) -> int:
     rule = d.family.qk_norm
-    if rule not in ("", "head", "wide"):
-        key, _, rule = rule.partition(":")
-        rule = (rule or "head") if d.fields.flag(key) else ""
+    if d.family.qk_norm_key and not d.fields.flag(d.family.qk_norm_key):
+        rule = ""
     vectors = 2 if d.family.norm == "ln" else 1
     if rule == "wide":
         return query + keys

@@ -1,7 +1,7 @@
 """Reading a configuration file into an architecture.
 
 The format has no schema: each family of models names its dimensions in its own way. A rule of the family
-(`families.csv`) turns the fields into blocks; what is not understood is refused, or named in a warning.
+(`families.py`) turns the fields into blocks; what is not understood is refused, or named in a warning.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from gpucost.architectures.config import KEYS, Fields, defaults_of, is_language_model, load, text_part
-from gpucost.architectures.families import LLAMA, family_of, rule
-from gpucost.architectures.layers import Decoder, dense_width, merged, overridden, usual
+from gpucost.architectures.families import block_configs, family_of
+from gpucost.architectures.layers import Decoder, Family, dense_width, merged, overridden, usual
 from gpucost.errors import shortened
 from gpucost.gate import shown
 from gpucost.types import Architecture, Block
@@ -67,7 +67,7 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
 def _by_keys(text: Config) -> Any:
     """Choose the traits of an unknown family by the keys that give them away."""
     norm = "ln" if "layer_norm_eps" in text and "rms_norm_eps" not in text else "rms"
-    return replace(LLAMA, norm=norm, understood=False)
+    return Family(norm=norm, understood=False)
 
 
 def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
@@ -83,7 +83,7 @@ def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
 
 
 def _assembled(d: Decoder, name: str, file: str) -> Architecture:
-    blocks_of = rule("block_configs()") if "block_configs" in d.fields else d.family.blocks
+    blocks_of = block_configs if "block_configs" in d.fields else d.family.blocks
     blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
     f, longest = d.fields, d.fields.number(*KEYS["sequence"])

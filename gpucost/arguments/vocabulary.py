@@ -13,6 +13,7 @@ from gpucost.arguments.kinds import (
     DATASET,
     DATE,
     DAYS,
+    DEADLINE,
     DECODE,
     FLAG,
     GB_PER_S,
@@ -77,7 +78,7 @@ ExcludeProvider = Annotated[
 ProviderClass = Annotated[
     str,
     one_of("hyperscaler", "cloud", "marketplace", "serverless"),
-    "Sellers of this kind alone.",
+    "Only sellers of this kind.",
     detail(example="cloud"),
 ]
 Fabric = Annotated[
@@ -87,10 +88,10 @@ Fabric = Annotated[
     detail(example="infiniband"),
 ]
 MinConfidence = Annotated[
-    str, one_of("low", "medium", "high"), "Leave out prices that are less sure.", detail(example="medium")
+    str, one_of("low", "medium", "high"), "Leave out prices with a lower confidence.", detail(example="medium")
 ]
-MaxGpus = Annotated[str | int, whole(), "Take at most so many accelerators.", detail(example=64)]
-IncludeUnverified = Annotated[bool, FLAG, "Rank lowest quotes that nobody verified among the others, not after them."]
+MaxGpus = Annotated[str | int, whole(), "Use at most this many accelerators.", detail(example=64)]
+IncludeUnverified = Annotated[bool, FLAG, "Rank unverified lowest quotes among the others, not after them."]
 UsdPerGpuHour = Annotated[
     str | float,
     USD,
@@ -283,6 +284,39 @@ OfferFilters = Annotated[
     dict[str, Any],
     Group(gpu=Gpu | None, provider=Provider | None, region=Region | None, option=Option | None, max_age=MaxAge | None),
 ]
+
+# what fills relations beside the tables of the catalog, for one query
+RELATION_ARGUMENTS = Group(
+    model=Model | None,
+    tokens=Annotated[Tokens | None, "Tokens to train on: fills hours in `speeds`, and `estimates`."],
+    gpus=Annotated[Gpus | None, "Size of the training cluster.", detail(usual="every usual size")],
+    gpu=Gpu | None,
+    method=Annotated[Method | None, detail(usual="full")],
+    sequence=SequenceTokens | None,
+    global_batch=GlobalBatch | None,
+    precision=Annotated[Precision | None, "Precision of the products in training."],
+    software=Annotated[Software | None, detail(usual="typical")],
+    deadline=Annotated[
+        str | float | date | None, DEADLINE, "Longest run in `estimates`.", detail(usual="30d", example="60d")
+    ],
+    prompt_tokens=PromptTokens | None,
+    output_tokens=OutputTokens | None,
+    requests_per_s=Annotated[
+        str | float | None, count(1e9), "Load of `served`, in requests per second.", detail(example=20)
+    ],
+    tokens_per_month=Annotated[
+        str | float | None,
+        count(1e18, metavar="TOKENS"),
+        "Load of `served`, in tokens per month.",
+        detail(example="5b"),
+    ],
+    ttft=Ttft | None,
+    tpot=Tpot | None,
+    weights=Annotated[WeightFormat | None, "Precision of the weights in serving.", detail(usual="auto")],
+    engine=Annotated[Engine | None, detail(usual="vllm")],
+)
+RelationArguments = Annotated[dict[str, Any], RELATION_ARGUMENTS]
+
 Years = Annotated[str | float, plain(0.01, 100), "Length of the comparison.", detail(usual="4", example=4)]
 
 # how an answer is handed on
@@ -291,7 +325,7 @@ FirstDay = Annotated[Start, detail(usual="the day of its prices")]
 Status = Annotated[
     str, one_of("draft", "approved"), "Stamp the report with its status and its SHA-256.", detail(usual="no stamp")
 ]
-StampedBy = Annotated[str, named("NAME"), "Who stands behind it."]
-StampedOn = Annotated[str | date, DATE, "Since when.", detail(usual="today")]
-AcceptChanged = Annotated[bool, FLAG, "Go on with a saved answer that no longer matches its seal; the output says so."]
-ShareSafe = Annotated[bool, FLAG, "Ask anew without one's own price book, quotes, prices, pools and files."]
+StampedBy = Annotated[str, named("NAME"), "Kind of seller."]
+StampedOn = Annotated[str | date, DATE, "First day to show.", detail(usual="today")]
+AcceptChanged = Annotated[bool, FLAG, "Accept a saved answer that no longer matches its seal; the output says so."]
+ShareSafe = Annotated[bool, FLAG, "Ask again without your own price book, quotes, prices, pools and files."]

@@ -4,16 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gpucost.arguments import by_field, read
+from gpucost.arguments import by_field, flag_of, read
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DAYS, USD, count, one_of, share, whole
+from gpucost.arguments.kinds import DAYS, FILE, FLAG, GB_PER_S, SECONDS, USD, count, one_of, share, whole
 from gpucost.arguments.signature import detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import opened, question
 from gpucost.ask.result import Result
+from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
+
+
+# figures that are of an accelerator alone
+FIGURES = (
+    "tflops",
+    "bandwidth",
+    "memory",
+    "link",
+    "power",
+    "cores",
+    "rent",
+    "purchase",
+    "all_reduce",
+    "energy",
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,9 +60,24 @@ class AuditResult(Result):
 @question(
     exclusive=["days hours gpu_hours"],
     needs=[
-        needs("gpu fits tokens_per_s weights_gb training_gb method sequence precision", given("model")),
-        needs("tokens fits tokens_per_s", given("gpu")),
-        needs("days hours gpu_hours cost", given("tokens"), words="with --tokens: of which run"),
+        needs("fits tokens_per_s weights_gb training_gb train_tokens_per_s method sequence", given("model")),
+        needs(
+            "gpu",
+            given("model"),
+            *map(given, FIGURES),
+            words="with --model, or with a figure of it: --tflops, --bandwidth, --memory, --rent and the like",
+        ),
+        needs("precision", given("model"), given("tflops"), words="with --model or --tflops"),
+        needs("tokens fits tokens_per_s train_tokens_per_s", given("gpu")),
+        needs(
+            "days hours gpu_hours", given("tokens"), given("energy"), words="with --tokens: of which run; or --energy"
+        ),
+        needs("cost", given("tokens"), words="with --tokens: of which run"),
+        needs("sparse", given("tflops")),
+        needs("one_way", given("link")),
+        needs("payload", given("all_reduce")),
+        needs("over_pcie", given("all_reduce"), given("link")),
+        needs("provider option", given("rent")),
         needs(
             "tokens",
             given("days"),
@@ -63,8 +94,9 @@ class AuditResult(Result):
             given("tokens_per_s"),
             given("weights_gb"),
             given("training_gb"),
+            given("train_tokens_per_s"),
             words="with a claim about it: --tokens with --days, --cost and the like, or --fits, --tokens-per-s,"
-            " --weights-gb, --training-gb",
+            " --weights-gb, --training-gb, --train-tokens-per-s",
         ),
         needs(
             "own_monthly payback_months discount hours_per_month", given("buy"), words="with --buy and --rent-monthly"
@@ -76,7 +108,7 @@ def audit(
     model: v.Model | None = None,
     tokens: Annotated[v.Tokens | None, "Tokens trained on."] = None,
     gpu: Annotated[
-        v.OneGpu | None, "Accelerator; a family is judged as its most favourable variant.", detail(example="h100")
+        v.OneGpu | None, "Accelerator; for a family, the most favourable variant is judged.", detail(example="h100")
     ] = None,
     gpus: v.Count | None = None,
     days: Annotated[str | float | None, DAYS, "Claimed duration."] = None,
@@ -91,9 +123,9 @@ def audit(
     ] = None,
     method: v.Method = "full",
     sequence: v.SequenceTokens | None = None,
-    fits: Annotated[str | None, one_of("training", "serving"), "Claim: it fits on these accelerators."] = None,
+    fits: Annotated[str | None, one_of("training", "serving"), "Claim: the model fits on these accelerators."] = None,
     weights_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed size of the weights."] = None,
-    training_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed memory of training in all."] = None,
+    training_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed total memory of training."] = None,
     tokens_per_s: Annotated[
         str | float | None,
         count(1e12),
@@ -110,12 +142,64 @@ def audit(
     own_monthly: Annotated[
         str | float | None, USD, "Claimed running cost of owning per month.", detail(field="own_usd_per_month")
     ] = None,
-    payback_months: Annotated[str | float | None, count(10_000), "Claimed months until buying pays back."] = None,
+    payback_months: Annotated[str | float | None, count(10_000), "Claimed months until the purchase pays back."] = None,
     hours_per_month: Annotated[
         str | float | None,
         count(1e12, metavar="HOURS"),
-        "Accelerator-hours needed per month, for how busy the gpus would be.",
+        "Accelerator-hours needed per month; shows how busy the gpus would be.",
         detail(field="gpu_hours_per_month"),
+    ] = None,
+    tflops: Annotated[str | float | None, count(1e12), "Claimed peak in TFLOP/s."] = None,
+    sparse: Annotated[bool, FLAG, "The peak is said to be with sparsity."] = False,
+    bandwidth: Annotated[
+        str | float | None, GB_PER_S, "Claimed memory bandwidth.", detail(field="bandwidth_gb_per_s")
+    ] = None,
+    memory: Annotated[
+        str | float | None, count(1e12, metavar="GB"), "Claimed memory.", detail(field="memory_gb")
+    ] = None,
+    link: Annotated[
+        str | float | None, GB_PER_S, "Claimed speed of the links of one accelerator.", detail(field="link_gb_per_s")
+    ] = None,
+    one_way: Annotated[bool, FLAG, "The link is said to be counted in one direction."] = False,
+    over_pcie: Annotated[bool, FLAG, "The claim is about PCIe."] = False,
+    power: Annotated[
+        str | float | None,
+        count(1e12, metavar="WATTS"),
+        "Claimed power, of --gpus accelerators or their server.",
+        detail(field="power_w"),
+    ] = None,
+    cores: Annotated[str | float | None, count(1e9), "Claimed number of FP32 cores."] = None,
+    rent: Annotated[
+        str | float | None, USD, "Claimed price of a GPU-hour.", detail(field="rent_usd_per_gpu_hour")
+    ] = None,
+    provider: v.Provider | None = None,
+    option: v.Option | None = None,
+    purchase: Annotated[
+        str | float | None, USD, "Claimed price to buy --gpus accelerators.", detail(field="purchase_usd")
+    ] = None,
+    all_reduce: Annotated[
+        str | float | None, SECONDS, "Claimed time of an all-reduce.", detail(field="all_reduce_s")
+    ] = None,
+    payload: Annotated[
+        str | float | None, count(1e9, metavar="GB"), "What is reduced.", detail(field="payload_gb")
+    ] = None,
+    train_tokens_per_s: Annotated[
+        str | float | None,
+        count(1e12),
+        "Claimed tokens per second in training, over all accelerators.",
+        detail(field="training_tokens_per_s"),
+    ] = None,
+    energy: Annotated[
+        str | float | None, count(1e12, metavar="KWH"), "Claimed energy.", detail(field="energy_kwh")
+    ] = None,
+    carbon: Annotated[
+        str | float | None, count(1e15, metavar="KG"), "Claimed kg of CO2e, of --energy.", detail(field="kgco2e")
+    ] = None,
+    text: Annotated[
+        str | None,
+        FILE,
+        "Judge each figure in the sentences of FILE; no other option goes with it but the days.",
+        detail(example="article.txt"),
     ] = None,
     discount: Annotated[
         str | float, share(), "Annual rate for the present value.", detail(field="discount_fraction")
@@ -130,10 +214,32 @@ def audit(
 
     $ gpucost audit --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --days 8 --cost 6291
     $ gpucost audit --model 70b --gpu h100-sxm --gpus 8 --fits training
+    $ gpucost audit --gpu h100-sxm --precision fp8 --tflops 3958
+    $ gpucost audit --text article.txt
     $ gpucost audit --buy 800k --rent-monthly 20k --own-monthly 5k --gpus 80 --hours-per-month 10000
     """
-    values = read(QUESTIONS["audit"], locals())
+    stated = locals()
+    values = read(QUESTIONS["audit"], stated)
+    facts = opened(values, catalog)
+    if text is not None:
+        from gpucost.claims.sentences import audit_text
+        from gpucost.gate import read_text
+
+        _alone(stated)
+        return AuditResult(audit_text(read_text(values["text"]), facts))
     from gpucost.claims import audit as judge
     from gpucost.claims import make_claim
+    from gpucost.claims.figures import Stated, check_stated
 
-    return AuditResult(judge(make_claim(by_field(QUESTIONS["audit"], values)), opened(values, catalog)))
+    fields = by_field(QUESTIONS["audit"], values)
+    claim, notes = make_claim(fields), list[str]()
+    figures = Stated(**{name: fields[name] for name in Stated._fields})
+    return AuditResult(judge(claim, facts, check_stated(figures, claim, facts, notes), notes))
+
+
+def _alone(stated: Mapping[str, Any]) -> None:
+    """Refuse what would be ignored beside a text."""
+    for argument in QUESTIONS["audit"].arguments:
+        if argument.name in ("text", "as_of", "known_as_of") or stated[argument.name] in (None, argument.default):
+            continue
+        raise UsageError(f"{flag_of(argument.name)}: not with --text, whose sentences say what is claimed.")

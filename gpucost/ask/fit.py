@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 _OF_TRAINING = (
-    "gpus",
     "system",
     "method",
     "optimizer",
@@ -115,8 +114,10 @@ class FitsResult(Fitting):
 @question(needs=[needs("lora_rank", given("method", "lora", "qlora"))])
 def fit(
     model: v.TrainedModel,
-    gpu: Annotated[v.OneGpu | None, "One accelerator, such as h100-sxm; all of them else."] = None,
-    gpus: Annotated[v.Count | None, "Number of GPUs; by default the fewest that fit."] = None,
+    gpu: Annotated[v.OneGpu | None, "One accelerator, such as h100-sxm; by default all."] = None,
+    gpus: Annotated[
+        v.Count | None, "Number of GPUs; by default the fewest that fit; serving: all of them, as replicas."
+    ] = None,
     *,
     system: v.System | None = None,
     method: v.Method = "full",
@@ -159,7 +160,7 @@ def fit(
         str | None,
         one_of(*STYLES),
         "Software style, which decides what activations are kept.",
-        detail(usual="fused; library for adapters", old="software"),
+        detail(usual="fused; trainer for adapters", old="software"),
     ] = None,
     flash: v.Flash = True,
     serving: Annotated[bool, FLAG, "Serve the model instead of training it."] = False,
@@ -203,8 +204,9 @@ def fit(
         from gpucost.ask.inference import request_of
         from gpucost.serving.run import serving_fit_payload
 
+        gpus = job.pop("gpus", None)
         request = request_of(facts, model=values["model"], gpu=values["gpu"], **job)
-        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"]))
+        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], gpus))
     if "style" in job:
         job["software"] = job.pop("style")
     if values["gpu"] is None and values["system"] is None:

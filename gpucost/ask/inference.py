@@ -1,17 +1,20 @@
 """`gpucost.inference(...)`: what serving a model costs per million tokens, on every offer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from msgspec.structs import replace
 
-from gpucost.arguments import by_field, read, renamed
+from gpucost.arguments import by_field, flag_of, read, renamed
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FLAG, USD, count, named, one_of, share, whole
 from gpucost.arguments.signature import absent, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import opened, question
-from gpucost.ask.result import BilledResult, Unabridged
+from gpucost.ask.result import BilledResult, Result, Unabridged
+from gpucost.errors import UnknownNameError, UsageError
+from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 from gpucost.words import GOALS
 
 if TYPE_CHECKING:
@@ -30,10 +33,20 @@ class InferenceResult(BilledResult):
         return explanation(cast("Inference", self.payload))
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ProcessingResult(Result):
+    """Ranked options of a model that gives no tokens out, by the cost of a unit of its own."""
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The first option."""
+        return cast(Mapping[str, Any], self.payload["options"][0])
+
+
 def explanation(payload: "Inference") -> "Document":
     """Return the document that explains the first option: its range by cause, formulas, step by part, memory."""
-    from gpucost.render.document import Paragraph, Section, Table, columns, document_of
-    from gpucost.render.offers import CAUSES, serving_causes
+    from gpucost.render.document import Paragraph, Section, Table, columns, columns_of, document_of
+    from gpucost.render.offers import serving_causes
 
     best, block = payload["options"][0], payload["model"]
     parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
@@ -42,7 +55,7 @@ def explanation(payload: "Inference") -> "Document":
         payload,
         f"How {best['provider']} {best['instance_type']} comes to its price",
         Section("Assumptions", [Paragraph(text) for text in payload["said"]]),
-        Section("Where the monthly range comes from", [Table(CAUSES, serving_causes(best))]),
+        Section("Where the monthly range comes from", [Table(columns_of("range causes"), serving_causes(best))]),
         Section("One decode step, by part", [Table(columns("part", "time_ms"), parts)]),
         Section("Memory of one accelerator, GB", [Table(columns("part", "value"), memory)]),
         Section("Numbers", [Table(columns("name", "value", "unit", "source_id:2"), block["inputs"])]),
@@ -69,6 +82,21 @@ def inference(
     *,
     prompt_tokens: v.PromptTokens | None = None,
     output_tokens: v.OutputTokens | None = None,
+    images: Annotated[
+        str | float | None,
+        count(10_000),
+        "Images in a prompt, for models that see.",
+        detail(example=1, usual="none"),
+    ] = None,
+    image_size: Annotated[
+        str | int | None,
+        whole(64, 8192, metavar="PIXELS"),
+        "Side of a square image: in a prompt, or as it is made.",
+        detail(usual="1024, or as the model's maker says", example=1024),
+    ] = None,
+    steps: Annotated[
+        str | int | None, whole(1, 1000), "Steps of an image.", detail(usual="as its maker says", example=28)
+    ] = None,
     lengths: Annotated[
         str | None,
         named("NAME|FILE", "length_distributions"),
@@ -92,7 +120,7 @@ def inference(
     server: Annotated[
         str | None,
         one_of("default", "tuned", "offline"),
-        "How it is served: by a server as it comes, by one set up for this model, or in batches without a server.",
+        "How the model is served: by a server with its defaults, by one tuned for the model, or in offline batches.",
         detail(usual="default, with a range that holds tuned ones too", example="tuned"),
     ] = None,
     utilisation: Annotated[
@@ -116,7 +144,7 @@ def inference(
         str | float, share(), "Probability that a proposed token is accepted.", detail(field="acceptance_fraction")
     ] = 0,
     draft_cost: Annotated[
-        str | float, share(), "Time of proposing a token, as a share of a step.", detail(field="draft_cost_fraction")
+        str | float, share(), "Time to propose a token, as a share of a step.", detail(field="draft_cost_fraction")
     ] = "5%",
     offload: Annotated[
         str | float, share(), "Share of the weights left in host memory.", detail(field="offload_fraction")
@@ -132,7 +160,7 @@ def inference(
         "Monthly budget; exit code 3 if no offer fits it.",
         detail(example=50000, field="max_cost_usd", old="max_cost"),
     ] = None,
-    top: Annotated[v.Top, "Number of options to show, interruptible ones counted apart; 0 shows all."] = 10,
+    top: Annotated[v.Top, "Number of options to show, interruptible ones counted separately; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
     exclude_provider: v.ExcludeProvider | None = None,
     provider_class: v.ProviderClass | None = None,
@@ -149,23 +177,93 @@ def inference(
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,
-) -> InferenceResult:
+) -> "InferenceResult | ProcessingResult":
     """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
 
-    Rank real offers by the cost of a million tokens, with replicas, latency and range; beside hosted prices.
+    Rank real offers by the cost of a million tokens, with replicas, latency and range; beside hosted prices. Models
+    that give no tokens out (embeddings, rerankers, speech, images) are ranked by the cost of a unit of their own.
 
     $ gpucost inference --model llama-3.1-70b --precision fp8 --prompt-tokens 2000 --output-tokens 300
     $ gpucost inference --model 8b --requests-per-s 20 --profile office --autoscale --tpot 50ms
+    $ gpucost inference --model flux.1-dev --steps 28 --image-size 1024
     $ gpucost inference --model gpt-oss-120b --lengths azure-conversation --tokens-per-month 20b --gpu h100
     """
     values = read(QUESTIONS["inference"], locals())
+    from gpucost.physics.tasks import NAMES
     from gpucost.serving.request import make_request
     from gpucost.serving.run import infer, lengths_of
+    from gpucost.serving.tasks import TaskQuestion, image_said, process, refuse_by_name, task_row, with_images
 
     facts = opened(values, catalog)
-    request = make_request(by_field(QUESTIONS["inference"], values), lengths_of(facts))
-    payload = infer(request, facts)
-    return InferenceResult(payload, all_of_it=Unabridged(lambda: infer(replace(request, top=0), facts), payload))
+    row = task_row(facts, values["model"])
+    images, side, steps = (values.pop(name) for name in ("images", "image_size", "steps"))
+    fields = {name: value for name, value in by_field(QUESTIONS["inference"], values).items() if name not in _APART}
+    if row is not None and row["kind"] != "vision":
+        if images:
+            raise UsageError(f"--images: {row['id']} is {NAMES[row['kind']]} and sees none. Leave it out.")
+        asked = TaskQuestion(_input_tokens(row, values), side, steps)
+        request = make_request(_for_task(row, fields), lengths_of(facts))
+        payload = process(request, row, asked, facts)
+        every = Unabridged(lambda: process(replace(request, top=0), row, asked, facts), payload)
+        return ProcessingResult(payload, all_of_it=every)
+    if steps is not None:
+        raise UsageError("--steps: only of models that make images, such as sdxl. Leave it out.")
+    request = make_request(fields, lengths_of(facts))
+    if row is None:
+        try:
+            facts.architecture(request.model)
+        except UnknownNameError:
+            refuse_by_name(request.model)
+            raise
+        if images or side is not None:
+            known = ", ".join(one["id"] for one in facts.rows("task_models") if one["kind"] == "vision")
+            raise UsageError(f"--images: what {values['model']} makes of an image is not on record. It is for {known}.")
+        answer_payload = infer(request, facts)
+        every = Unabridged(lambda: infer(replace(request, top=0), facts), answer_payload)
+        return InferenceResult(answer_payload, all_of_it=every)
+    seen = with_images(request, row, images or 0, side, facts)
+    answer_payload = infer(seen, facts)
+    answer_payload["lead"] += f" {image_said(row, images or 0, side, facts, answer_payload)}"
+    return InferenceResult(
+        answer_payload, all_of_it=Unabridged(lambda: infer(replace(seen, top=0), facts), answer_payload)
+    )
+
+
+_APART = ("images", "image_size", "steps")
+# what means nothing to a model that gives no tokens out -> how it is left
+_OF_OUTPUT = (
+    "output_tokens", "lengths", "ttft", "tpot", "server", "replicas", "own_output_tokens_per_s", "own_tpot",
+    "own_concurrency", "replica_gpus",
+)  # fmt: skip
+
+
+def _input_tokens(row: Mapping[str, Any], values: Mapping[str, Any]) -> float | None:
+    """Return the tokens of an input; refuse what belongs to models that write."""
+    from gpucost.physics.tasks import NAMES
+
+    for name in _OF_OUTPUT:
+        if values[name] is not None:
+            raise UsageError(
+                f"{flag_of(name)}: {row['id']} is {NAMES[row['kind']]} and writes no tokens. Leave it out."
+            )
+    if isinstance(values["prompt_tokens"], str):
+        raise UsageError(f"--prompt-tokens: write a number of tokens for {row['id']}.")
+    return None if values["prompt_tokens"] is None else float(values["prompt_tokens"])
+
+
+def _for_task(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request of units: a load in tokens a month becomes one in millions of tokens a second."""
+    from gpucost.physics.tasks import NAMES
+
+    made = {**fields, "prompt_tokens": None}
+    if fields["tokens_per_month"] is not None:
+        if row["kind"] not in ("embedding", "reranker"):
+            raise UsageError(
+                f"--tokens-per-month: {row['id']} is {NAMES[row['kind']]}. Say --requests-per-s, in units."
+            )
+        made["requests_per_s"] = fields["tokens_per_month"] / 1e6 / HOURS_PER_MONTH / SECONDS_PER_HOUR
+        made["tokens_per_month"] = None
+    return made
 
 
 def request_of(catalog: "Catalog", **stated: Any) -> "InferenceRequest":
@@ -174,4 +272,5 @@ def request_of(catalog: "Catalog", **stated: Any) -> "InferenceRequest":
     from gpucost.serving.run import lengths_of
 
     question_ = QUESTIONS["inference"]
-    return make_request(by_field(question_, read(question_, renamed(question_, stated)[0])), lengths_of(catalog))
+    fields = by_field(question_, read(question_, renamed(question_, stated)[0]))
+    return make_request({name: value for name, value in fields.items() if name not in _APART}, lengths_of(catalog))

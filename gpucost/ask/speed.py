@@ -14,6 +14,7 @@ from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import framed, opened, question
 from gpucost.ask.result import Result, copied
 from gpucost.errors import UsageError
+from gpucost.units import GB, GIB
 from gpucost.words import RECOMPUTES
 
 if TYPE_CHECKING:
@@ -177,9 +178,9 @@ def throughput(
 
     facts, job = opened(values, catalog), wanted_of(values)
     if not job.scalar and job.own_speed is not None:
-        raise UsageError(f"{job.own_speed.flag} belongs to one layout; columns are timed by the physics.")
+        raise UsageError(f"{job.own_speed.flag} applies to a single layout; columns are always timed by the model.")
     if not job.scalar and any(job.data_flow):
-        raise UsageError("the data of a run (--dataset, --storage-bandwidth …) belong to one layout, not to columns.")
+        raise UsageError("data arguments (--dataset, --storage-bandwidth …) apply to a single layout, not to columns.")
     if not job.scalar:
         return ThroughputTable(*columns_answer(facts, job))
     timed = single(facts, job)
@@ -296,5 +297,5 @@ def warnings_of(answer: "Timed") -> list[str]:
     """Return what a reader must be told: a layout that does not fit is timed all the same."""
     if answer["fits"]:
         return []
-    need, usable = answer["memory_gib"], answer["usable_memory_gib"]
-    return [f"this layout needs {need:,.1f} GiB per GPU and {usable:,.1f} GiB are usable: it would run out of memory."]
+    need, usable = (answer[name] * GIB / GB for name in ("memory_gib", "usable_memory_gib"))
+    return [f"this layout needs {need:,.1f} GB per GPU and {usable:,.1f} GB are usable: it would run out of memory."]

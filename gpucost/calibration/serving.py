@@ -9,19 +9,21 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import ValidationReport
-from gpucost.calibration import choice, measurements, wording
+from gpucost.calibration import choice, measurements, outside, wording
 from gpucost.calibration import measurements as rows_of
+from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
-from gpucost.calibration.serving_rows import Row, ServingRow, read_row
+from gpucost.calibration.record import Row
+from gpucost.calibration.serving_rows import ServingRow, read_row
 from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Calibration, Parameter, Part, Values
+from gpucost.physics.calibration import Calibration, Parameter, ResidualPart, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, doubts
 from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
 from gpucost.physics.transformer import active_parameters, stack
@@ -253,6 +255,7 @@ COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 METRICS = tuple(COLUMNS)
+OF_RATE = ("output_tokens_per_s", "total_tokens_per_s")
 OWN_SOURCE = "own device runs"
 NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
@@ -262,11 +265,14 @@ OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
-    """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
+def gather(rows: Sequence[Row], facts: Catalog, *, words: bool = False) -> Measurements:
+    """Read every row; what cannot be computed or states nothing measured is skipped with its reason.
+
+    `words` says that the rows come from a person's file, whose words are read into columns first.
+    """
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:
-        mine = read_row(row, facts)
+        mine = read_row(entered(row, "serving", facts) if words else row, facts)
         figures, loaded = measured(row, mine, index)
         if not figures and not loaded:
             raise UsageError("no measured throughput, time per token or time to the first token")
@@ -280,7 +286,7 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
 
     A token needs 2 FLOP per active parameter; prompts found in a cache need none.
     """
-    found = gather(rows, facts)
+    found = gather(rows, facts, words=True)
     shares = []
     for figure in found.figures:
         row: ServingRow = found.rows[figure.row]
@@ -304,6 +310,10 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
         value = wording.positive(row.get(column))
         if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
             continue
+        if (
+            metric in OF_RATE and read.scenario == "rated"
+        ):  # 8 requests a second of 281 tokens are 2,248, whatever serves
+            continue
         if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
             loaded.append(Measured(index, metric, value, read.group))
         elif metric != "ttft_ms" or read.prompt_tokens > 0:
@@ -321,26 +331,21 @@ def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
 
 def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) -> dict[str, Flags]:
     """Return what makes each prediction less certain."""
-    table = []
-    for figure in figures:
+    own = [doubts(row.deployment) for row in found.rows]
+
+    def doubt(figure: Measured) -> dict[str, bool]:
         row: ServingRow = found.rows[figure.row]
-        d = row.deployment
-        table.append(
-            (
-                row.group == "saturation",
-                not row.stated_layout and d.gpus > 1,
-                not row.stated_lengths,
-                d.architecture.experts > 0,
-                d.accelerator.family not in USUAL_FAMILIES,
-                d.engine not in USUAL_ENGINES,
-                bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
-                figure.metric == "ttft_ms" or row.scenario == "prompt",
-                d.server == "default",
-                False,
-            )
-        )
-    columns = np.array(table, dtype=np.bool_).reshape(len(figures), len(SCHEME.traits)).T
-    return dict(zip(SCHEME.traits, columns, strict=True))
+        return own[figure.row] | {
+            "saturation": row.group == "saturation",
+            "unstated_layout": not row.stated_layout and row.deployment.gpus > 1,
+            "unstated_lengths": not row.stated_lengths,
+            "host_bound": bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
+            "first_token": figure.metric == "ttft_ms" or row.scenario == "prompt",
+            "unstated_server": False,
+        }
+
+    table = [doubt(figure) for figure in figures]
+    return {name: np.array([one[name] for one in table], dtype=np.bool_) for name in SCHEME.traits}
 
 
 def traits(found: Measurements, values: Values) -> dict[str, Flags]:
@@ -427,9 +432,9 @@ def problem_of(
     members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
     weight = weight_of(seen) / WITHIN_SOURCE
 
-    def part_of(figures: Integers) -> Part:
+    def part_of(figures: Integers) -> ResidualPart:
         own = seen.take(figures)
-        return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
+        return ResidualPart(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
 
     return core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
 
@@ -457,44 +462,59 @@ GROUPINGS = {
 }
 
 
+def _fit(seen: ServingObservations, start: Values | None) -> Values:
+    return fit(seen, DEFAULTS if start is None else start)
+
+
+def _problem(seen: ServingObservations, parameters: Sequence[Parameter]) -> core.FitProblem:
+    return problem_of(seen, parameters=parameters)
+
+
+def _solve(problem: core.FitProblem) -> Values:
+    return solve(problem, rounds=10)
+
+
+MODEL = outside.Model(SCHEME, _fit, log_predicted, _problem, _solve, soft=True)
+
+
+def observed(found: Measurements, usable: Flags | None = None) -> outside.Observed:
+    """Return the figures as a fit and its judges see them: of each source so many, unless others are said."""
+    seen = observe(found)
+    return outside.Observed(MODEL, seen, seen.source, thinned(found) if usable is None else usable)
+
+
 def leave_one_out(
     found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values = DEFAULTS
 ) -> Floats:
-    """Predict each group with a calibration fitted to the figures of `pool` outside it; return log predictions."""
+    """Predict each group with a calibration fitted to the figures of `pool` outside it; return log predictions.
+
+    Groups of which no figure is suited to validation teach little: one fit of all predicts them.
+    """
     pool = pool or found
-    seen, taught = observe(found), observe(pool)
+    asked, taught = (observed(some, np.ones(len(some.figures), dtype=np.bool_)) for some in (found, pool))
     groups, others = (
         np.array([GROUPINGS[grouping](some.rows[figure.row]) for figure in some.figures]) for some in (found, pool)
     )
+    return outside.leave_one_out(asked, groups, taught, others, start, taught.seen.core)
 
-    def fit_to(keep: Flags) -> Values:
-        return fit(taught.take(np.flatnonzero(keep)), start)
 
-    def predicted_of(values: Values, mine: Integers) -> Floats:
-        return log_predicted(seen.take(mine), values)
-
-    return core.leave_one_out(groups, others, taught.core, fit_to, predicted_of)
+def left_out(found: Measurements, start: Values) -> Floats:
+    """Return log predictions of every figure by a fit that has not seen its part of the sources."""
+    of = observed(found)
+    return outside.left_out(of, of, start)
 
 
 def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
     """Fit the parameters to all figures, the ranges to sources that the fit has not seen.
 
     `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
-    them must lie within the ranges too, but those of servers as they come, which the model of that day did not know.
+    them must lie within the ranges too.
     """
-    seen = observe(found)
-    values = fit(seen, rounds=30)
-    residual = left_out(found, values) - seen.log_measured
-    doubts = traits(found, values)
-    told = {name: mine for name, mine in doubts.items() if mine.any()}
-    weight = core.one_voice(seen.source)
-    ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
-    asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
-    asked &= ~doubts["served"]
-    if first and asked.any():
-        before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
-        on = {name: mine[asked] for name, mine in doubts.items()}
-        ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
+    of = observed(found)
+    values = fit(of.seen, rounds=30)
+    residual = outside.left_out(of, of, values) - of.seen.log_measured
+    before = np.array([(first or {}).get(key(found, figure), np.nan) for figure in found.figures])
+    ranges = outside.ranges_of(SCHEME, residual, traits(found, values), of.source, before)
     return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
 
 
@@ -503,19 +523,7 @@ def key(found: Measurements, figure: Measured) -> str:
     return f"{found.rows[figure.row].id} {figure.metric}"
 
 
-PARTS = 5  # in which sources are left out for the ranges
 MOST_FIGURES = 120  # of a source that a fit sees while others judge: more of them only take longer
-
-
-def left_out(found: Measurements, start: Values = DEFAULTS) -> Floats:
-    """Return the log predictions of every figure by a fit that has not seen its part of the sources."""
-    seen, thin = observe(found), thinned(found)
-    logged = np.empty(len(seen))
-    for part in choice.folds(seen.source.tolist(), PARTS):
-        mine = np.isin(seen.source, list(part))
-        values = fit(seen.take(np.flatnonzero(thin & ~mine)), start)
-        logged[mine] = log_predicted(seen.take(np.flatnonzero(mine)), values)
-    return logged
 
 
 def thinned(found: Measurements) -> Flags:
@@ -557,26 +565,9 @@ def unstated_server(found: Measurements, values: Values, ranges: Values) -> floa
 
 
 def sources(found: Measurements) -> choice.Sources:
-    """Return what terms are chosen from: the figures by source, and how they are fitted and predicted."""
-    seen, thin = observe(found), thinned(found)
-
-    def residual(rows: Integers, values: Values) -> Floats:
-        own = seen.take(rows)
-        return log_predicted(own, values) - own.log_measured
-
-    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
-        return problem_of(seen.take(rows), parameters=parameters)
-
-    return choice.Sources(
-        choice.candidates(PARAMETERS),
-        seen.source,
-        thin,
-        thin,
-        problem,
-        lambda fitted: solve(fitted, rounds=10),
-        residual,
-        soft=True,
-    )
+    """Return what terms are chosen from."""
+    of = observed(found)
+    return outside.to_choose_from(of, PARAMETERS, of.usable)
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:
@@ -617,13 +608,14 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "tp": row["tp"],
                 "pp": 1,
                 "weight_precision": row["weight_precision"],
-                "engine": "eager" if row["mode"] == "eager" and decode else "plain",
+                "engine_class": "eager" if row["mode"] == "eager" and decode else "plain",
                 "kv_precision": "bf16",
-                "scenario": "fixed-batch" if decode else "prefill-only",
+                "load": "prompt" if not decode else "single" if float(row["batch"]) == 1 else "batch",
+                "served_by": "offline",
                 "isl": row["context"],
                 "osl": 1,
                 "batch_or_concurrency": row["batch"],
-                "notes": "decode only",
+                "decode_only": 1,
                 "core": 1,
                 **speed,
             }

@@ -5,31 +5,29 @@ Nothing here looks at a measured column, an id or a source's name. What a row do
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpucost.calibration import training_rows, wording
+from gpucost.calibration.record import MeasuredRow, Row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.physics import transformer
 from gpucost.physics.serving.cases import Deployment, format_of
+from gpucost.physics.serving.efficiency import ENGINES, SERVERS
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
 
-Row = Mapping[str, Any]
+ALONE = ("single", "batch", "prompt", "pool")  # loads that need no server
 _SUFFIXES = re.compile(
     r"[-_](instruct|chat|it|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|int8|bf16|hf|base|\d{4})\b", re.IGNORECASE
 )
 
 
-class ServingRow(Struct, frozen=True):
-    """A row, read: ready for the kernels."""
+class ServingRow(MeasuredRow, frozen=True, kw_only=True):
+    """A row of serving."""
 
-    id: str
-    source: str
     deployment: Deployment
     scenario: str
     prompt_tokens: float
@@ -40,14 +38,11 @@ class ServingRow(Struct, frozen=True):
     replicas: int
     prompt_workers: int
     decode_workers: int
-    drafted: int  # tokens per step, where the notes state speculation
-    prefix_hit: float  # share of prompt tokens found in a cache, where the notes state it
+    drafted: int  # tokens per step, where speculation is stated
+    prefix_hit: float  # share of prompt tokens found in a cache
     varied_lengths: bool  # outputs differ from request to request, so that a burst drains slowly
     decode_only: bool  # stated throughput is that of decode steps alone
     stated_lengths: bool
-    stated_layout: bool
-    core: bool
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def group(self) -> str:
@@ -55,15 +50,14 @@ class ServingRow(Struct, frozen=True):
         return "stated" if self.batch is not None else "saturation"
 
 
-def read_engine(row: Row, accelerator: Accelerator, notes: list[str]) -> str:
-    """Return the engine; one that is not known is a modern one, unless the row describes a bare step."""
-    year = wording.year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0), notes)
-    engine = wording.engine(row.get("engine"), year)
-    if engine != "unknown":
-        return engine
-    if wording.is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
-        return "plain"
-    notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one")
+def read_engine(row: Row, notes: list[str]) -> str:
+    """Return the engine; one that is not known is a modern one."""
+    wording.year(row.get("as_of"), 0.0, notes)  # a day that no calendar has is refused
+    engine = str(row.get("engine_class") or "unknown")
+    if engine not in ENGINES:
+        raise UsageError(f"engine_class is {shown(engine)}. Choose one of {', '.join(ENGINES)}.")
+    if engine == "unknown":
+        notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one, with the widest range")
     return engine
 
 
@@ -73,7 +67,7 @@ def read_spread(
     """Return the layout, repaired where it names accelerators twice, chosen where none is stated."""
     gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
     moe = architecture.experts > 0
-    spread = wording.spread(dict(row), gpus, architecture.heads, moe, str(row.get("notes") or ""))
+    spread = wording.spread(row, gpus, architecture.heads, moe)
     if not spread.stated and gpus > 1:
         if not known_batch:
             spread = replicated(spread, gpus, architecture, accelerator, form)
@@ -83,32 +77,35 @@ def read_spread(
     return spread
 
 
-def read_load(row: Row, engine: str, words: str) -> tuple[float | None, float | None, str]:
-    """Return the requests at once, the requests per second, and which of the two (or neither) bounds the run."""
+def read_load(row: Row) -> tuple[float | None, float | None, str]:
+    """Return the requests at once, the requests per second, and how they arrive."""
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
-    kind = wording.scenario(row.get("scenario"), batch, rate, words)
-    # a submission's server scenario is the highest rate that still meets its latency
-    return batch, rate, "saturated" if kind == "rated" and engine == "tuned" else kind
+    usual = "steady" if batch else "rated" if rate else "saturated"
+    load = str(row.get("load") or usual)
+    if load not in wording.SCENARIOS:
+        raise UsageError(f"load is {shown(load)}. Choose one of {', '.join(wording.SCENARIOS)}.")
+    return batch, rate, load
 
 
 def read_row(row: Row, facts: Catalog) -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes = wording.unknown(row)
-    words = str(row.get("notes") or "")
     accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
-    engine = read_engine(row, accelerator, notes)
-    batch, rate, kind = read_load(row, engine, words)
+    engine = read_engine(row, notes)
+    batch, rate, kind = read_load(row)
     stated_lengths = wording.number(row.get("isl")), wording.number(row.get("osl"))
-    prompt, output, stated = wording.lengths(*stated_lengths, kind, words)
+    prompt, output, stated = wording.lengths(*stated_lengths, kind, str(row.get("request_set") or ""))
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
     form = weight_format(row, engine, accelerator, notes)
     spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
     system, cache = system_of(facts, accelerator, spread), wording.cache_format(row.get("kv_precision"))
     split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
-    server = wording.server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {words}", kind)
+    server = str(row.get("served_by") or ("offline" if kind in ALONE else "tuned"))
+    if server not in SERVERS:
+        raise UsageError(f"served_by is {shown(server)}. Choose one of {', '.join(SERVERS)}.")
     deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split, server)
     return ServingRow(
         id=str(row.get("id") or ""),
@@ -119,14 +116,14 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
         output_tokens=max(output, 1.0),
         batch=batch,
         rate=rate,
-        requests=wording.requests(words, max(output, 1.0)),
+        requests=wording.positive(row.get("requests")),
         replicas=spread.replicas,
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,
-        drafted=wording.drafted(words),
-        prefix_hit=wording.prefix_hit(words),
-        varied_lengths=wording.varied(words),
-        decode_only=re.search(r"decode only|= ?1000 ?/ ?itl", words.lower()) is not None,
+        drafted=wording.count(row.get("draft_tokens")) or 0,
+        prefix_hit=min(wording.positive(row.get("prefix_hit_fraction")) or 0.0, 0.99),
+        varied_lengths=wording.flag(row.get("varied_lengths")) is True,
+        decode_only=wording.flag(row.get("decode_only")) is True,
         stated_lengths=stated,
         stated_layout=spread.stated,
         core=wording.flag(row.get("core")) is not False,

@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpucost.calibration import wording
+from gpucost.calibration.record import MeasuredRow, Row
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
+from gpucost.gate import shown
 from gpucost.market import interruptions
 from gpucost.market.interruptions import failures_per_gpu_year, make_book
 from gpucost.physics.columns import PRECISIONS, RECOMPUTES
@@ -21,14 +22,13 @@ from gpucost.physics.hardware import peaks
 from gpucost.physics.software import software_class
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training.defaults import default_batch
-from gpucost.physics.training.efficiency import DEFAULTS, FUSED_YEAR
+from gpucost.physics.training.efficiency import ALLTOALL, DEFAULTS, FUSED, FUSED_YEAR, UNSAID
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.words import OFFLOADS
 
 # --- The architecture that a published row means: a known one, its own dimensions, or one of its size.
-
-Row = Mapping[str, Any]
 
 
 def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
@@ -198,17 +198,12 @@ def searched(
 
 # --- From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
 
-VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
-LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
-QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
-class TrainingRow(Struct, frozen=True):
-    """A row, read: ready for the kernels."""
+class TrainingRow(MeasuredRow, frozen=True, kw_only=True):
+    """A row of training."""
 
-    id: str
-    source: str
     architecture: Architecture
     accelerator: Accelerator
     system: System
@@ -230,35 +225,15 @@ class TrainingRow(Struct, frozen=True):
     tuning: bool  # of a model that was trained before
     offload: str
     document_tokens: float  # infinite where each fills its sequence
-    stated_layout: bool
     stated_recompute: bool
     end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
     long_run_ratio: float  # hours of a published run ÷ those of its steps; 1 where the figure is of no such run
-    core: bool
-    notes: tuple[str, ...] = field(default=())
-
-
-def tunes_questions(row: Row) -> bool:
-    """Return whether a row tunes as NeMo and its heirs time it: packed questions, adapters on one product a layer.
-
-    Their recipes take SQuAD in packed sequences and adapt the product of queries, keys and values (NVIDIA/NeMo,
-    scripts/performance and collections/llm/recipes); MLPerf's task has documents that fill their sequence.
-    """
-    words = f"{row.get('framework')} {row.get('notes')}".lower()
-    named = re.search(r"nemo|megatron[-_ ]?bridge", words) is not None
-    return named and str(row.get("task") or "") in ("sft", "lora") and "mlperf" not in words
-
-
-def document_tokens(row: Row) -> float:
-    """Return the length over which tokens of a row attend: what it states, else a question's, else all there are."""
-    stated = wording.positive(row.get("document_tokens"))
-    return stated or (QUESTION_TOKENS if tunes_questions(row) else math.inf)
 
 
 def adapter_share(row: Row) -> float:
     """Return the share of the layers' products that carry adapters: all, attention's, or its first alone."""
     targets = str(row.get("lora_targets") or "").lower()
-    if "qkv" in targets.split() or (not targets and tunes_questions(row)):
+    if "qkv" in targets.split():
         return 0.12
     return 1.0 if any(word in targets for word in ("all", "mlp", "gate")) else 0.35
 
@@ -305,14 +280,14 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         accelerator=accelerator,
         system=system,
         layout=layout,
-        flash=flash if flash is not None else default_flash(row, software, year, accelerator),
+        flash=flash if flash is not None else default_flash(software, year, accelerator),
         sequence_tokens=sequence,
         method=method,
         software=software,
         software_named=named,
         software_year=year,
-        dispatcher=wording.dispatcher(f"{row.get('framework')} {row.get('notes')}"),
-        sinks=1 if wording.has_flexible_attention(row.get("framework")) else -1,
+        dispatcher={"alltoall": ALLTOALL, "fused": FUSED}.get(str(row.get("dispatcher") or ""), UNSAID),
+        sinks={"apart": ALLTOALL, "fused": FUSED}.get(str(row.get("sinks") or ""), UNSAID),
         **read_recipe(row),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
@@ -339,23 +314,28 @@ def read_recipe(row: Row) -> dict[str, Any]:
         "loss_chunk_tokens": wording.positive(row.get("loss_chunk_tokens")) or 0.0,
         "loss_repeated": wording.flag(row.get("loss_chunk_recompute")) is True,
         "vocabulary_split": wording.flag(row.get("vocabulary_split")) is not False,
-        "document_tokens": document_tokens(row),
+        "document_tokens": wording.positive(row.get("document_tokens")) or math.inf,
         "tuning": str(row.get("task") or "") in ("sft", "lora", "qlora"),
-        "offload": wording.offload(row.get("notes")),
+        "offload": read_offload(row),
     }
 
 
+def read_offload(row: Row) -> str:
+    """Return what host memory takes of a row's run."""
+    offload = "none" if wording.missing(row.get("offload")) else str(row["offload"])
+    if offload not in OFFLOADS:
+        raise UsageError(f"offload is {shown(offload)}. Choose one of {', '.join(OFFLOADS)}.")
+    return offload
+
+
 def limited_accelerator(row: Row, facts: Catalog, notes: list[str]) -> Accelerator:
-    """Return the accelerator of a row, at the power limit that its words name."""
-    accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
-    said = f"{row.get('gpu')} {row.get('notes')}"
-    if accelerator.id.startswith("h100-sxm") and wording.says_variant(said):
-        accelerator = facts.accelerator(VARIANT)
-        notes.append(f"accelerator taken as {VARIANT}")
-    limit = wording.power_limit_w(said)
-    if limit is None and accelerator.tdp_w and wording.is_power_limited(said):
-        limit = LIMITED_SHARE * accelerator.tdp_w
-        notes.append(f"power limit assumed {limit:.0f} W")
+    """Return the accelerator of a row, at the power limit that it states."""
+    if named := str(row.get("accelerator") or ""):
+        accelerator = facts.accelerator(named)
+        notes.append(f"accelerator taken as {accelerator.id}")
+    else:
+        accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    limit = wording.positive(row.get("power_limit_w"))
     return replace(accelerator, tdp_w=limit) if limit else accelerator
 
 
@@ -414,7 +394,7 @@ def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     heads = {a.id.split("-")[0]: a for a in sorted(known, key=lambda a: (a.year, a.memory_gib))}
     alike = [head for word in wanted for head in difflib.get_close_matches(word, heads, n=1, cutoff=0.75)]
     if not alike:
-        raise UsageError(f"accelerator {name!r} resembles none that is known")
+        raise UsageError(f"accelerator {name!r} is not known, and no known one resembles it")
     return heads[alike[0]]
 
 
@@ -436,11 +416,11 @@ def squeezed(name: str) -> str:
 def find_system(row: Row, accelerator: Accelerator, facts: Catalog) -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
-    text = str(row.get("interconnect") or "")
-    if match := re.search(r"(?<!\d)(\d+)-GPU node", text):
-        system = replace(system, gpus=int(match[1]), scaleup_gpus=min(system.scaleup_gpus, int(match[1])))
-    stated = wording.scaleout_gb_per_s(text, system.gpus if system.gpus <= 16 else 4)
-    return system if stated is None else replace(system, scaleout_gb_per_s=stated, fabric=text)
+    if gpus := wording.count(row.get("node_gpus")):
+        system = replace(system, gpus=gpus, scaleup_gpus=min(system.scaleup_gpus, gpus))
+    stated = wording.positive(row.get("scaleout_gb_per_s"))
+    fabric = str(row.get("interconnect") or "")
+    return system if stated is None else replace(system, scaleout_gb_per_s=stated, fabric=fabric)
 
 
 # What rows leave open -----------------------------------------------------------------------------------------------
@@ -480,13 +460,11 @@ def likely_software(accelerator: Accelerator, precision: str, gpus: int, year: f
     return "vendor" if gpus >= LARGE_RUN_GPUS or precision in ("fp8", "fp4", "int8") else "unknown"
 
 
-def default_flash(row: Row, software: str, year: float, accelerator: Accelerator) -> bool:
-    """Return whether attention is fused where a row does not say: since 2023, except in Megatron-DeepSpeed."""
+def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
+    """Return whether attention is fused where a row does not say: since 2023."""
     if accelerator.family in ("volta", "pascal"):
         return False
-    framework = str(row.get("framework") or "").lower()
-    both = "megatron" in framework and "deepspeed" in framework
-    return software in ("compiler", "sharded", "native") or (year >= FUSED_YEAR and not both)
+    return software in ("compiler", "sharded", "native") or year >= FUSED_YEAR
 
 
 def default_virtual(layers: int, pipeline: int, software: str) -> int:
@@ -528,7 +506,7 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         gpus = model * copies
     data = gpus // model
     micro = wording.count(row.get("micro_batch"))
-    batch, local = wording.count(row.get("global_batch")), wording.local_batch(row.get("notes"))
+    batch, local = wording.count(row.get("global_batch")), wording.count(row.get("local_batch"))
     if batch is None:
         batch = local * data if local else published_batch(row, a, sequence)
     if batch is not None and data > batch:

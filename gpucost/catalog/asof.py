@@ -10,7 +10,7 @@ from gpucost.catalog.discounts import matching
 from gpucost.catalog.loader import Store, engine, file_name
 from gpucost.catalog.price_rows import offer_id_sql
 from gpucost.money.private_discount import paid_fraction_sql
-from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
+from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, OPTIONS
 from gpucost.schemas import TABLES
 
 # --- One row per offer on a day.
@@ -61,7 +61,7 @@ def offers_view(parts: Sequence[str]) -> str:
     return "CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts)
 
 
-_EXPIRES = " ".join(f"WHEN '{option}' THEN {days}" for option, days in expiry_by_option().items())
+_EXPIRES = " ".join(f"WHEN '{option}' THEN {rule.expires_days}" for option, rule in OPTIONS.items())
 
 _ENDED = f"""
     CASE WHEN book = 'user' OR price_kind = 'contracted' THEN NULL
@@ -80,7 +80,6 @@ _ENDED = f"""
 _PRODUCT = "provider, instance_type, gpu, gpus, option, term_months, payment"
 
 _WINNERS = f"""
-CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
 WITH seen AS NOT MATERIALIZED (
     SELECT * REPLACE ({_SEEN_ON.format("observed_on")} AS observed_on, {_SEEN_ON.format("recorded_on")} AS recorded_on)
     FROM book_offers
@@ -141,9 +140,17 @@ SELECT * EXCLUDE (paid_fraction) REPLACE (
 _PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 
 
-def prices_macro(booked: bool) -> str:
-    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`."""
-    return _WINNERS + (_DISCOUNTED if booked else _PLAIN)
+def prices_macro(booked: bool, usual_known_day: date | None = None) -> str:
+    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`.
+
+    With a usual day of knowledge it is `prices_on(on_day)`, too.
+    """
+    made = "CREATE OR REPLACE MACRO prices_on"
+    body = _WINNERS + (_DISCOUNTED if booked else _PLAIN)
+    if usual_known_day is None:
+        return f"{made}(on_day, known_day) AS TABLE {body}"
+    known = body.replace("known_day", f"DATE '{usual_known_day}'")
+    return f"{made} (on_day, known_day) AS TABLE ({body}), (on_day) AS TABLE ({known})"
 
 
 # --- The dense history: change points become prices that hold until the next one of their source.
@@ -242,7 +249,7 @@ def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
     """Return rows of the table `offers` for prices that a source of the history listed lately, seen from a day."""
     load_history(store)
     store.ensure("cloud_regions")
-    since = newest - timedelta(days=min(expiry_by_option().values()))
+    since = newest - timedelta(days=min(rule.expires_days for rule in OPTIONS.values()))
     rows = store.fetch(_CURRENT, {"since": since})
     names = TABLES["offers"].names
     offers = [{**row, "observed_on": row["seen_until"], "recorded_on": row["seen_until"]} for row in rows]

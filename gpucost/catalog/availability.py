@@ -11,17 +11,18 @@ every region. Of what lists say of a machine in a region
     priced      only price lists do, or the offer's own price was seen after every list: little is proven
     unknown     no list speaks of it; so it is with contracts of the user's own and with sellers without lists
 
-What is unlisted cannot be ordered. Regions gain machines and rarely lose them: a day before the first list is answered
-by the first.
+Of one list (column `list`) only the newest version speaks that was known on the day. What is unlisted cannot be
+ordered. Regions gain machines and rarely lose them: a day before the first list is answered by the first.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
 from gpucost.options import OPTIONS
 
+OLD_DAYS = 90  # after which lists of where machines are sold should be renewed
 UNSOLD = "not sold there"  # why an offer cannot be ordered, beside the reasons for which prices end
 SPAN_DAYS = 400  # a list of machines speaks beside a newer one for so long
 _LISTED, _PRICED, _UNLISTED, _UNKNOWN = "listed", "priced", "unlisted", "unknown"
@@ -42,13 +43,13 @@ class _List:
     """One list of a provider: the regions that it names at all, and its rows by machine and region."""
 
     def __init__(self) -> None:
-        self.evidence = ""
+        self.evidence, self.name, self.version = "", "", ""
         self.day: date | None = None
         self.regions: set[str] = set()
         self.machines: dict[str, dict[str, Row]] = {}
 
     def add(self, row: Row) -> None:
-        self.evidence = row["evidence"]
+        self.evidence, self.name, self.version = row["evidence"], row["list"], row["source_id"]
         if row["observed_on"]:
             self.day = max(self.day or row["observed_on"], row["observed_on"])
         self.regions.add(row["region"])
@@ -58,7 +59,7 @@ class _List:
         """Return the regions in which the list has a machine; None where it does not speak of it."""
         if self.evidence != "chips":
             return self.machines.get(machine)
-        return next((found for start, found in self.machines.items() if machine.startswith(start)), None)
+        return next((regions for start, regions in self.machines.items() if machine.startswith(start)), None)
 
 
 class Availability:
@@ -70,9 +71,34 @@ class Availability:
         known = {row["provider"] for row in rows if row["observed_on"] and row["observed_on"] <= known_on}
         for row in rows:
             if row["provider"] not in known or not row["observed_on"] or row["observed_on"] <= known_on:
-                lists.setdefault(row["provider"], {}).setdefault(row["source_id"], _List()).add(row)
-        self._lists = {provider: list(found.values()) for provider, found in lists.items()}
+                version = f"{row['list']} {row['source_id']}"
+                lists.setdefault(row["provider"], {}).setdefault(version, _List()).add(row)
+        self._lists = {provider: _newest(versions.values()) for provider, versions in lists.items()}
         self._sales: dict[tuple[str, str, str, bool], Sale] = {}
+
+    @property
+    def days(self) -> dict[str, date]:
+        """Return the day of the newest dated list of each seller that proves more than a price; else of any."""
+        found = {}
+        for provider, lists in self._lists.items():
+            proving = [one.day for one in lists if one.day and one.evidence != "prices"]
+            if days := proving or [one.day for one in lists if one.day]:
+                found[provider] = max(days)
+        return found
+
+    def told(self, on: date, providers: Collection[str] | None = None) -> str:
+        """Say how old the lists of each seller are, and how to renew them; nothing where there are none."""
+        parts, oldest = [], 0
+        for provider, day in sorted(self.days.items()):
+            if providers is None or provider in providers:
+                proving = any(one.evidence != "prices" and one.day for one in self._lists[provider])
+                age = (on - day).days
+                parts.append(f"{provider} by {'lists' if proving else 'price lists alone'} of {day} ({age} days)")
+                oldest = max(oldest, age)
+        if not parts:
+            return ""
+        renew = " `gpucost prices refresh` renews them." if oldest > OLD_DAYS else ""
+        return f"Where machines are sold is known for {'; '.join(parts)}.{renew}"
 
     @property
     def providers(self) -> list[str]:
@@ -96,31 +122,43 @@ class Availability:
 
     def _seen_after(self, provider: str, region: str, seen_on: date | None) -> bool:
         """Tell whether a price was seen after every list of a region, at a seller whose prices are a sign of a sale."""
-        lists = [one for one in self._lists[provider] if region in one.regions]
-        priced = any(one.evidence == "prices" for one in lists)
-        return bool(priced and seen_on and all(seen_on > one.day for one in lists if one.day))
+        lists = [list_ for list_ in self._lists[provider] if region in list_.regions]
+        priced = any(list_.evidence == "prices" for list_ in lists)
+        return bool(priced and seen_on and all(seen_on > list_.day for list_ in lists if list_.day))
+
+
+def _newest(versions: Iterable[_List]) -> list[_List]:
+    """Return the newest version of each list; an undated one is older than all."""
+    newest: dict[str, _List] = {}
+    for version in versions:
+        other = newest.get(version.name)
+        if other is None or (version.day or date.min, version.version) > (other.day or date.min, other.version):
+            newest[version.name] = version
+    return list(newest.values())
 
 
 def _sale(lists: Iterable[_List], machine: str, region: str, spot: bool) -> Sale:
     speaking = [
-        (one, found) for one in lists
+        (one, found)
+        for one in lists
         if (found := one.regions_of(machine)) is not None and (one.evidence == "chips" or region in one.regions)
-    ]  # fmt: skip
+    ]
     naming = [(one, found[region]) for one, found in speaking if region in found]
     naming = [(one, row) for one, row in naming if row["spot" if spot else "on_demand"] is not False]
     days = [one.day for one, _ in speaking if one.day and one.evidence != "prices"]
     oldest = max(days) - timedelta(SPAN_DAYS) if days else None
     refused = [one for one, found in speaking if one.evidence == "chips" and region not in found]
     listed = [
-        (one, row) for one, row in naming
+        (one, row)
+        for one, row in naming
         if (one.evidence == "machines" and not (one.day and oldest and one.day < oldest))
-        or (one.evidence == "chips" and not any(other.evidence == "machines" for other, _ in speaking))
-    ]  # fmt: skip
+        or (one.evidence == "chips" and not any(peer.evidence == "machines" for peer, _ in speaking))
+    ]
     if not naming and not any(one.day for one, _ in speaking):  # an undated list adds and excludes nothing
         return Sale(_UNKNOWN)
     if listed and not refused:
         one, row = max(listed, key=lambda pair: (pair[0].day or date.min, bool(pair[1]["zones"])))
-        zones = row["zones"] or next((other["zones"] for _, other in listed if other["zones"]), None)
+        zones = row["zones"] or next((peer["zones"] for _, peer in listed if peer["zones"]), None)
         return Sale(_LISTED, row["source_id"], one.day, zones)
     priced = [(one, row) for one, row in naming if one.evidence == "prices"]
     if priced and not refused:

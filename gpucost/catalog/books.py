@@ -27,7 +27,7 @@ from gpucost.catalog.book_files import (
 )
 from gpucost.catalog.book_rows import Completion
 from gpucost.catalog.discounts import credit, discount
-from gpucost.catalog.loader import Store, engine, file_name, quoted, said_first
+from gpucost.catalog.loader import Store, engine, file_name, quoted, refuse_long, said_first
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.gate import read_parts, shown
@@ -182,6 +182,7 @@ def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
 # --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
 
 LAYER = "refreshed"
+_TABLES_OF = {"tokens": "hosted_tokens", "availability": "availability"}  # kind of a part -> the table that it joins
 _MANY = 4  # snapshots that an answer's version names one by one
 
 
@@ -215,13 +216,18 @@ class Refreshed(Struct, frozen=True):
         return parts
 
     def lay_over(self, store: Store) -> None:
-        """Put the parts' sources and prices of tokens beside the shipped rows."""
+        """Put the parts' sources, prices of tokens and lists of what is sold where beside the shipped rows."""
         store.laid_over = store.laid_over or bool(self.parts)
         for _, part, file in self.parts:
             _insert(store, "price_sources", _values(part))
-            if part.kind == "tokens":
-                names = ", ".join(TABLES["hosted_tokens"].names)
-                _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
+            if table := _TABLES_OF.get(part.kind):
+                try:
+                    refuse_long(store.connection.cursor(), file, "limit_book_rows")
+                except DataError as error:
+                    _warn(str(error))
+                    continue
+                names = ", ".join(TABLES[table].names)
+                _insert(store, table, f"SELECT {names} FROM read_parquet({file_name(file)})")
 
 
 def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:
@@ -230,8 +236,12 @@ def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:
         return Refreshed(())
     folder = opened(store)
     parts = folder.newest(until, every) if folder else []
+    from gpucost.store.client import place_of
+    from gpucost.store.remote import is_remote
+
     if not folder and isinstance(store, str):  # the user's own folder need not be there; one that is named should
-        _warn(f"the store {store} holds no snapshots; the shipped prices speak")
+        named = place_of(store) if is_remote(store) else store
+        _warn(f"the store {named} holds no snapshots; the shipped prices speak")
     for fault in folder.faults:
         _warn(fault)
     return Refreshed(parts)

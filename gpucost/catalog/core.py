@@ -1,12 +1,12 @@
 """The catalog as the rest of gpucost sees it: its layers, records by name, offers as of a day, rows, SQL, sources."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -25,7 +25,10 @@ from gpucost.schemas import HISTORY, TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
+    import pandas
+
     from gpucost.catalog.books import PriceBook, Refreshed
+    from gpucost.catalog.relations import Relation
     from gpucost.catalog.sandbox import Answer
 
 
@@ -180,12 +183,12 @@ def open_catalog(
     prices, the setting `store` unless given.
     """
     day, known_day = _day(as_of, "as_of"), _day(known_as_of, "known_as_of")
-    given = {"--root": root, "--book": book, "--store": store}
+    paths = {"--root": root, "--book": book, "--store": store}
     folder, book_place, kept_at = (
-        value if value is None else FILE.read(value, argument) for argument, value in given.items()
+        value if value is None else FILE.read(value, argument) for argument, value in paths.items()
     )
-    place = kept_at or (None if folder else store_place())
-    catalog = Catalog(day, known_day, data_root(folder), book_layers(book_place), place)
+    store_path = kept_at or (None if folder else store_place())
+    catalog = Catalog(day, known_day, data_root(folder), book_layers(book_place), store_path)
     if checked and catalog.store.root != shipped_root():
         _refuse_faulty(catalog, _called(catalog.store.root, folder))
     return catalog
@@ -237,19 +240,40 @@ class Catalog(Layered):
 
     # --- SQL
 
-    def sql(self, query: str) -> list[dict[str, Any]]:
-        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
-        return self.ask(query).rows
+    @overload
+    def sql(self, query: str) -> list[dict[str, Any]]: ...
 
-    def ask(self, query: str, **limits: object) -> "Answer":
+    @overload
+    def sql(self, query: str, **question: Any) -> "pandas.DataFrame": ...
+
+    def sql(self, query: str, **question: Any) -> "list[dict[str, Any]] | pandas.DataFrame":
+        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory.
+
+        A question (`model`, `tokens` and what else `gpucost sql --help` names) fills the relations `speeds`,
+        `estimates`, `served` and `deployments`; the answer is then a data frame.
+        """
+        if not question:
+            return self.ask(query).rows
+        import pandas
+
+        answer = self.ask(query, question)
+        return pandas.DataFrame(answer.rows, columns=answer.columns)
+
+    def ask(self, query: str, question: Mapping[str, Any] | None = None, **limits: object) -> "Answer":
         """Run one SELECT as `sql` does, with limits of its own; return its columns, too."""
+        from gpucost.catalog.relations import questioned_in
         from gpucost.catalog.sandbox import bounds, run
 
         if not isinstance(query, str):
-            raise UsageError(f"a query is a text, not {gate.shown(query)}. Write it in SQL.")
+            raise UsageError(f"a query must be text, not {gate.shown(query)}. Write it in SQL.")
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
         places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
-        return run({**days, **places}, query, bounds(**limits))
+        filled: Mapping[str, Relation] = {}
+        if question:
+            from gpucost import relations  # the engines stand above the catalog: the package knows where
+
+            filled = relations(self, questioned_in(query), question)
+        return run({**days, **places}, query, bounds(**limits), filled)
 
     def copied(self, tables: frozenset[str], history: bool = False) -> Store:
         """Return a store of its own with some tables; with all of them also views: `facts`, `prices` and the like."""
@@ -260,8 +284,9 @@ class Catalog(Layered):
 
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
-            copy.store.execute(facts_view())
             known_day = self.known_as_of or asof.FOREVER
+            copy.store.execute(asof.prices_macro(bool(copy.books), known_day))
+            copy.store.execute(facts_view())
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
         return copy.store
@@ -334,10 +359,10 @@ class Catalog(Layered):
             ids = [self._systems[systems[0]].accelerator_id]
         return self._accelerators[ids[0] if len(ids) == 1 else self.accelerator_names.one(name)]
 
-    def taken(self, *given: str | None) -> list[str]:
+    def taken(self, *names: str | None) -> list[str]:
         """Say which accelerator each name that may mean several is taken as, and which the others are."""
         sentences = []
-        for name in dict.fromkeys(given):
+        for name in dict.fromkeys(names):
             if name and len(ids := self.accelerator_names.matches(name)) > 1:
                 taken_id = self.accelerator(name).id
                 other_ids = " or ".join(id_ for id_ in ids if id_ != taken_id)
@@ -385,7 +410,16 @@ class Catalog(Layered):
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
         name = fspath(name)
         architecture = names.from_file_or_size(name, self.model_names, lambda: self.presets)
+        if architecture is None and not self.model_names.matches(name):
+            self._refuse_task(name)
         return architecture or self._architecture(self.model_names.one(name))
+
+    def _refuse_task(self, name: str) -> None:
+        """Refuse a model that gives no tokens out where a language model is asked about."""
+        if row := next((row for row in self.rows("task_models") if row["id"] == name.lower()), None):
+            from gpucost.physics.tasks import NAMES
+
+            raise UsageError(f"{name} is {NAMES[row['kind']]}: only `gpucost inference` answers for it.")
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
         """Return every architecture that a name means; all presets without a name."""
@@ -499,8 +533,8 @@ class Catalog(Layered):
         The table knows what came after such a day. Who fits the moves anew, as the backtest does, lays them into
         `derived`.
         """
-        found: list[dict[str, Any]] = self.derived.get("price_moves", [])
-        return found if self.looks_back or found else self.rows("price_moves")
+        moves: list[dict[str, Any]] = self.derived.get("price_moves", [])
+        return moves if self.looks_back or moves else self.rows("price_moves")
 
     @cached_property
     def availability(self) -> Availability:

@@ -8,12 +8,14 @@ Every two sightings of an offer make a pair. For a kind of seller and a family o
 the quote from its peers (the median over sellers and regions of the same chip and family),
 
     move = sum of w log(later / earlier) / (sum of w + prior),  w = recency × age × distance / sqrt(pairs of one step)
-    recency = 0.5 ^ (days since the later sighting / HALF_LIFE_DAYS)
+    recency = 0.5 ^ (days since the later sighting / half_life_days)
     age = exp(-(sqrt(gap) - sqrt(a))^2 / 2 AGE_WIDTH^2),  distance = exp(-(d - distance then)^2 / 2 DISTANCE_WIDTH^2)
 
-so that a quote far below its peers moves as such quotes did, and the cheapest of its day counts CHEAPEST_WEIGHT times,
-since rankings pick the cheapest. Sellers of other kinds speak faintly where a kind has few pairs. The ends are the 10th
-and 90th percentile under the same weights.
+so that a quote far below its peers moves as such quotes did, and the cheapest of its day counts `cheapest_weight`
+times, since rankings pick the cheapest. Sellers of other kinds speak faintly where a kind has few pairs. The ends are
+percentiles under the same weights, by family: prices that stand for months and then jump need others than prices that
+move every day. `python -m benchmarks.backtest` chooses the constants of `Rule`, and says how they do where they were
+not chosen.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,12 +34,12 @@ Floats = NDArray[np.float64]
 
 AGES_DAYS = (0, 15, 45, 90, 135, 180, 270, 365)
 PEER_RATIOS = (0.35, 0.55, 0.75, 0.9, 1.1, 1.35, 1.8)  # the quote ÷ the median of its peers
-HALF_LIFE_DAYS, REACH_DAYS, LONGEST_DAYS = 90, 720, 400
-AGE_WIDTH, DISTANCE_WIDTH, CHEAPEST_WEIGHT = 2.0, 0.35, 20.0
+REACH_DAYS, LONGEST_DAYS = 720, 400
+AGE_WIDTH, DISTANCE_WIDTH = 2.0, 0.35
 PRIOR_PAIRS = 1.0  # of no move
 OTHERS_WEIGHT, ANYWHERE_WEIGHT = 0.05, 0.05  # of other kinds of sellers, and of pairs at any distance
 FEWEST_PEERS = 3
-ENDS = (0.1, 0.9)
+USUAL_END = 0.1  # the share of moves below the low end, and above the high one, of families without one of their own
 UNKNOWN_YEAR = 0.4  # the log of the ends after a year where nothing is known
 COMMUNITY = "community"
 
@@ -107,7 +109,22 @@ def kind_of(seller: str | None) -> str:
     return seller if seller in ("hyperscaler", "marketplace") else "cloud"
 
 
-class Pairs(NamedTuple):
+class MoveRule(NamedTuple):
+    """The constants that are chosen by how answers of the past did."""
+
+    half_life_days: float = 90.0
+    cheapest_weight: float = 20.0
+    ends: tuple[tuple[str, float], ...] = ()  # family of options, share of moves beyond either end
+
+    def end(self, family: str) -> float:
+        """Return the share of moves beyond either end of a family's range."""
+        return dict(self.ends).get(family, USUAL_END)
+
+
+RULE = MoveRule()
+
+
+class SightingPairs(NamedTuple):
     """Every two sightings of an offer as columns; those that read alike are one, with their weights together."""
 
     kind: NDArray[np.object_]
@@ -122,7 +139,7 @@ class Pairs(NamedTuple):
     pairs: Floats
 
 
-def sighted_pairs(catalog: Catalog) -> Pairs:
+def sighted_pairs(catalog: Catalog) -> SightingPairs:
     """Return the pairs of sightings on record until the catalog's day."""
     store = catalog.laid
     store.ensure("price_history", "offers", "providers", "price_sources")
@@ -131,39 +148,41 @@ def sighted_pairs(catalog: Catalog) -> Pairs:
     kinds = "CASE providers.kind WHEN 'hyperscaler' THEN 'hyperscaler' WHEN 'marketplace' THEN 'marketplace'"
     store.execute(_SIGHTINGS.format(kind=f"{kinds} ELSE 'cloud' END", family=f"CASE option {families} END"))
     store.execute(_PEERS)
-    found = store.execute(_PAIRS).fetchnumpy()
-    kind, family, provider = (np.asarray(found[name], object) for name in ("kind", "family", "provider"))
+    columns = store.execute(_PAIRS).fetchnumpy()
+    kind, family, provider = (np.asarray(columns[name], object) for name in ("kind", "family", "provider"))
     numbers = ("gap", "move", "later", "distance", "weight", "pairs")
-    gap, move, later, distance, weight, pairs = (np.asarray(found[name], np.float64) for name in numbers)
-    cheapest = np.asarray(found["cheapest"], bool)
-    return Pairs(kind, family, provider, gap, move, later, distance, cheapest, weight, pairs)
+    gap, move, later, distance, weight, pairs = (np.asarray(columns[name], np.float64) for name in numbers)
+    cheapest = np.asarray(columns["cheapest"], bool)
+    return SightingPairs(kind, family, provider, gap, move, later, distance, cheapest, weight, pairs)
 
 
-def price_moves(pairs: Pairs, known_on: date) -> list[Row]:
+def price_moves(pairs: SightingPairs, known_on: date, rule: MoveRule = RULE) -> list[Row]:
     """Return the moves by kind of seller, family, age and distance from the peers, as known on a day."""
     today = known_on.toordinal() - date(1970, 1, 1).toordinal()
     recent = (pairs.later <= today) & (pairs.later > today - REACH_DAYS)
-    known = Pairs._make(column[recent] for column in pairs)
-    recency = 0.5 ** ((today - known.later) / HALF_LIFE_DAYS) * known.weight
-    recency *= np.where(known.cheapest, CHEAPEST_WEIGHT, 1.0)
+    recent_pairs = SightingPairs._make(column[recent] for column in pairs)
+    recency = 0.5 ** ((today - recent_pairs.later) / rule.half_life_days) * recent_pairs.weight
+    recency *= np.where(recent_pairs.cheapest, rule.cheapest_weight, 1.0)
     groups = sorted({(str(kind), str(family)) for kind, family in zip(pairs.kind, pairs.family, strict=True)})
-    return [row for group in groups for row in _moves_of(known, recency, *group)]
+    return [row for kind, family in groups for row in _moves_of(recent_pairs, recency, kind, family, rule.end(family))]
 
 
-def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str) -> Iterator[Row]:
+def _moves_of(pairs: SightingPairs, recency: Floats, kind: str, family: str, end: float) -> Iterator[Row]:
     """Yield the rows of one group; the lists of hyperscalers say nothing of other sellers."""
-    own = (pairs.kind == kind) & (pairs.family == family)
-    others = (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
-    taken = own | others
-    base = recency[taken] * np.where(own[taken], 1.0, OTHERS_WEIGHT)
+    same_group = (pairs.kind == kind) & (pairs.family == family)
+    other_sellers = (
+        (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
+    )
+    taken = same_group | other_sellers
+    base = recency[taken] * np.where(same_group[taken], 1.0, OTHERS_WEIGHT)
     gap, distance, move = np.sqrt(pairs.gap[taken]), pairs.distance[taken], pairs.move[taken]
-    counts = {"pairs": int(pairs.pairs[own].sum()), "sellers": len(set(pairs.provider[own]))}
+    counts = {"pairs": int(pairs.pairs[same_group].sum()), "sellers": len(set(pairs.provider[same_group]))}
     for age in AGES_DAYS:
         aged = base * np.exp(-(((gap - np.sqrt(max(age, 5))) / AGE_WIDTH) ** 2) / 2)
         for ratio in PEER_RATIOS:
             near = np.exp(-(((np.clip(distance, -1.2, 0.8) - np.log(ratio)) / DISTANCE_WIDTH) ** 2) / 2)
             weights = aged * (near + ANYWHERE_WEIGHT)
-            low, typical, high = _ends(move, weights, UNKNOWN_YEAR * np.sqrt(age / 365))
+            low, typical, high = _ends(move, weights, UNKNOWN_YEAR * np.sqrt(age / 365), end)
             yield {
                 "seller_kind": kind,
                 "option_family": family,
@@ -176,7 +195,7 @@ def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str) -> Iterator
             }
 
 
-def _ends(move: Floats, weights: Floats, unknown: float) -> tuple[float, float, float]:
+def _ends(move: Floats, weights: Floats, unknown: float, end: float) -> tuple[float, float, float]:
     """Return low, expected and high ratio of weighted moves; effective pairs count against the prior of no move."""
     total = weights.sum()
     if total < 1e-12:
@@ -185,7 +204,7 @@ def _ends(move: Floats, weights: Floats, unknown: float) -> tuple[float, float, 
     typical = float((weights * move).sum() / total) * effective / (effective + PRIOR_PAIRS)
     order = np.argsort(move, kind="stable")
     reached = np.cumsum(weights[order]) - weights[order] / 2
-    low, high = (float(np.interp(end * total, reached, move[order])) for end in ENDS)
+    low, high = (float(np.interp(share * total, reached, move[order])) for share in (end, 1 - end))
     spread = unknown * PRIOR_PAIRS / (effective + PRIOR_PAIRS)  # what few pairs leave open
     return (
         float(np.exp(min(low, typical) - spread)),
@@ -197,10 +216,10 @@ def _ends(move: Floats, weights: Floats, unknown: float) -> tuple[float, float, 
 def moves_by_group(rows: list[Row] | list[Mapping[str, Any]]) -> dict[tuple[str, str], Floats]:
     """Return the logs of low, expected and high of each group as an array over ages and distances."""
     shape = len(AGES_DAYS), len(PEER_RATIOS)
-    found: dict[tuple[str, str], Floats] = {}
+    grids: dict[tuple[str, str], Floats] = {}
     for row in rows:
-        grid = found.setdefault((row["seller_kind"], row["option_family"]), np.zeros((3, *shape)))
-        place = AGES_DAYS.index(row["age_days"]), PEER_RATIOS.index(row["peers_ratio"])
+        grid = grids.setdefault((row["seller_kind"], row["option_family"]), np.zeros((3, *shape)))
+        position = AGES_DAYS.index(row["age_days"]), PEER_RATIOS.index(row["peers_ratio"])
         for number, name in enumerate(("low_ratio", "expected_ratio", "high_ratio")):
-            grid[(number, *place)] = np.log(row[name])
-    return found
+            grid[(number, *position)] = np.log(row[name])
+    return grids

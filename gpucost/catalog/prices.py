@@ -1,7 +1,7 @@
 """Looking at prices: over time, by place and day, against a budget, and what the history says of their risk."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -567,7 +567,7 @@ def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
 
     declines = []
     for gpu, sellers in _falls(catalog, filters).items():
-        falls = sorted(median(each) for each in sellers.values())
+        falls = sorted(median(seller_falls) for seller_falls in sellers.values())
         declines.append(
             {
                 "gpu": gpu,
@@ -660,3 +660,56 @@ def yearly_fall(points: list[tuple[date, float]]) -> float:
     years = [(day - points[0][0]).days / DAYS_PER_YEAR for day, _ in points]
     slope = linear_regression(years, [log(usd) for _, usd in points]).slope
     return 1 - exp(slope) if slope else 0.0
+
+
+# --- One row for each provider, accelerator, region or option.
+
+
+def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, Any]]:
+    """Return a row for each value of a column: its cheapest price by kind of option, when seen, and by which source.
+
+    What is not ranked (ended, contradictory, not sold there) is left out; a kind without a price is empty, never zero.
+    """
+    groups: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["rankable"]:
+            groups.setdefault(row[column] or "any", []).append(row)
+    found = []
+    for value, of_value in groups.items():
+        cheapest: dict[str, Mapping[str, Any]] = {}
+        for row in sorted(of_value, key=lambda row: float(row["usd_per_gpu_hour"])):
+            cheapest.setdefault(_kind_of(row), row)
+        first = cheapest.get("on_demand") or next(iter(cheapest.values()))
+        days = sorted(row["observed_on"] for row in of_value)
+        found.append(
+            {column: value}
+            | {
+                f"{kind}_usd_per_gpu_hour": cheapest[kind]["usd_per_gpu_hour"] if kind in cheapest else None
+                for kind in ("on_demand", "spot", "committed", "other")
+            }
+            | {
+                "offers": len(of_value),
+                "gpus_offered": len({row["gpu"] for row in of_value}),
+                "regions": len({row["region"] for row in of_value if row["region"]}),
+                "observed_on": days[-1],
+                "oldest_on": days[0],
+                "gpu_of_first": first["gpu"],
+                "source_id": first["source_id"],
+            }
+        )
+    return sorted(found, key=lambda row: (row["on_demand_usd_per_gpu_hour"] is None, _least(row), str(row[column])))
+
+
+def _kind_of(row: Mapping[str, Any]) -> str:
+    rule = OPTIONS[str(row["option"])]
+    if row["option"] == "on_demand":
+        return "on_demand"
+    if row["option"] == "spot" or rule.interruptible:
+        return "spot"
+    return "committed" if rule.family == "committed" or row["term_months"] else "other"
+
+
+def _least(row: Mapping[str, Any]) -> float:
+    prices = [value for name, value in row.items() if name.endswith("_usd_per_gpu_hour") and value is not None]
+    own = row["on_demand_usd_per_gpu_hour"]
+    return float(min(prices)) if own is None else float(own)

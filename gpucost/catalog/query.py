@@ -7,12 +7,14 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.loader import file_name, quoted
+from gpucost.catalog.relations import QUESTIONED, Relation
 from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
 from gpucost.catalog.settings import present_folder
 from gpucost.errors import UsageError, shortened
@@ -26,9 +28,12 @@ if TYPE_CHECKING:
 _ALLOWED = ("SELECT", "EXPLAIN")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
 _LOOKS_AT_ALL = re.compile(r"\b(show|desc\w*|summarize)\b|duckdb_|information_schema|pg_|sqlite_|query", re.IGNORECASE)
+_LOOKS_BACK = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
+_NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
+_BESIDE = 8  # signs around a cell and its name
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
-_OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
+_OWN_MEMORY_GB = 0.7  # the process itself and the rows on their way out
 
 
 def serve() -> None:
@@ -37,13 +42,13 @@ def serve() -> None:
 
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else writes among the messages
-    world, query, allowed = pickle.load(sys.stdin.buffer)
+    world, query, allowed, filled = pickle.load(sys.stdin.buffer)
     gc.disable()
     if not present_folder():  # the database breaks without one
         os.chdir(os.sep)
     threading.Thread(target=_end_with_the_asker, daemon=True).start()
     try:
-        _answer(world, query, Bounds(*allowed), out)
+        _answer(world, query, Bounds(*allowed), out, filled)
     except UsageError as error:
         _send(out, str(error))
     except MemoryError:
@@ -51,7 +56,7 @@ def serve() -> None:
     except OSError as error:  # a book that vanished, a folder that cannot be: the user's to mend
         _send(out, shortened(f"cannot read {error.filename or 'the catalog'}: {error.strerror or error}."))
     except Exception as error:
-        _send(out, RuntimeError(f"the process of a query: {type(error).__name__}: {error}"))
+        _send(out, RuntimeError(f"the query process failed: {type(error).__name__}: {error}"))
     out.flush()
     os._exit(0)
 
@@ -62,13 +67,17 @@ def _end_with_the_asker() -> None:
     os._exit(1)
 
 
-def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO) -> None:
+def _answer(
+    world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO, filled: Mapping[str, Relation] | None = None
+) -> None:
     import duckdb
 
     only_select(query)
-    catalog = Catalog(**world)
+    catalog, filled = Catalog(**world), filled or {}
     try:
-        store = catalog.copied(tables_of(query), "history" in query.lower())  # whose files go with it
+        store = catalog.copied(tables_of(query, filled), bool(_LOOKS_BACK.search(query)))  # whose files go with it
+        for name, relation in filled.items():
+            store.load(name, relation.types, relation.columns)
         connection = _locked(store, allowed.memory_gb)
     except duckdb.OutOfMemoryException:  # the facts alone are more
         raise too_much_memory(allowed) from None
@@ -76,16 +85,37 @@ def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO
     _send(out, True)
     try:
         connection.execute(query)
-        _send(out, _unique([column[0] for column in connection.description or ()]))
+        names = _unique([column[0] for column in connection.description or ()])
+        _send(out, names)
+        beside = sum(map(len, names)) + _BESIDE * len(names)
         while chunk := connection.fetchmany(_ROWS_AT_ONCE):
-            _send(out, chunk, allowed.row_bytes * len(chunk))
-        _send(out, [])
+            written = sum(map(_written, chunk)) + beside * len(chunk)
+            _send(out, (written, chunk), allowed.row_bytes * len(chunk))
+        _send(out, (0, []))
     except duckdb.OutOfMemoryException:
         raise too_much_memory(allowed) from None
     except MemoryError:
         raise
     except Exception as error:  # whatever a stranger's query brings about is an answer to it
-        raise UsageError(f"SQL: {_first_lines(error)}") from None
+        raise UsageError(f"SQL: {_first_lines(error)}{_unfilled(error, filled)}") from None
+
+
+def _unfilled(error: Exception, filled: Mapping[str, Relation]) -> str:
+    """Say what fills a relation that a query reads and nobody filled."""
+    lacking = _NO_TABLE.match(str(error))
+    name = lacking and lacking[1].lower()
+    if name not in QUESTIONED or name in filled:
+        return ""
+    return f" {name} belongs to a question: add --model, such as --model 8b --tokens 100b."
+
+
+def _written(row: tuple[Any, ...]) -> int:
+    """Return about how many bytes the cells of a row take as JSON, the longest form that they are written in.
+
+    >>> _written(("a", chr(1), None, 2.5))
+    18
+    """
+    return sum(len(encode_basestring(cell)) if type(cell) is str else len(str(cell)) for cell in row)
 
 
 def _send(out: BinaryIO, message: Any, most: float = math.inf) -> None:
@@ -129,7 +159,7 @@ def only_select(query: str) -> str:
     except duckdb.Error as error:
         raise UsageError(f"SQL: {_first_lines(error)}") from None
     if len(statements) != 1:
-        raise UsageError(f"SQL: one statement is run at a time, found {len(statements)}.")
+        raise UsageError(f"SQL: give one statement at a time, found {len(statements)}.")
     kind = statements[0].type.name
     if kind not in _ALLOWED:
         raise UsageError(f"SQL: {kind} is refused; the catalog is read-only. Write a SELECT.")
@@ -138,8 +168,8 @@ def only_select(query: str) -> str:
     return query
 
 
-def tables_of(query: str) -> frozenset[str]:
-    """Return the tables that suffice to answer a query: all of them, but where it plainly names few.
+def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
+    """Return the tables that suffice to answer a query beside those filled: all, but where it plainly names few.
 
     >>> sorted(tables_of("FROM llms JOIN aliases USING (id)")), len(tables_of("SHOW TABLES")) == len(TABLES)
     (['aliases', 'llms'], True)
@@ -151,7 +181,7 @@ def tables_of(query: str) -> frozenset[str]:
         return every
     try:
         with duckdb.connect(config={"enable_external_access": False}) as nothing:
-            named = frozenset(nothing.get_table_names(query))
+            named = frozenset(nothing.get_table_names(query)) - frozenset(filled)
     except duckdb.Error:
         return every
     return named if named <= every else every
@@ -163,7 +193,7 @@ def _explained(query: str) -> str:
         text = text[match.end() :]
     inner, count = _EXPLAIN.subn("", text, count=1)
     if not count or _EXPLAIN.match(inner):
-        raise UsageError("SQL: EXPLAIN is run for a SELECT only.")
+        raise UsageError("SQL: EXPLAIN works for SELECT only.")
     return inner
 
 

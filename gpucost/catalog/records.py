@@ -23,8 +23,8 @@ def _defaults(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
     """Return a record's fields, each with what an empty cell becomes: the default, "" for text, None for a number."""
     if kind.__name__ not in _DEFAULTS:
         empty = {name: "" if type_ is str else None for name, type_ in kind.__annotations__.items()}
-        known = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
-        _DEFAULTS[kind.__name__] = tuple({**empty, **dict(known)}.items())
+        stated = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
+        _DEFAULTS[kind.__name__] = tuple({**empty, **dict(stated)}.items())
     return _DEFAULTS[kind.__name__]
 
 
@@ -54,19 +54,26 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     return instances
 
 
+def seen_in(row: Mapping[str, Any], column: str) -> str:
+    """Return when the price of a row was seen: a year, a month or a span of them.
+
+    >>> seen_in({"seen_since": "2025-03", "seen": "2026"}, "seen")
+    '2025-03..2026'
+    """
+    since, last = row[f"{column}_since"], row[column]
+    return f"{since}..{last}" if since and last else str(last or "")
+
+
 def architecture(row: Mapping[str, Any]) -> Architecture:
     """Build an architecture from its row, layer by layer where the row holds a configuration; the id is its name."""
     if not row.get("config"):
         return record(Architecture, {**row, "name": row["id"]})
     config = json.loads(row["config"])
-    if set(config) == {"moe_latent_size"}:  # all layers are as the columns say but for the width of experts
-        whole = record(Architecture, {**row, "name": row["id"]})
-        return replace(whole, expert_hidden=config["moe_latent_size"])
     from gpucost.architectures.reader import architecture_of
 
-    made = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
+    built = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
     return replace(
-        made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
+        built, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
 
 

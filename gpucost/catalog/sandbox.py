@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from gpucost.catalog.relations import Relation
 from gpucost.errors import UsageError
 from gpucost.gate import in_utf8
 from gpucost.limits import limit
@@ -42,8 +43,11 @@ def bounds(*, time_limit_s: object = None, memory_limit_gb: object = None) -> Bo
     return Bounds(*(limit(name, limits_asked.get(name)) for name in names))
 
 
-def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
-    """Run one SELECT or EXPLAIN over the catalog that `world` describes, in a process that is ended at its limits."""
+def run(world: Mapping[str, Any], query: str, allowed: Bounds, filled: Mapping[str, Relation] | None = None) -> Answer:
+    """Run one SELECT or EXPLAIN over the catalog that `world` describes, in a process that is ended at its limits.
+
+    `filled` are relations that a question filled; they lie beside the tables of the catalog.
+    """
     import signal
 
     in_utf8(query)
@@ -53,7 +57,7 @@ def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
     )
     late = threading.Event()
     try:
-        pickle.dump((dict(world), query, tuple(allowed)), child.stdin)
+        pickle.dump((dict(world), query, tuple(allowed), dict(filled or {})), child.stdin)
         child.stdin.flush()  # it stays open: the process ends with the one who asked
         return _received(child, allowed, late)
     except (EOFError, BrokenPipeError):
@@ -92,12 +96,13 @@ def _received(child: "subprocess.Popen[bytes]", allowed: Bounds, late: threading
         rows: list[dict[str, Any]] = []
         taken = 0
         while True:
-            size, chunk = _message(child.stdout)
-            _refused(chunk)
+            size, message = _message(child.stdout)
+            _refused(message)
+            written, chunk = message
             if not chunk:
                 return Answer(columns, rows)
             rows += [dict(zip(columns, row, strict=True)) for row in chunk]
-            taken += size
+            taken += max(size, written)
             if len(rows) > allowed.rows:
                 raise UsageError(f"the query gives more than {allowed.rows:,.0f} rows. Add a LIMIT or an aggregate.")
             if len(rows) * len(columns) > allowed.cells:

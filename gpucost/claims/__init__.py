@@ -1,4 +1,4 @@
-"""Auditing claims about time, cost, memory, serving speed and payback: what is possible, and what would be true."""
+"""Auditing claims about time, cost, memory, speed, specifications, prices, energy and payback; also in sentences."""
 
 from gpucost.claims.audit import audit, make_claim
 

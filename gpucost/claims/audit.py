@@ -10,17 +10,20 @@ from msgspec.structs import replace
 from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
 from gpucost.catalog import Catalog
-from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
+from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
+from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision, peak
+from gpucost.physics.serving.steps import weight_bytes
 from gpucost.physics.training.layouts import latest_year
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES, OPTIMIZERS
-from gpucost.types import Accelerator
+from gpucost.types import Accelerator, Architecture
 from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY, TERA
-from gpucost.words import OFFLOADS
-from gpucost.workloads.speeds import Speeds, key_of, search_layouts
+from gpucost.workloads.deployment import offloaded, served, timed
+from gpucost.workloads.service import Service
+from gpucost.workloads.speeds import Speeds, key_of
 from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, decode_roof, make_workload, sizes
 
 # --- A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict.
@@ -92,6 +95,8 @@ def worst(verdicts: Sequence[str]) -> str:
 ADAM_BYTES = sum(OPTIMIZERS["adamw"][:3])
 LEANEST_BYTES = sum(OPTIMIZERS["adamw-8bit-bf16"][:3])  # 16-bit weights and gradients, 8-bit moments, no master copy
 _TOLERANCE = 0.10
+SERVED_FORMATS = {"fp4": "nvfp4", "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
+FITTED_PROMPT_TOKENS, FITTED_OUTPUT_TOKENS = 1024.0, 256.0  # as `fit --serving` asks where nothing is said
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 
 
@@ -142,7 +147,7 @@ def check_fits_training(
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
     key = key_of(catalog, accelerator.id)
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
-    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
     states = state_bytes(sizes, workload.method) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]
@@ -162,14 +167,21 @@ def check_fits_training(
     return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
-def check_fits_serving(sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int) -> Check:
-    """Judge whether the weights fit for serving; the KV cache needs room beside them."""
-    need = sizes.parameters * VALUE_BYTES[precision] / GB
+def check_fits_serving(
+    catalog: Catalog, architecture: Architecture, precision: str, accelerator: Accelerator, gpus: int
+) -> Check:
+    """Judge whether a model fits for serving, by the deployments that `fit --serving` finds; else by its weights."""
+    form = SERVED_FORMATS.get(precision, precision)
+    key = key_of(catalog, accelerator.id)
+    asked = Service(prompt_tokens=FITTED_PROMPT_TOKENS, output_tokens=FITTED_OUTPUT_TOKENS, precision=form)
+    plans = served(catalog, architecture, [key], asked)
+    serving = plans.gpus[plans.serves]
+    fewest = float(serving.min()) if len(serving) else None
+    weights = float(weight_bytes(plans.case.take([0]))[0]) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
-    fewest = float(np.ceil(need / (accelerator.memory_gib * GIB / GB * 0.9)))
-    reason = f"Weights take {need:,.1f} GB in {precision} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
-    verdict = POSSIBLE if need < have * 0.9 else IMPLAUSIBLE if need < have else IMPOSSIBLE
-    if verdict != POSSIBLE:
+    reason = f"Weights take {weights:,.1f} GB in {form} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
+    verdict = POSSIBLE if fewest is not None and fewest <= gpus else IMPLAUSIBLE if weights < have else IMPOSSIBLE
+    if verdict != POSSIBLE and fewest is not None:
         reason += f" With room for the KV cache it takes {fewest:g}."
     return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason)
 
@@ -298,7 +310,7 @@ WHOLE_RUN_RATIO = 2.0
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
-class Run(NamedTuple):
+class ClaimedRun(NamedTuple):
     """A claimed run; where no number of accelerators is claimed, its days are those of the number it is judged by."""
 
     tokens: float
@@ -343,21 +355,19 @@ def fastest_trainer(
 
 def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
-    return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
+    return timed(catalog, workload, [key_of(catalog, accelerator.id)], [gpus])
 
 
 def fitting_offload(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> str:
     """Return how much must lie in the host's memory for a run that does not fit without; nothing where none helps."""
-    more = OFFLOADS[OFFLOADS.index(workload.offload) + 1 :]
-    tried = ((name, speed_of(catalog, replace(workload, offload=name), accelerator, gpus)) for name in more)
-    return next((name for name, speed in tried if speed.fits[0]), "")
+    return offloaded(catalog, workload, key_of(catalog, accelerator.id), gpus)
 
 
 def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -> int:
     """Return how many of an accelerator, in doublings of its usual node, need the fewest hours of them for a run."""
     key = key_of(catalog, accelerator.id)
     counts = key.system.gpus * 2 ** np.arange(_DOUBLINGS + 1)
-    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
     return int(counts[np.argmax(np.where(speeds.fits, speeds.tokens_per_s_per_gpu, 0.0))])
 
 
@@ -371,7 +381,7 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
 
 def check_time(
-    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, precision_stated: bool
+    workload: Workload, sizes: Sizes, run: ClaimedRun, accelerator: Accelerator, speed: Speeds, precision_stated: bool
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     tokens, gpus, days, counted, _ = run
@@ -435,39 +445,59 @@ def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, fl
     return low, typical, high
 
 
-def prices(catalog: Catalog, accelerator: Accelerator) -> list[float]:
-    """Return what an hour of the accelerator costs across offers, cheapest first."""
-    return sorted(offer.usd_per_gpu_hour for offer in catalog.offers(accelerator.id) if not offer.term_months)
+class HourlyPrices(NamedTuple):
+    """What an accelerator-hour is expected to cost today: the lowest, the first on demand, the highest."""
+
+    low: float
+    typical: float
+    high: float
+    first: Rentable
 
 
-def check_price(gpu_hours: float, cost_usd: float, known_prices: list[float], accelerator: Accelerator) -> Check:
+def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrices | None:
+    """Return the prices of so many of an accelerator without a term; None where none is known.
+
+    A quote far below its peers is probably an error, and makes no claim plausible while others are known.
+    """
+    found = rentable(catalog, accelerator.id, gpus, lambda offer: not offer.term_months)
+    if not found:
+        return None
+    kept = [entry for entry in found if not entry.is_far] or found
+    today = sorted(entry.usd_per_gpu_hour for entry in kept)
+    first = next((entry for entry in found if is_plain(entry.offer.option)), found[0])
+    return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
+
+
+def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, accelerator: Accelerator) -> Check:
     """Judge a claimed cost by the price per accelerator-hour that it implies."""
     implied = cost_usd / gpu_hours
     reason = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
-    if not known_prices:
+    if known is None:
         reason += f" No price of {accelerator.id} is known."
         return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
-    low, high, middle = known_prices[0], known_prices[-1], float(np.median(known_prices))
-    ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
-    reason += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
-    return Check("price", POSSIBLE if ok else IMPLAUSIBLE, implied, low, middle, high, "USD per GPU-hour", reason)
+    ok = known.low * _CHEAPEST_PLAUSIBLE <= implied <= known.high * _DEAREST_PLAUSIBLE
+    what = "The lowest that nobody verified is" if known.first.missing else "The first that one can order on demand is"
+    reason += f" Prices expected today run from {known.low:.2f} to {known.high:.2f}."
+    reason += f" {what} {known.first.told()}, at {known.first.offer.provider}."
+    verdict = POSSIBLE if ok else IMPLAUSIBLE
+    return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 
 
-def check_cost(cost_usd: float, tokens: float, speed: Speeds, known_prices: list[float]) -> Check | None:
-    """Judge a claimed cost by the hours that the run really takes and the prices that are known."""
+def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: HourlyPrices | None) -> Check | None:
+    """Judge a claimed cost by the hours that the run really takes and the prices that are expected today."""
     low_days, typical_days, high_days = true_days(tokens, 1, speed)
-    if not known_prices or low_days is None or typical_days is None or high_days is None:
+    if known is None or low_days is None or typical_days is None or high_days is None:
         return None
-    low, high = low_days * HOURS_PER_DAY * known_prices[0], high_days * HOURS_PER_DAY * known_prices[-1]
+    low, high = low_days * HOURS_PER_DAY * known.low, high_days * HOURS_PER_DAY * known.high
     hours = typical_days * HOURS_PER_DAY
-    typical = hours * float(np.median(known_prices))
     verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
     reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
-        cheapest = known_prices[0]
-        reason += f" Even the cheapest known hour ({cheapest:.2f} USD) on the fastest software costs more than claimed."
+        reason += (
+            f" Even the cheapest known hour ({known.low:.2f} USD) on the fastest software costs more than claimed."
+        )
         verdict = IMPOSSIBLE if cost_usd < low / 1.5 else IMPLAUSIBLE
-    return Check("cost", verdict, cost_usd, low, typical, high, "USD", reason)
+    return Check("cost", verdict, cost_usd, low, hours * known.typical, high, "USD", reason)
 
 
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
@@ -475,16 +505,27 @@ _FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
 def make_claim(asked: Mapping[str, Any]) -> Claim:
     """Make a claim of the arguments of `audit`, read and under the names of its fields; None stands for not said."""
-    values = {name: value for name, value in asked.items() if name not in ("hours", "as_of", "known_as_of")}
+    values = {name: value for name, value in asked.items() if name in Claim._fields}
     if asked["hours"] is not None:
         values["days"] = asked["hours"] / HOURS_PER_DAY
     return Claim(**values)
 
 
-def audit(claim: Claim, catalog: Catalog) -> Audit:
-    """Run every check that a claim allows and return the verdict with what would be true."""
-    notes: list[str] = []
-    checks = [*check_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
+def run_checks(claim: Claim, catalog: Catalog, candidates: list[Accelerator]) -> list[Check]:
+    """Run the checks of a run on the most favourable of some accelerators."""
+    return _physical(claim, catalog, [], candidates)
+
+
+def audit(claim: Claim, catalog: Catalog, stated: Sequence[Check] = (), notes: Sequence[str] = ()) -> Audit:
+    """Run every check that a claim allows and return the verdict with what would be true.
+
+    `stated` are the checks of figures that it states one by one.
+    """
+    notes = list(notes)
+    alone = claim.tokens is None and claim.fits is None and claim.decode_tokens_per_s is None
+    sizes_alone = alone and claim.weights_gb is None and claim.training_gb is None
+    physical = [] if claim.model is None or (stated and sizes_alone) else _physical(claim, catalog, notes)
+    checks = [*stated, *check_payback(claim), *physical]
     if not checks:
         raise UsageError(
             "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits,"
@@ -509,7 +550,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
     for check in (candidate for candidate in checks if candidate.name in ("duration", "cost")):
         if check.low is not None and check.typical is not None and check.high is not None:
-            unit, times = {"USD": "USD at the median price"}.get(check.unit, check.unit), 1.0
+            unit, times = {"USD": "USD at the price expected today"}.get(check.unit, check.unit), 1.0
             if check.unit == "days" and check.typical < _FEWEST_DAYS:
                 unit, times = "hours", HOURS_PER_DAY
             low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
@@ -517,7 +558,9 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     return " ".join(parts)
 
 
-def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
+def _physical(
+    claim: Claim, catalog: Catalog, notes: list[str], candidates: list[Accelerator] | None = None
+) -> list[Check]:
     """Run the checks that need the model: memory, serving speed, duration, price and cost."""
     assert claim.model is not None
     architecture = catalog.architecture(claim.model)
@@ -533,7 +576,9 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         method=claim.method,
         latest_year=latest_year(catalog.as_of),
     )
-    chip = _chip(claim, catalog, workload, notes) if claim.gpu else None
+    if candidates is None and claim.gpu:
+        candidates = catalog.accelerators(claim.gpu)
+    chip = _chip(claim, catalog, workload, notes, candidates) if candidates else None
     usual = "bf16" if chip is None else half_precision(chip)
     precision = claim.precision or usual
     workload = replace(workload, precision=trained_in or usual)
@@ -551,15 +596,16 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     if claim.fits == "training":
         checks.append(check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
-        checks.append(check_fits_serving(size, precision, chip, gpus))
+        checks.append(check_fits_serving(catalog, architecture, precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
         checks.append(check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
-def _chip(claim: Claim, catalog: Catalog, workload: Workload, notes: list[str]) -> Accelerator:
+def _chip(
+    claim: Claim, catalog: Catalog, workload: Workload, notes: list[str], candidates: list[Accelerator]
+) -> Accelerator:
     """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
-    candidates = catalog.accelerators(claim.gpu)
     if len(candidates) == 1:
         return candidates[0]
     if claim.tokens is None:
@@ -593,10 +639,10 @@ def _run(
     if days is not None:
         lacking = counted and not speed.fits[0]
         offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
-        run = Run(claim.tokens, gpus, days, counted, offload)
+        run = ClaimedRun(claim.tokens, gpus, days, counted, offload)
         checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
-        known_prices = prices(catalog, chip)
+        known_prices = prices(catalog, chip, gpus)
         if days is not None:
             checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
         cost = check_cost(claim.cost_usd, claim.tokens, speed, known_prices)

@@ -201,9 +201,13 @@ def run() -> None:
     """Run the command line as a program: the process ends at once, for taking everything apart first takes longer."""
     _heed_signals()
     try:
+        if callable(signal.getsignal(signal.SIGINT)):  # until now it ended the program at once: nothing was begun
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:  # a second one, or one before anything was begun
+        code = 130
     try:
         sys.stdout.flush()
         sys.stderr.flush()

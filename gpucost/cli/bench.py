@@ -60,7 +60,7 @@ def command(
     """
     from gpucost.bench import verdict
     from gpucost.bench.run import bench, read_bench
-    from gpucost.render.bench import COLUMNS, SHEET, document
+    from gpucost.render.bench import document
 
     measured = (
         read_bench(file)
@@ -79,11 +79,11 @@ def command(
     title = f"{f'{gpus} × ' if gpus else ''}{measured['machine']['device']}: measured{against}"
     roof, ranges = verdict.roofline(measured, chip) if chip else [], verdict.ranges_of(measured)
     if out.fields or out.format in ("json", "csv"):
-        out.rows(rows, COLUMNS, catalog, findings, title, roofline=roof, ranges=ranges)
+        out.rows(rows, "bench", catalog, findings, title, roofline=roof, ranges=ranges)
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
-    columns = SHEET if out.ending == ".xlsx" else COLUMNS
-    _write(out, document(title, rows, roof, ranges, findings, shown=columns, **dated))
+    list_name = "bench sheet" if out.ending == ".xlsx" else "bench"
+    _write(out, document(title, rows, roof, ranges, findings, list_name=list_name, **dated))
 
 
 def _judged(catalog: Any, measured: Any, chip: Any) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
             name for name in names if (named_chip := verdict.accelerator_of(catalog, name)) and named_chip.id == chip.id
         }
         rows_of_chip = [row for row in core_rows if row["gpu"] in same]
-    gathered = training.gather(rows_of_chip, catalog)
+    gathered = training.gather(rows_of_chip, catalog, words=True)
     if not gathered.rows:
         return []
     seen = training.observe(gathered)

@@ -1,5 +1,6 @@
 """`gpucost config`: where things are, which settings apply and who made them."""
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -40,8 +41,18 @@ def command(out: Output) -> None:
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:
-    text = None if value is None else str(value)
+    text = None if value is None else _without_keys(str(value))
     return {"kind": kind, "setting": name, "value": text, "from": speaker, "note": note}
+
+
+def _without_keys(text: str) -> str:
+    """Return a setting as it may be shown: of an address neither a name and password in it nor its query.
+
+    >>> _without_keys("https://me:secret@example.org/gpu?key=secret"), _without_keys("prices")
+    ('https://…@example.org/gpu?…', 'prices')
+    """
+    text = re.sub(r"(\w://)[^/?#\s]*@", r"\1…@", text)
+    return re.sub(r"(\w://[^?#\s]*)([?#])\S+", r"\1\2…", text)
 
 
 def _places() -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def command(
 
 def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
     from gpucost.library.price_index import FAULTS, JOBS, points, yearly
-    from gpucost.render.document import Axis, Chart, Document, Paragraph, Section, table_of
+    from gpucost.render.document import Axis, Chart, Column, Document, Paragraph, Section, table_of
 
     charts = [
         Chart(
@@ -61,12 +61,13 @@ def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
         for job in JOBS
     ]
     names = [name for name in yearly(rows)[0] if name.startswith("usd_2")]
-    specs = ("job", "seller_kind=seller", "option", *(f"{name}={name[4:]}" for name in names), "usd_last=last")
-    table = table_of("At the ends of years, USD", yearly(rows), *specs)
-    said = tuple(Paragraph(text) for text in FAULTS)
+    years = (Column(name, name[4:]) for name in names)
+    headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
+    table = table_of("At the ends of years, USD", yearly(rows), *headings)
+    faults = tuple(Paragraph(text) for text in FAULTS)
     return Document(
         "What three standard jobs cost since 2022",
-        (Section("", (*charts, *table)), Section("What to know before use", said)),
+        (Section("", (*charts, *table)), Section("What to know before use", faults)),
         as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
     )

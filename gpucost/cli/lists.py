@@ -1,5 +1,6 @@
 """Lists of facts: `gpucost gpus`, `systems`, `models` and `sources`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,7 +8,7 @@ import click
 
 from gpucost.arguments.kinds import FLAG, GPU, MODEL, PROVIDER, SYSTEM, named, whole
 from gpucost.arguments.signature import PLACE
-from gpucost.cli.options import Output, columns_of, is_setting, output_options, signature_options
+from gpucost.cli.options import Output, is_setting, output_options, signature_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,19 +25,32 @@ SPEEDS = (
     "GB/s: measured 'of' a stated peak, or computed; cycles: to the use of a load. `gpucost sources --table"
     " memory_speeds`."
 )
-_BEFORE = (("chip, year", "architecture", "year"), ("multiprocessors", "multiprocessors"))
+_YES = {"ecc": "yes"}
+_LINK_TAIL = re.compile(r"[ +].*")  # of a link's name: the switch beside it
+_BEFORE = (
+    ("chip, year", "architecture", "year"),
+    ("multiprocessors", "multiprocessors"),
+    ("FP32 cores", "fp32_cores"),
+)
 _AFTER = (
+    ("TFLOP/s fp32 int8", "fp32_tflops", "int8_tflops"),
     ("TFLOP/s bf16 fp8 fp4", "bf16_tflops", "fp8_tflops", "fp4_tflops"),
     ("link", "scaleup_link"),
     ("link GB/s × GPUs", "scaleup_gb_per_s", "scaleup_gpus"),
     ("PCIe GB/s", "pcie_gb_per_s"),
     ("power W", "tdp_w"),
+    ("ECC", "ecc"),
+    ("MIG instances", "mig_slices"),
+    ("street price USD", "street_low_usd", "street_high_usd"),
+    ("launch price USD", "launch_usd"),
+    ("warranty", "warranty"),
+    ("in data centres", "data_centre_use"),
 )
 
 
 def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
     """Return a row per fact and a column per accelerator: what it is, and its memories from the smallest on."""
-    from gpucost.catalog.chips import memory_speeds
+    from gpucost.catalog.chips import memory_speeds, terms_of
 
     def total_mib(row: "Mapping[str, Any]", level: str) -> str | None:
         levels = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
@@ -46,6 +60,7 @@ def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> lis
         kib_each = matching[0]["kib_per_multiprocessor"]
         return f"{kib_each * row['multiprocessors'] / 1024:.0f} MiB"
 
+    rows = [{**row, **terms_of(catalog, row)} for row in rows]
     speeds = {row["id"]: memory_speeds(catalog, row) for row in rows}
     facts = [_fact(label, rows, *names) for label, *names in _BEFORE]
     for level in ("registers", "shared memory"):
@@ -66,6 +81,10 @@ def _fact(label: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[
     from gpucost.render.document import format_value
 
     def cell(row: "Mapping[str, Any]") -> Any:
+        if names[0] in ("ecc", "mig_slices"):
+            return None if row[names[0]] is None else "no" if not row[names[0]] else _YES.get(names[0]) or row[names[0]]
+        if names[0] == "street_low_usd":
+            return None if row[names[0]] is None else f"{row[names[0]]:,.0f}–{row[names[1]] or row[names[0]]:,.0f}"
         if names[-1] == "scaleup_gpus":
             return f"{row[names[0]]:g} × {row[names[1]]}" if row[names[0]] else None
         return row[names[0]] if len(names) == 1 else " ".join(format_value(row[name]) for name in names)
@@ -108,11 +127,29 @@ def _in_lines(rows: "Sequence[Mapping[str, Any]]") -> "Iterator[dict[str, Any]]"
     line = None
     for row in rows:
         if line != (line := (row["vendor"], row["line"])):
-            yield dict.fromkeys(row, "") | {"generation": row["line"], "year": row["vendor"]}
-        yield {name: row[name] for name in ("generation", "year", "id")} | {
-            name: _with_ratio(row[name], row[f"{name.split('_')[0]}_ratio"])
-            for name in ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "tdp_w")
-        }
+            yield dict.fromkeys((*row, "new"), "") | {"generation": row["line"], "year": row["vendor"]}
+            before: list[str] = []
+        new = [name for name in row["precisions"] if name not in before]
+        before = row["precisions"]
+        yield (
+            {name: row[name] for name in ("generation", "year", "id", "fp32_cores")}
+            | {
+                "new": " ".join(new) or "–",
+                "scaleup_gb_per_s": _link(row),
+            }
+            | {
+                name: _with_ratio(row[name], row[f"{name.split('_')[0]}_ratio"])
+                for name in ("half_tflops", "memory_gib", "hbm_gb_per_s", "tdp_w")
+            }
+        )
+
+
+def _link(row: "Mapping[str, Any]") -> str:
+    """Write a link: its name without the switch beside it, and its speed."""
+    if not row["scaleup_gb_per_s"]:
+        return "none"
+    name = _LINK_TAIL.sub("", row["scaleup_link"] or "")
+    return f"{name} {_with_ratio(row['scaleup_gb_per_s'], None)}".strip()
 
 
 def _with_ratio(value: float | None, ratio: float | None) -> str | None:
@@ -142,19 +179,21 @@ def gpus(
     out: Output,
     name: Annotated[str | None, GPU, PLACE] = None,
     gpu: Annotated[str | None, GPU, "GPU or family, such as h100; the same as NAME."] = None,
-    vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's."] = None,
+    vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's accelerators."] = None,
     generations: Annotated[bool, FLAG, "A row per generation, with its ratios to the one before."] = False,
 ) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
 
     Peaks are dense; sparse_ratio says how much higher the marketed sparse peak is. Empty means unknown. Two to four
-    names are shown side by side, with their memories from registers to HBM: size, bandwidth, latency. --generations
+    names are shown side by side, with their memories from registers to HBM (size, bandwidth, latency), ECC, MIG, prices
+    to buy, warranty and where they may stand: a desktop card beside one of a data centre. --generations
     gives a row per generation of a maker: 16-bit peak, memory, bandwidth, link and power, each with its ratio to the
-    generation before.
+    generation before, its link and cores, and the precisions that it brought.
 
     \b
     gpucost gpus h100
     gpucost gpus h100-sxm,mi300x,b200
+    gpucost gpus rtx-4090,h100-pcie
     gpucost gpus --generations --vendor nvidia
     gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
     """
@@ -163,7 +202,7 @@ def gpus(
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     if name is not None and gpu is not None and not is_setting("gpu"):
-        raise click.UsageError(f"name accelerators by place or with --gpu, not both: {name},{gpu}.")
+        raise click.UsageError(f"name accelerators either as NAME or with --gpu, not both: {name},{gpu}.")
     named = name if name is not None else gpu
     if named is not None:
         taken_notes, ids = _meant(catalog, listed(named), out.is_plain and not generations)
@@ -254,10 +293,9 @@ def models(
 
 def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
     """Return a model as a line per column of the list, so that a narrow terminal drops none."""
-    from gpucost.render.document import cell_text, columns, head_text
+    from gpucost.render.document import cell_text, columns_of, head_text
 
-    columns_shown = columns(*columns_of("models"))
-    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_shown]
+    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_of("models")]
 
 
 def described(

@@ -26,7 +26,7 @@ def rerun(
     out: Output,
     path: Annotated[str, FILE, PLACE],
     explain: Annotated[
-        bool, FLAG, "Say whether the figures are equal, and why not, instead of writing the answer."
+        bool, FLAG, "Say whether the figures are unchanged, and if not why, instead of writing the answer."
     ] = False,
     accept_changed: v.AcceptChanged = False,
 ) -> None:
@@ -114,12 +114,19 @@ def report(
 
 @click.command(name="export")
 @signature_options
-@click.option("-o", "--output", "path", required=True, type=click.Path(dir_okay=False), metavar="FILE",
-              help="Write to FILE: .csv or .parquet.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write to FILE: .csv or .parquet.",
+)
 def export(
     path: str,
     saved: Annotated[str, FILE, PLACE],
-    focus: Annotated[bool, FLAG, "As FOCUS rows, the form of invoices."] = False,
+    focus: Annotated[bool, FLAG, "Write FOCUS rows, the format of invoices."] = False,
     start: v.FirstDay | None = None,
     rank: v.Rank = 1,
     side: v.Side | None = None,
@@ -143,7 +150,7 @@ def export(
 
 @click.command(name="watch")
 @click.argument("log", type=click.Path(exists=True, dir_okay=False), required=True)
-@click.option("--estimate", type=click.Path(exists=True, dir_okay=False), required=True, help="A saved estimate.")
+@click.option("--estimate", type=click.Path(exists=True, dir_okay=False), help="A saved estimate; of a log needed.")
 @click.option(
     "--rank", type=click.IntRange(1), default=1, show_default=True, help="Rank of the option that is running."
 )
@@ -152,9 +159,13 @@ def export(
 @output_options
 @catalog_options
 def watch(
-    out: Output, catalog: "Catalog", log: str, estimate: str, rank: int, tokens_done: str | None, every: float | None
-) -> None:
+    out: Output, catalog: "Catalog", log: str, estimate: str | None, rank: int, tokens_done: str | None,
+    every: float | None,
+) -> None:  # fmt: skip
     """Show the progress and cost of a job so far, and when and at what cost it will end, against its saved estimate.
+
+    What `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used --format=csv -l 10` writes is
+    read, too: how busy the GPUs were, what they drew and held, and with --estimate what the hours cost.
 
     Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, the Hugging Face Trainer
     and MLPerf. The range narrows as the job goes on.
@@ -162,19 +173,28 @@ def watch(
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
     gpucost watch train.log --estimate saved.json
+    gpucost watch smi.csv
     """
     from gpucost.answers.saved import read_estimate, reading
     from gpucost.arguments.kinds import count
     from gpucost.bench.logs import lines_of, read_log
     from gpucost.bench.progress import forecast
+    from gpucost.bench.smi import is_smi, summed
 
-    saved = read_estimate(estimate)
+    saved = None if estimate is None else read_estimate(estimate)
+    if saved is None and not is_smi(log):
+        raise click.UsageError("--estimate is missing: a log of training is held against a saved estimate.")
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
-        progress = read_log(lines_of(log), log)
-        with reading(estimate):
-            rows = forecast(progress, saved, rank, tokens_done=tokens)
-        out.rows(rows, "watch", catalog, title=f"{log} against {estimate}")
+        if is_smi(log):
+            rows = summed(log, saved, rank)
+        else:
+            assert saved is not None
+            assert estimate is not None
+            progress = read_log(lines_of(log), log)
+            with reading(estimate):
+                rows = forecast(progress, saved, rank, tokens_done=tokens)
+        out.rows(rows, "watch", catalog, title=f"{log} against {estimate}" if estimate else log)
         if every is None:
             return
         time.sleep(every)

@@ -7,6 +7,7 @@ import click
 
 from gpucost.arguments.kinds import FILE, named
 from gpucost.arguments.signature import PLACE
+from gpucost.arguments.vocabulary import RelationArguments
 from gpucost.cli.options import Output, output_options, signature_options
 
 if TYPE_CHECKING:
@@ -21,16 +22,21 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 def command(
     catalog: "Catalog",
     out: Output,
+    asked: RelationArguments,
     query: Annotated[str | None, named("QUERY"), PLACE] = None,
     file: Annotated[str | None, FILE, "Read the query from FILE."] = None,
     question: Annotated[
         str | None, named("NAME", "questions"), "Ask a ready-made question; `--question list` names them."
     ] = None,
     time_limit: Annotated[
-        str | None, named("SECONDS"), "When the query is stopped: 15 unless told, at most 3600."
+        str | None, named("SECONDS"), "Seconds after which the query is stopped; 15 by default, at most 3600."
     ] = None,
 ) -> None:
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.
+
+    --model fills relations beside the catalog's tables: `speeds` (training: accelerator × size) and, with --tokens,
+    `estimates`; `deployments` (replicas of serving) and `served`. docs/sql.md has ten questions that only a join
+    answers.
 
     \b
     gpucost sql --question cheapest-on-demand
@@ -41,12 +47,16 @@ def command(
     gpucost sql "select * from prices_on('2025-09-01', '2025-12-31')
       where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
+    gpucost sql --model 8b --tokens 100b "select provider, option, gpus,
+      usd_per_gpu_hour * gpu_hours as usd from speeds
+      join prices_on('2025-03-01') using (gpu, gpus) order by usd limit 10"
     """
     from gpucost.limits import limit
     from gpucost.render.document import Column
 
     seconds = time_limit and limit("limit_query_seconds", time_limit, "--time-limit")
-    answer = catalog.ask(_text(query, file, question), time_limit_s=seconds)
+    stated = {name: value for name, value in asked.items() if value is not None}
+    answer = catalog.ask(_text(query, file, question), stated, time_limit_s=seconds)
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return

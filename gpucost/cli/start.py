@@ -14,13 +14,21 @@ from gpucost.errors import UnknownNameError, UsageError, nearest
 
 # --- `gpucost serve`: a page to plan on; `gpucost mcp`: questions as tools for agents.
 
+_files_option = click.option(
+    "--files",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder whose files may be named in questions.  [default: none is read]",
+)
+
 
 @click.command(name="serve")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port.  [default: any free one]")
 @click.option(
     "--open/--no-open", "opened", default=True, is_flag=True, help="Open the page in the browser.  [default: open]"
 )
-def serve(port: int, opened: bool) -> None:
+@_files_option
+def serve(port: int, opened: bool, files: Path | None) -> None:
     """Serve a page on which you change assumptions and see the answer: offers, cost against days, rent or buy.
 
     Only on this machine: the address holds a token, nothing is stored, and the page contacts no other server.
@@ -32,11 +40,12 @@ def serve(port: int, opened: bool) -> None:
     """
     from gpucost.page.app import serve
 
-    serve(port, say, opened=opened)
+    serve(port, say, opened=opened, folder=files)
 
 
 @click.command(name="mcp")
-def mcp() -> None:
+@_files_option
+def mcp(files: Path | None) -> None:
     """Serve estimate, inference, fit, tco, audit, prices, compare and sql as tools over standard input and output.
 
     An agent's client starts it (Model Context Protocol); answers are a few hundred tokens, details on request.
@@ -48,7 +57,7 @@ def mcp() -> None:
     """
     from gpucost.agents.server import run
 
-    run()
+    run(files)
 
 
 # --- What a user starts from: `gpucost init` and `gpucost schema`.

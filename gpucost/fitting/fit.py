@@ -22,6 +22,7 @@ from gpucost.market.facts import Market, cheapest, market_of
 from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
+from gpucost.physics.training.grid import FOR_INFERENCE
 from gpucost.physics.training.memory import (
     CONTEXT_BYTES,
     FRAGMENTATION_RATIO,
@@ -34,7 +35,16 @@ from gpucost.physics.training.memory import (
     usable_bytes,
 )
 from gpucost.physics.training.memory_activations import layer_bytes
-from gpucost.physics.training.memory_recipe import LORA, OPTIMIZERS, RANGE_RATIOS, MemoryRecipe, memory_recipe
+from gpucost.physics.training.memory_recipe import (
+    LORA,
+    OPTIMIZERS,
+    QLORA,
+    RANGE_RATIOS,
+    TRAINER,
+    USUAL_STYLES,
+    MemoryRecipe,
+    memory_recipe,
+)
 from gpucost.physics.transformer import Shape, stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.units import GB, counted, format_count
@@ -44,7 +54,6 @@ from gpucost.workloads.training import DEFAULT_RANK, too_long
 # --- What is to fit: a model, a chip and a recipe, read from words and checked.
 
 AUTO = "auto"
-ADAPTER_SOFTWARE = "library"  # adapters are mostly trained with transformers and peft, which keep fp32 copies
 DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
@@ -83,12 +92,13 @@ class MemoryJob(Struct, frozen=True):
 def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **arguments: Any) -> MemoryJob:
     """Resolve names, and hold what was read of the arguments against the model."""
     key = key_of(catalog, gpu, system)
+    if not key.accelerator.trains:
+        raise UsageError(f"{key.accelerator.id} {FOR_INFERENCE}")
     architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
     settings = {name: value for name, value in arguments.items() if value is not None}
     settings["sequence_tokens"] = settings.pop("sequence", None) or default_sequence(architecture)
     settings["loss_chunk_tokens"] = settings.pop("loss_chunk", 0)
-    if settings.get("method", "full") != "full":
-        settings.setdefault("software", ADAPTER_SOFTWARE)
+    settings.setdefault("software", USUAL_STYLES[settings.get("method", "full")])
     degrees = {name: settings.pop(name) for name in DEGREES if name in settings}
     check_degrees(architecture, settings.get("gpus"), degrees)
     return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **settings)
@@ -292,6 +302,8 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield the changes of the recipe that are not made already."""
     if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > CHUNK_TOKENS:
         yield JobChange(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
+    if job.software == "trainer":
+        yield JobChange("without the Trainer's fp32 copies (a loop of your own)", 0, replace(job, software="library"))
     if not job.flash:
         yield JobChange("fused attention", 0, replace(job, flash=True))
     if "sharding" in job.degrees and job.degrees["sharding"] < 3 and (job.gpus or 2) > 1:
@@ -310,9 +322,9 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
         half = job.sequence_tokens // 2
         yield JobChange(f"sequence {half}", 4, replace(job, sequence_tokens=half))
     if job.method == "full":
-        yield JobChange(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora", software=ADAPTER_SOFTWARE))
+        yield JobChange(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora", software=USUAL_STYLES["lora"]))
     if job.method != "qlora":
-        yield JobChange(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=ADAPTER_SOFTWARE))
+        yield JobChange(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=USUAL_STYLES["qlora"]))
 
 
 def host_gb(job: MemoryJob) -> float:
@@ -381,7 +393,8 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
         yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
     sold, accelerator = {offer.gpu for offer in catalog.offers()}, job.accelerator
     alike = (chip for chip in catalog.accelerators() if chip.vendor == accelerator.vendor and chip.id in sold)
-    larger = (chip for chip in alike if chip.memory_gib > accelerator.memory_gib * 1.1 and chip.year >= 2020)
+    least_gib = accelerator.memory_gib * 1.1
+    larger = (chip for chip in alike if chip.trains and chip.memory_gib > least_gib and chip.year >= 2020)
     sizes: dict[int, Accelerator] = {}  # one of each size of memory
     for chip in sorted(larger, key=lambda chip: (chip.memory_gib, chip.id)):
         if half_precision(chip) == "bf16":
@@ -487,10 +500,11 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
     gradient = weight_bytes if tuned else float(recipe.gradient_bytes[0])
     state = float(recipe.state_bytes[0])
     weights = f"{weight_bytes:g} B × {trained}{shared(3)}"
+    end_bytes = 4 if recipe.style[0] == TRAINER and recipe.method[0] == QLORA else 2
     if tuned:
         frozen, ends = format_count(counts["frozen"]), format_count(counts["frozen_dense"])
         base = f"{float(recipe.frozen_bytes[0]):.3g} B × {frozen} frozen{shared(3)}"
-        weights = f"{base} + 2 B × {ends} ends + {weights} adapters"
+        weights = f"{base} + {end_bytes} B × {ends} ends + {weights} adapters"
     return {
         "weights": weights,
         "gradients": f"{gradient:g} B × {trained}{shared(2)}",
@@ -534,7 +548,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
     if plan is None:
         raise NothingFitsError(
             f"{job.architecture.name} on {f'{job.gpus} × ' if job.gpus else ''}{job.accelerator.id}: the degrees given"
-            f" do not multiply out{'' if job.gpus else ' to any number of them'}. Leave them out and the layout is"
+            f" do not multiply to {'the' if job.gpus else 'any'} GPU count. Leave them out to have the layout"
             " searched."
         )
     if job.gpus is None and not plan.fits:
@@ -644,7 +658,7 @@ def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
     The methods are set side by side, so that all recompute alike: the least recomputation that fits would show QLoRA,
     which has room for its activations, above LoRA, which has not.
     """
-    job = replace(base, method=method, software=base.software if method == "full" else ADAPTER_SOFTWARE)
+    job = replace(base, method=method, software=base.software if method == "full" else USUAL_STYLES[method])
     plan = best_plan(job)
     if plan is None or not plan.fits:
         return None, None
@@ -685,7 +699,7 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     rows: list[FitRow] = []
     nowhere: list[str] = []
     job = None
-    for chip in (chip_row for chip_row in catalog.accelerators() if half_precision(chip_row)):
+    for chip in (chip_row for chip_row in catalog.accelerators() if half_precision(chip_row) and chip_row.trains):
         try:
             job = read_job(catalog, model, chip.id, **arguments)
         except GpuCostError:

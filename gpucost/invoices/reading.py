@@ -16,7 +16,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
+from gpucost.catalog.loader import engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, export_of
@@ -42,8 +42,8 @@ _FORMS = {
 _WHOLE_DOCUMENT = "columns = {json: 'JSON'}, records = false)"
 _READ = {name.lower(): name for name in WRITTEN}
 _HELP = {
-    "is no time": ". Write it as 2026-11-01T00:00:00Z.",
-    "is no amount": ". Write a plain number such as 1234.5.",
+    "is not a time": ". Write it as 2026-11-01T00:00:00Z.",
+    "is not an amount": ". Write a plain number such as 1234.5.",
 }
 _ZONE = r":[0-9]{2}([.][0-9]+)?\s*([A-Za-z][A-Za-z0-9_/+-]*|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 
@@ -77,8 +77,10 @@ class Charges(NamedTuple):
 
 def read_charges(path: str, tag: str | None = None) -> list[Charges]:
     """Return the sums of a file's charges; `tag` splits them by the value of a tag too."""
-    connection = connected()
-    return _grouped(connection, _source(path), path, tag)
+    connection, source = connected(), _source(path)
+    if path.lower().endswith(".parquet"):
+        refuse_long(connection, path, "limit_invoice_rows")
+    return _grouped(connection, source, path, tag)
 
 
 def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
@@ -123,18 +125,21 @@ def connected() -> "DuckDBPyConnection":
 def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
     """Write FOCUS rows to a file as csv or parquet; times carry their zone."""
     target = f"{path}.csv" if form == "parquet" else path
-    with open(target, "w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(WRITTEN)
-        lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
-    if form == "parquet":
-        kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
-        types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
-        how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
-        try:
-            connected().execute(f"COPY (FROM read_csv({file_name(target)}, {how})) TO {quoted(path)} (FORMAT parquet)")
-        finally:
-            os.unlink(target)
+    try:
+        with open(target, "w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(WRITTEN)
+            lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
+        if form == "parquet":
+            kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
+            types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
+            how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
+            source = f"read_csv({file_name(target)}, {how})"
+            connected().execute(f"COPY (FROM {source}) TO {quoted(path)} (FORMAT parquet)")
+    finally:
+        if target != path:
+            with suppress(FileNotFoundError):
+                os.unlink(target)
 
 
 def _written(value: Any) -> Any:
@@ -146,9 +151,9 @@ def _source(path: str) -> str:
     name = path.lower().removesuffix(".gz")
     form = _FORMS.get(os.path.splitext(name)[1])
     if form is None or (name.endswith(".parquet") and path.lower().endswith(".gz")):
-        raise UsageError(f"cannot tell the form of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
+        raise UsageError(f"cannot tell the format of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
     if not os.path.isfile(path):
-        wrong = "it is no regular file" if os.path.exists(path) else "there is no such file"
+        wrong = "it is not a regular file" if os.path.exists(path) else "there is no such file"
         raise UsageError(f"cannot read {path[:200]!r}: {wrong}. Name a file that exists.")
     if any(sign in path for sign in "*?["):
         raise UsageError(f"cannot read {path[:200]!r}: its name holds *, ? or [. Rename it.")
@@ -166,7 +171,7 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
     try:
         types, source = _described(connection, source, path)
         if tag and "tags" not in types:
-            raise DataError(f"has no column Tags, so that nothing is tagged {tag}", file=path)
+            raise DataError(f"has no column Tags, so nothing carries the tag {tag}", file=path)
         charges = f"SELECT {_columns(types, tag)} FROM {source}"
         sums = """count(*), fsum(billed), fsum(effective), fsum(coalesce(listed, 0)), fsum(coalesce(contracted, 0)),
             fsum(coalesce(quantity, 0)), max(coalesce(ended, began)), count_if(zoneless), count_if(fault IS NOT NULL)"""
@@ -204,7 +209,7 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
         missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]
     ):
         known = ", ".join(export.vendor for export in EXPORTS)
-        reason = f"is no FOCUS file: columns missing: {', '.join(missing)}; nor an export of {known}"
+        reason = f"is not a FOCUS file; missing columns: {', '.join(missing)}; nor an export of {known}"
         raise _misread(path) or DataError(reason, file=path)
     if packed:
         texts = ", ".join(f"{named(name)}: 'VARCHAR'" for name, _ in columns)
@@ -241,7 +246,7 @@ def _misread(path: str) -> DataError | None:
         fault = f"holds a byte that is no UTF-8 (0x{error.object[error.start]:02x})"
         return DataError(f"{fault}. Save it as CSV in UTF-8.", file=path)
     except csv.Error as error:
-        return DataError(f"is no readable CSV: {error}", file=path, row=number + 1)
+        return DataError(f"is not readable as CSV: {error}", file=path, row=number + 1)
     except (OSError, EOFError, zlib.error):
         return None
     return None
@@ -294,19 +299,19 @@ def _columns(types: Types, tag: str | None) -> str:
     wild = f"(NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
     bad = f"({{0}} IS NULL OR {wild})"
     faults = {
-        "BilledCost is no amount": bad.format(billed),
-        "EffectiveCost is no amount": bad.format(effective),
-        "ListCost is no amount": wild.format(listed),
-        "ContractedCost is no amount": wild.format(contracted),
-        "PricingQuantity is no amount": wild.format(quantity),
-        "x_GpusPerUnit is no number": wild.format(gpus),
+        "BilledCost is not an amount": bad.format(billed),
+        "EffectiveCost is not an amount": bad.format(effective),
+        "ListCost is not an amount": wild.format(listed),
+        "ContractedCost is not an amount": wild.format(contracted),
+        "PricingQuantity is not an amount": wild.format(quantity),
+        "x_GpusPerUnit is not a number": wild.format(gpus),
         "ChargeCategory is missing": f"coalesce({text['ChargeCategory']}, '') = ''",
         f"ChargeCategory is none of {', '.join(_CATEGORIES)}": f"{category} IS NULL",
-        "BillingCurrency is no code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
+        "BillingCurrency is not a code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
     }
     for name, sql in (("ChargePeriodStart", f"coalesce({began}, 'infinity')"), ("ChargePeriodEnd", ended)):
-        faults[f"{name} is no time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
-    faults["ChargePeriodEnd is no time after ChargePeriodStart"] = (
+        faults[f"{name} is not a time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
+    faults["ChargePeriodEnd is not a time after ChargePeriodStart"] = (
         f"{ended} < {began} OR {ended} = {began} AND {category} = 'Usage'"  # what is bought at a moment may end in it
     )
     tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
@@ -377,7 +382,7 @@ def _tag(types: Types, tag: str | None) -> str:
     if not tag:
         return "''"
     if any(sign in tag for sign in "\"'\\"):
-        raise UsageError(f"--showback: {tag[:40]!r} is no key of a tag.")
+        raise UsageError(f"--showback: {tag[:40]!r} is not a tag key.")
     cell, kind = _cell(types, "Tags"), types["tags"][1]
     held = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
     path = quoted(f'$."{tag}"')

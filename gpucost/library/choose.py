@@ -52,10 +52,8 @@ class ChoiceResult(RankedResult):
 def choose(
     model: v.Model = "8b",
     *,
-    purpose: Annotated[str, one_of(*PURPOSES), "What it is for."] = "training",
-    budget: Annotated[
-        str | float | None, USD, "What may be spent, such as 2k, 50k or 1m.", detail(example="50k")
-    ] = None,
+    purpose: Annotated[str, one_of(*PURPOSES), "Purpose."] = "training",
+    budget: Annotated[str | float | None, USD, "Budget, such as 2k, 50k or 1m.", detail(example="50k")] = None,
     tokens: Annotated[
         str | float | None,
         count(1e17, 1, metavar="TOKENS"),
@@ -63,7 +61,7 @@ def choose(
         detail(usual="100b, 100m to fine-tune, 1b to serve"),
     ] = None,
     hours_per_month: Annotated[
-        str | float, count(730, metavar="HOURS"), "Hours of use a month, for research and a desk."
+        str | float, count(730, metavar="HOURS"), "Hours of use per month, for research and a desk."
     ] = 176.0,
     workload: Annotated[
         Mapping[str, Any] | None,
@@ -114,17 +112,19 @@ def choose(
     notes = facts.taken(*(values["pool"] or ()))
     if total is not None and most is not None and total > most:
         notes.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {most:,.0f} USD.")
-    return ChoiceResult({
-        "kind": "choice",
-        **framed(facts, values),
-        "lead": lead(workloads, rows_by_need, assigned, most),
-        "budget_usd": most,
-        "rows": [row for rows in rows_by_need.values() for row in rows],
-        "assigned": assigned,
-        "total_usd": total,
-        "warnings": notes,
-        "sources": {},
-    })  # fmt: skip
+    return ChoiceResult(
+        {
+            "kind": "choice",
+            **framed(facts, values),
+            "lead": lead(workloads, rows_by_need, assigned, most),
+            "budget_usd": most,
+            "rows": [row for rows in rows_by_need.values() for row in rows],
+            "assigned": assigned,
+            "total_usd": total,
+            "warnings": notes,
+            "sources": {},
+        }
+    )
 
 
 class Need(NamedTuple):
@@ -146,7 +146,7 @@ def need_of(name: str, text: str, hours: float) -> Need:
     parts = text.split()
     if len(parts) not in (2, 3) or parts[0] not in PURPOSES:
         raise UsageError(
-            f"--workload: {text!r} is no workload. Write NAME='PURPOSE MODEL [TOKENS]' with a purpose of"
+            f"--workload: {text!r} is not a workload. Write NAME='PURPOSE MODEL [TOKENS]' with a purpose of"
             f" {', '.join(PURPOSES)}, such as chat='serving 8b 5b'."
         )
     return Need(name, parts[0], parts[1], parse_count(parts[2], "--workload") if len(parts) > 2 else None, hours)
@@ -192,9 +192,9 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
     from gpucost.fitting.fit import everywhere
     from gpucost.market.facts import FILTERS, cheapest, market_of, placed_in, usual
 
-    place = {name: filters.get(name) for name in FILTERS}
-    offer_filter, market = catalog.offer_filter(**place), market_of(catalog)
-    allowed = placed_in(market, catalog, place)
+    offer_filters = {name: filters.get(name) for name in FILTERS}
+    offer_filter, market = catalog.offer_filter(**offer_filters), market_of(catalog)
+    allowed = placed_in(market, catalog, offer_filters)
     placed = any(offer_filter[name] is not None for name in ("provider", "region", "option"))
     if offer_filter["option"] is None:
         allowed &= ~market.terms.interruptible
@@ -206,7 +206,21 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
         lowest = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
         hour, offer = next((cheapest_offer for cheapest_offer in lowest if cheapest_offer[1]), (None, None))
         if hour is not None and offer is not None:
-            yield {**row, "provider": offer.provider, "option": offer.option, "days": None, "rent_usd": hour * hours}
+            price = {
+                "usd_per_gpu_hour": hour / row["gpus"],
+                "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
+                "price_observed_on": offer.observed_on.isoformat(),
+                "age_days": offer.age_days,
+                "price_book": offer.book,
+            }
+            yield {
+                **row,
+                **price,
+                "provider": offer.provider,
+                "option": offer.option,
+                "days": None,
+                "rent_usd": hour * hours,
+            }
         elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out
             sold = "" if placed else row["sold"]
             yield {**row, "provider": sold, "option": None, "days": None, "rent_usd": None}
@@ -261,6 +275,11 @@ def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[s
         "option": row["option"],
         "days": row["days"],
         "rent_usd": rent,
+        "usd_per_gpu_hour": row.get("usd_per_gpu_hour") if rent is not None else None,
+        "quoted_usd_per_gpu_hour": row.get("quoted_usd_per_gpu_hour") if rent is not None else None,
+        "price_observed_on": row.get("price_observed_on"),
+        "age_days": row.get("age_days") if rent is not None else None,
+        "price_book": row.get("price_book") if rent is not None else None,
         "missing": row.get("missing") or [],
         "buy_usd": buy,
         "breakeven_months": None if not rent or buy is None else buy / (rent / months),
@@ -293,9 +312,9 @@ def needs_of(values: Mapping[str, Any]) -> list[Need]:
     """Return the workloads asked about: those named, else the one that the arguments describe."""
     hours = values["hours_per_month"]
     if values["workload"]:
-        asked, most = len(values["workload"]), limit("limit_workloads")
-        if asked > most:
-            raise UsageError(f"--workload: {asked:,}; at most {most:,.0f}. The setting limit_workloads raises that.")
+        count, most = len(values["workload"]), limit("limit_workloads")
+        if count > most:
+            raise UsageError(f"--workload: {count:,}; at most {most:,.0f}. The setting limit_workloads raises that.")
         return [need_of(name, str(text), hours) for name, text in values["workload"].items()]
     return [Need("", values["purpose"], values["model"], values["tokens"], hours)]
 
@@ -329,21 +348,27 @@ def assign(rows_by_need: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str,
     ways: list[tuple[str, Assigned]] = []
     for name, rows in rows_by_need.items():
         ways += [(name, _assigned(row, "own", 0.0)) for row in rows if pool.get(row["gpu"], 0) >= row["gpus"]]
-        rented = [(may_go(row), row["rent_usd"], at) for at, row in enumerate(rows) if row["rent_usd"] is not None]
-        for _, cost, at in sorted(rented)[:1]:
+        rented = [
+            (bool(row.get("missing")), may_go(row), row["rent_usd"], at)  # what one can order first
+            for at, row in enumerate(rows)
+            if row["rent_usd"] is not None
+        ]
+        for *_, cost, at in sorted(rented)[:1]:
             ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
     if {name for name, _ in ways} < set(rows_by_need):
-        raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
+        raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
     one_each = [[float(name == need_name) for need_name, _ in ways] for name in rows_by_need]
     taken = [[way["gpus"] * float(way["provider"] == "own" and way["gpu"] == gpu) for _, way in ways] for gpu in pool]
     most = np.array([1.0] * len(rows_by_need) + [float(count) for count in pool.values()])
     least = np.array([1.0] * len(rows_by_need) + [0.0] * len(pool))
     best = milp(
-        np.array([way["cost_usd"] for _, way in ways]), integrality=np.ones(len(ways)), bounds=(0, 1),
+        np.array([way["cost_usd"] for _, way in ways]),
+        integrality=np.ones(len(ways)),
+        bounds=(0, 1),
         constraints=(np.array([*one_each, *taken]), least, most),
-    )  # fmt: skip
+    )
     if best.x is None:
-        raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
+        raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
     return [way for (_, way), share in zip(ways, best.x, strict=True) if share > 0.5]
 
 
@@ -359,6 +384,8 @@ def lead(
     budget: float | None,
 ) -> str:
     """Say what to take."""
+    from gpucost.market.terms import unlisted
+
     if assigned:
         parts = [f"{row['workload']} on {row['gpus']} × {row['gpu']} ({row['provider']})" for row in assigned]
         return f"{'; '.join(parts)}: {sum(row['cost_usd'] for row in assigned):,.0f} USD in all."
@@ -370,6 +397,17 @@ def lead(
     if budget is not None and first["within"] != "neither":  # of a budget, what it reaches
         rent, buy = (text if way in first["within"] else "" for way, text in (("rent", rent), ("buy", buy)))
     ways = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
+    price, quoted = first.get("usd_per_gpu_hour"), first.get("quoted_usd_per_gpu_hour")
+    hour = ""
+    if price is not None and rent and need.purpose != "desk":
+        hour = f" The GPU-hour: {price:.2f} USD"
+        if quoted is not None and f"{quoted:.2f}" != f"{price:.2f}":
+            hour += f" expected today (quoted {quoted:.2f} on {first['price_observed_on']})"
+        hour += f", at {first['provider']}."
+    if rent and first.get("missing") and need.purpose != "desk":
+        hour += f" Nobody verified that offer: {'; '.join(first['missing'])}."
+    if rent and need.purpose != "desk":
+        hour += unlisted(first.get("age_days"), first.get("price_book") or "")
     reach = ""
     if budget is not None:
         reached = sum(row["within"] != "neither" for row in next(iter(rows_by_need.values())))
@@ -377,4 +415,4 @@ def lead(
         share = f"All {types}" if reached == types else f"{reached} of {types}"
         reach = f" {share} GPU types fit your budget."
     use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
-    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{reach}"
+    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{hour}{reach}"

@@ -26,6 +26,7 @@ from gpucost.render.json import plain
 Answer = Mapping[str, Any]
 
 _TOKENS = 100e9
+_WATT_S_PER_KWH = 3.6e6
 _OF_RUNS = ("gpus", "days", "cost_usd", "tokens_per_s_per_gpu", "provider", "option", "usd_per_gpu_hour")
 _FILTERS = ("provider", "region", "option")
 
@@ -54,7 +55,7 @@ class CompareResult(Result):
 @question(
     exclusive=["first model", "first gpu", "first tokens"],
     needs=[
-        needs("gpus", given("speed")),
+        needs("gpus global_batch micro_batch sequence", given("speed")),
         needs(
             "provider region option as_of known_as_of",
             given("model"),
@@ -74,11 +75,11 @@ def compare(
     second: Annotated[
         str | PathLike[str] | Mapping[str, Any] | Result | None,
         ANSWER,
-        "The one to set against it; else the other parts of the first.",
+        "Second answer or scenario; by default the other parts of the first.",
         detail(example="after.json", place=True),
     ] = None,
     *,
-    rank: Annotated[v.Rank, "Which option of each answer."] = 1,
+    rank: Annotated[v.Rank, "Rank of the option in each answer."] = 1,
     accept_changed: v.AcceptChanged = False,
     model: Annotated[
         str | Sequence[str] | None,
@@ -93,9 +94,14 @@ def compare(
         detail(example="h100-sxm,h200"),
     ] = None,
     speed: Annotated[
-        bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
+        bool, FLAG, "Compare the speed of one job on two accelerators, or on one over its own links and over PCIe."
     ] = False,
-    gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
+    gpus: Annotated[v.Gpus | None, "With --speed: number of accelerators of the job.", detail(example=8)] = None,
+    global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences of one step of the job."] = None,
+    micro_batch: Annotated[
+        v.MicroBatch | None, "With --speed: sequences per GPU per micro-step.", detail(usual="the fastest", example=1)
+    ] = None,
+    sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens of a sequence.", detail(field="")] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -113,6 +119,7 @@ def compare(
 
     $ gpucost compare before.json after.json
     $ gpucost compare scenario.toml#plan-a scenario.toml#plan-b
+    $ gpucost compare --speed --model 8b --gpu h100-sxm --gpus 8 --global-batch 8
     $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
     """
     values = read(QUESTIONS["compare"], locals())
@@ -135,7 +142,9 @@ def _of_answers(values: Mapping[str, Any]) -> Answer:
             return with_changes_told(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
     parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
     if len(parts) < 2:
-        raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
+        raise UsageError(
+            "compare: a second answer is missing; only a scenario with two parts of one kind can stand alone."
+        )
     begin, later_parts = parts[0], parts[1:]
     with reading("one of the answers"):
         comparisons = [
@@ -157,14 +166,14 @@ def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
     text = fspath(source)
     path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
     if path.lower().endswith(".toml"):
-        return _asked(path, part), part or Path(path).stem
+        return _answer_scenario(path, part), part or Path(path).stem
     payload = read_answer(path, accept_changed)
     if part:
         return with_changes_told(_part(payload, part, path), payload), part
     return payload, Path(path).stem
 
 
-def _asked(path: str, part: str) -> Answer:
+def _answer_scenario(path: str, part: str) -> Answer:
     """Answer a scenario, or the one part of it that was named."""
     if not part:
         return report(path).payload
@@ -173,8 +182,10 @@ def _asked(path: str, part: str) -> Answer:
 
 
 def _part(payload: Answer, part: str, path: str) -> Answer:
-    parts = [one for one in payload.get("parts", ()) if "payload" in one]  # of a scenario; other parts are no answers
-    payload_of_part: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
+    parts = [
+        item for item in payload.get("parts", ()) if "payload" in item
+    ]  # of a scenario; other parts are no answers
+    payload_of_part: Answer = _named(parts, part, path, [item["name"] for item in parts])["payload"]
     return payload_of_part
 
 
@@ -222,8 +233,16 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
             **{name: tokens.get(name) for name in ("usd_per_mtok", "tpot_ms")},
             "serving_provider": tokens.get("provider"),
             "note": note,
+            "tokens_per_kwh": _of_energy(values["tokens"] or _TOKENS, run.get("energy_kwh")),
+            "tokens_per_s_per_w": _of_energy((values["tokens"] or _TOKENS) / _WATT_S_PER_KWH, run.get("energy_kwh")),
+            "serving_tokens_per_kwh": _of_energy(tokens.get("tokens_per_month"), tokens.get("energy_kwh")),
         },
     )
+
+
+def _of_energy(amount: float | None, kwh: float | None) -> float | None:
+    """Return so much of a kilowatt-hour; None where either is not known."""
+    return amount / kwh if amount and kwh else None
 
 
 def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
@@ -254,12 +273,16 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
         raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
-    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
+    stated = {name: values[name] for name in ("global_batch", "micro_batch", "sequence") if values[name] is not None}
+    jobs = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8, **stated} for model, gpu in pairs]
     names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
     if len(jobs) == 1:
         jobs.append({**jobs[0], "links": "pcie"})
         names = ["own links", "PCIe"]
-    first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
+    first, second = (cast("Result", answer("throughput", job, catalog)).payload for job in jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    return {**comparison, "warnings": [*notes, *comparison["warnings"]]}
+    sizes = [(job["layout"]["global_batch"], job["sequence_tokens"]) for job in (first, second)]
+    batches = {f"{sequences:,} sequences of {tokens:,.0f}" for sequences, tokens in sizes}
+    step = f" One step: {' against '.join(sorted(batches))} tokens."
+    return {**comparison, "lead": comparison["lead"] + step, "warnings": [*notes, *comparison["warnings"]]}

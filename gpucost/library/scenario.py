@@ -15,15 +15,52 @@ from gpucost.arguments.files import files_beside
 from gpucost.arguments.signature import argument_of
 from gpucost.ask import QUESTIONS
 from gpucost.errors import UsageError, nearest
-from gpucost.gate import beside, read_toml, repeated
+from gpucost.gate import read_toml, repeated
 from gpucost.limits import limit
 
 NAME = Argument("name", k.named(), "What the report calls this part.", required=True)
-# the parts that a file may have: the question that each asks, an example's name, what it must say though the question
-# can do without, what an example says, and its title
-_PARTS = {part: cells for part, *cells in beside(__file__, "parts")[1:]}
-ASKS = {part: question for part, (question, *_) in _PARTS.items()}
-_NEEDED, _SHOWN = ({part: cells[place].split() for part, cells in _PARTS.items()} for place in (2, 3))
+
+
+class PartKind(Struct, frozen=True):
+    """A kind of part that a file may have."""
+
+    question: str
+    title: str
+    example: str  # an example's name
+    needed: tuple[str, ...] = ()  # what it must say though the question can do without
+    shown: tuple[str, ...] = ()  # what an example says
+
+
+KINDS = {
+    "training": PartKind(
+        "estimate",
+        "Training runs: what they cost, on every offer.",
+        "Pretrain 8B",
+        shown=("model", "tokens", "gpu", "option", "deadline"),
+    ),
+    "serving": PartKind(
+        "inference",
+        "Serving: cost per million tokens, and self-host against API.",
+        "Chat assistant",
+        shown=("model", "prompt_tokens", "output_tokens", "requests_per_s", "gpu"),
+    ),
+    "ownership": PartKind(
+        "tco",
+        "Rent or buy: cash flows, NPV and break-even.",
+        "64 H100",
+        needed=("gpu", "gpus"),
+        shown=("gpu", "gpus", "utilisation", "years", "wacc"),
+    ),
+    "mix": PartKind("mix", "The cheapest mix of owned, reserved and rented capacity for a demand curve.", "Capacity"),
+    "comparison": PartKind(
+        "compare",
+        "Why two parts differ, by their names or files; or models on accelerators side by side.",
+        "Why",
+    ),
+    "commitment": PartKind("commit", "How much to commit for a history of use; ladder and expiry.", "Commitments"),
+    "invoice": PartKind("reconcile", "An invoice against a part of this file, a saved answer or a plan.", "November"),
+}
+ASKS = {kind: part.question for kind, part in KINDS.items()}
 TOP = (
     Argument("name", k.named(), "Title of the report.", example="Plan for the next year"),
     Argument("description", k.named(), "What the reader should know first.", example="Budget for the board."),
@@ -48,7 +85,7 @@ def parts() -> dict[str, tuple[Argument, ...]]:
     }
 
 
-class Part(Struct, frozen=True):
+class ScenarioQuestion(Struct, frozen=True):
     """One question of a scenario: its kind, its name, and the arguments of the function that answers it."""
 
     kind: str
@@ -61,7 +98,7 @@ class Scenario(Struct, frozen=True):
 
     name: str
     description: str
-    parts: tuple[Part, ...]
+    parts: tuple[ScenarioQuestion, ...]
     request: Mapping[str, Any]  # the file's content, for the record
     hints: tuple[str, ...] = ()  # about keys of former versions
 
@@ -86,7 +123,7 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
     return Scenario(name, text, tuple(parts_made), plain, tuple(hints))
 
 
-def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
+def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[ScenarioQuestion], list[str]]:
     _refuse_unknown("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
     _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
     supply = plain.get("supply", {})
@@ -118,14 +155,14 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], l
 
 def _part(
     kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
-) -> tuple[Part, list[str]]:
+) -> tuple[ScenarioQuestion, list[str]]:
     """Check one part; every value is read as the question reads it, and refused in the same sentence."""
     question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
     old = [name for item in arguments for name in item.old]
     _refuse_unknown(where, entry, [item.name for item in arguments], old)
     stated, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
     for item in arguments:
-        needed = item.required or item.name in _NEEDED[kind]
+        needed = item.required or item.name in KINDS[kind].needed
         if needed and {**shared, **stated, **entry}.get(item.name) is None:
             raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
     name = _values(where, {"name": entry["name"]}, arguments)["name"]
@@ -138,7 +175,7 @@ def _part(
     except UsageError as error:
         raise UsageError(f"{where}.{_key_of(str(error), stated)}{error}") from None
     arguments_read = arguments_read if folder is None else files_beside(arguments_read, folder, "rent")
-    return Part(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
+    return ScenarioQuestion(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
 
 
 def _key_of(sentence: str, stated: Mapping[str, Any]) -> str:
@@ -162,7 +199,7 @@ def _values(where: str, entry: Mapping[str, Any], arguments: Sequence[Argument])
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a scenario file, for editors."""
     tables = {
-        kind: {"type": "array", "description": _PARTS[kind][-1], "items": _object(arguments, _NEEDED[kind])}
+        kind: {"type": "array", "description": KINDS[kind].title, "items": _object(arguments, KINDS[kind].needed)}
         for kind, arguments in parts().items()
     }
     supply = {**_object(SUPPLY), "description": "Filters for every part that does not set its own."}
@@ -202,9 +239,9 @@ def example() -> str:
     lines += ["", "# Filters for every part that does not set its own.", "[supply]"]
     lines += [line for item in SUPPLY for line in _key(item, False)]
     for kind, arguments in parts().items():
-        keys = _SHOWN[kind]
-        lines += ["", f"# {_PARTS[kind][-1]} Repeat the block for more.", f"{'' if keys else '# '}[[{kind}]]"]
-        named = (arguments[0]._replace(example=_PARTS[kind][1]), *arguments[1:])
+        keys = KINDS[kind].shown
+        lines += ["", f"# {KINDS[kind].title} Repeat the block for more.", f"{'' if keys else '# '}[[{kind}]]"]
+        named = (arguments[0]._replace(example=KINDS[kind].example), *arguments[1:])
         lines += [line for item in named for line in _key(item, bool(keys) and item.name in ("name", *keys))]
     return "\n".join(lines) + "\n"
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpucost.answers.common import Seen, Seller, listed
 from gpucost.catalog.discounts import covers
+from gpucost.gate import beside
 from gpucost.market.interruptions import AssumptionBook, InterruptionRates, typical_wait_hours
 from gpucost.market.supply import WORLD, Providers, Supply, company, grid_items, grid_of
 from gpucost.money import commitments
@@ -26,9 +27,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Row = Mapping[str, Any]
-# 64 instances of eight are the largest capacity block that AWS sells without a talk; of clouds: an assumption
-ORDER_GPUS = {"hyperscaler": 512, "cloud": 128}
-FEWEST_ORDER_GPUS = 8  # a host of a marketplace
+# kind of seller -> accelerators that it sells at once without a talk: assumptions, each with its reason
+ORDER_GPUS = {seller: int(gpus) for seller, gpus, *_ in beside(__file__, "order_sizes")[1:]}
+RACK = "rack"  # what is started from a scale-up domain of several instances, whoever sells it
 HELD_DAYS = 30  # a spot price moves while capacity is held, too
 _OFTEN = 0.1  # the share of days beyond the end of an 80 % range
 
@@ -44,7 +45,7 @@ class Terms(NamedTuple):
     age_days: Floats  # 0 for a contract, which holds until it ends
     age_limit_days: Floats
     stale: Flags
-    order_gpus: Floats  # accelerators that such a seller sells without a talk: an assumption
+    order_gpus: Floats  # accelerators that such a seller sells at once without a talk: an assumption
     interruptible: Flags
     measured: Flags  # the preemption rate was measured for this accelerator, region and size
     preemptions_per_node_hour: Floats
@@ -87,6 +88,7 @@ def build_terms(
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
     columns = {**_prices(offers, book, providers, moves, twins), **_contracts(offers, providers)}
+    columns["order_gpus"] = _order_sizes(supply, providers)
     columns |= _expected(columns, expected)
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
@@ -110,8 +112,8 @@ def _prices(
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
     low, high = (1 - fall) ** years, (1 - rise) ** years
-    for place, ends in _spot_ends(offers, moves, twins):
-        low[place], high[place] = ends
+    for number, ends in _spot_ends(offers, moves, twins):
+        low[number], high[number] = ends
     return {
         "quoted_usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
@@ -121,8 +123,15 @@ def _prices(
         "age_days": age,
         "age_limit_days": limit,
         "stale": age > limit,
-        "order_gpus": _column([ORDER_GPUS.get(providers.kind(offer.provider), FEWEST_ORDER_GPUS) for offer in offers]),
     }
+
+
+def _order_sizes(supply: Supply, providers: Providers) -> Floats:
+    """Return how many accelerators each offer is assumed to be sold of at once."""
+    usual = _column([ORDER_GPUS[providers.kind(offer.provider)] for offer in supply.offers])
+    racks = np.array([key.system.scaleup_gpus > key.system.gpus for key in supply.keys], bool)
+    is_rack = racks[supply.key] if len(racks) else np.zeros(len(usual), bool)
+    return np.where(is_rack, np.minimum(usual, ORDER_GPUS[RACK]), usual)
 
 
 def _expected(columns: Mapping[str, Any], expected: Sequence[Sequence[float]]) -> dict[str, Any]:
@@ -151,11 +160,11 @@ def place_of(offer: Offer) -> tuple[str, str, str]:
 
 def on_demand(offers: Iterable[Offer]) -> dict[tuple[str, str, str], Offer]:
     """Return the offer on demand of every place: of several the first, which is the cheapest."""
-    found: dict[tuple[str, str, str], Offer] = {}
+    offers_by_place: dict[tuple[str, str, str], Offer] = {}
     for offer in offers:
         if is_plain(offer.option):
-            found.setdefault(place_of(offer), offer)
-    return found
+            offers_by_place.setdefault(place_of(offer), offer)
+    return offers_by_place
 
 
 def _spot_ends(
@@ -170,9 +179,9 @@ def _spot_ends(
     """
     if not moves:
         return
-    known = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
+    moves_by_group = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
     plain = on_demand((*twins, *offers))
-    for place, offer in enumerate(offers):
+    for number, offer in enumerate(offers):
         if OPTIONS[offer.option].family == "preemptible" and offer.price_kind != "contracted":
             groups = (
                 (offer.provider, offer.gpu, offer.region),
@@ -180,14 +189,14 @@ def _spot_ends(
                 (offer.provider, None, None),
                 (None, None, None),
             )
-            if (row := next((known[group] for group in groups if group in known), None)) is None:
+            if (row := next((moves_by_group[group] for group in groups if group in moves_by_group), None)) is None:
                 continue
             root = sqrt(max(offer.age_days, HELD_DAYS) / MOVE_DAYS)
             high = row["high_ratio"] ** root
             dear = plain.get(place_of(offer))
             if dear and (row["above_fraction"] or 0) > _OFTEN:
                 high = max(high, dear.usd_per_gpu_hour / 2 / offer.usd_per_gpu_hour)
-            yield place, (row["low_ratio"] ** root, high)
+            yield number, (row["low_ratio"] ** root, high)
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
@@ -241,7 +250,9 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
     return {
         "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
         "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
-        "pue_ratio": _column([typical("pue.hyperscaler" if one else "pue.neocloud_or_colo") for one in large]),
+        "pue_ratio": _column(
+            [typical("pue.hyperscaler" if is_large else "pue.neocloud_or_colo") for is_large in large]
+        ),
         "grid_kgco2e_per_kwh": _column([typical(grid) for grid in grids]),
         "grids": grids,
     }
@@ -250,12 +261,12 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
     """Return how often each offer is interrupted."""
     rates, wait = InterruptionRates(rows), typical_wait_hours(rows)
-    found = [rates.of_offer(offer) for offer in offers]
-    three = np.array([rate.three for rate in found], np.float64).reshape(len(found), 3)
+    offer_rates = [rates.of_offer(offer) for offer in offers]
+    three = np.array([rate.three for rate in offer_rates], np.float64).reshape(len(offer_rates), 3)
     interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
     return {
         "interruptible": interruptible,
-        "measured": np.array([rate.measured for rate in found], bool),
+        "measured": np.array([rate.measured for rate in offer_rates], bool),
         "preemptions_per_node_hour_low": three[:, 0],
         "preemptions_per_node_hour": three[:, 1],
         "preemptions_per_node_hour_high": three[:, 2],
@@ -272,13 +283,13 @@ def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook
     fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
     elsewhere = (book.typical(egress_item), book.source(egress_item))
     companies = [company(offer.provider) for offer in offers]
-    kept = [storage.get(name, fallback) for name in companies]
+    prices = [storage.get(name, fallback) for name in companies]
     out = [egress.get(name, elsewhere) for name in companies]
     return {
-        "storage_usd_per_gb_month": _column([price for price, _ in kept]),
+        "storage_usd_per_gb_month": _column([price for price, _ in prices]),
         "storage_stated": np.array([name in storage for name in companies], bool),
         "egress_stated": np.array([name in egress for name in companies], bool),
-        "storage_source_ids": tuple(source for _, source in kept),
+        "storage_source_ids": tuple(source for _, source in prices),
         "egress_usd_per_gb": _column([price for price, _ in out]),
         "egress_source_ids": tuple(source for _, source in out),
     }
@@ -300,8 +311,8 @@ ASSUMED_FORM = "form factor assumed: the source does not state it"
 
 def seller(offer: Offer) -> Seller:
     """Return who sells an offer, where, on which terms."""
-    told = {name: getattr(offer, name) for name in Seller.__annotations__}
-    return cast(Seller, told | {"region": offer.region or None, "tier": offer.tier or None})
+    fields = {name: getattr(offer, name) for name in Seller.__annotations__}
+    return cast(Seller, fields | {"region": offer.region or None, "tier": offer.tier or None})
 
 
 def seen(offer: Offer, terms: Terms, number: int, credits_usd: float, lacks: list[str]) -> Seen:
@@ -351,14 +362,14 @@ def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
 LISTED_DAYS = 60  # within which somebody should have listed what one is about to order
 
 
-def unlisted(age_days: int, book: str) -> list[str]:
-    """Say that nobody listed the first offer lately, where it is so; one's own price needs no list.
+def unlisted(age_days: int | None, book: str) -> str:
+    """Say behind an answer that nobody listed its first offer lately, where it is so; one's own price needs no list.
 
     >>> unlisted(66, "shipped"), unlisted(66, "user"), unlisted(3, "shipped")
-    (['No list had the first offer within 60 days: look it up before you order.'], [], [])
+    (' No list had this offer within 60 days: look it up before you order.', '', '')
     """
-    late = age_days > LISTED_DAYS and book != "user"
-    return [f"No list had the first offer within {LISTED_DAYS} days: look it up before you order."] if late else []
+    late = age_days is not None and age_days > LISTED_DAYS and book != "user"
+    return f" No list had this offer within {LISTED_DAYS} days: look it up before you order." if late else ""
 
 
 def doubted_price(offer: Offer) -> list[str]:
@@ -413,6 +424,6 @@ def _paid(
     return np.asarray(commitments.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
 
 
-def said(usd: float, whole: float) -> str:
+def said(usd: float, total: float) -> str:
     """Say what credits pay."""
-    return f"your price book's credits pay {usd:,.2f} USD of it; {whole - usd:,.2f} USD remain"
+    return f"your price book's credits pay {usd:,.2f} USD of it; {total - usd:,.2f} USD remain"

@@ -46,10 +46,10 @@ def missing(supply: Supply, terms: Terms, offer: Indices, gpus: Indices, measure
 
 def verified(supply: Supply, terms: Terms, offer: Indices, gpus: Indices, measured: Flags) -> Flags:
     """Tell which cases lack nothing."""
-    found = np.ones(len(offer), bool)
+    complete = np.ones(len(offer), bool)
     for lacks in missing(supply, terms, offer, gpus, measured).values():
-        found &= ~lacks
-    return found
+        complete &= ~lacks
+    return complete
 
 
 def refused(terms: Terms, offer: Indices, gpus: Indices) -> Flags:
@@ -66,18 +66,35 @@ REFUSED = (
 
 def said(supply: Supply, terms: Terms, offer: int, gpus: int, measured: Flags, work: str) -> list[str]:
     """Say what one case lacks; `work` is training or serving."""
-    place = np.array([offer])
-    lacks = missing(supply, terms, place, np.array([gpus]), measured)
+    offers = np.array([offer])
+    lacks = missing(supply, terms, offers, np.array([gpus]), measured)
     row = supply.offers[offer]
-    words = {
+    sentences = {
         "old": f"price of {row.age_days} days (limit {terms.age_limit_days[offer]:g})",
         "unmeasured": f"{work} on {row.gpu} never measured",
         "part": "price of a part of a machine that is sold whole",
         "far": f"price at {terms.peers_ratio[offer]:.0%} of what others ask",
         "interruptions": f"interruptions never measured beyond {MEASURED_SPOT_GPUS}",
-        "size": f"confirm the capacity: more than {terms.order_gpus[offer]:g}",
+        "size": (
+            f"confirm the capacity: more than the {terms.order_gpus[offer]:g} accelerators that it is assumed to sell"
+            " at once"
+        ),
     }
-    return [words[name] for name, flags in lacks.items() if flags[0]]
+    return [sentences[name] for name, flags in lacks.items() if flags[0]]
+
+
+LARGE_GPUS = 64  # beyond, whoever orders asks first whether so many can be had
+
+
+def confirm(supply: Supply, terms: Terms, offer: int, gpus: int) -> str:
+    """Say that the capacity of a large order is to be confirmed, where nobody states how much is sold at once."""
+    if gpus <= LARGE_GPUS or supply.largest_stated[offer]:
+        return ""
+    row = supply.offers[offer]
+    return (
+        f"Confirm the capacity of {gpus:,} × {row.gpu} at {row.provider}: how many it sells at once is assumed"
+        f" ({terms.order_gpus[offer]:g}), not stated."
+    )
 
 
 def measured_chips(supply: Supply, rows: Sequence[Any], kind: str) -> Flags:

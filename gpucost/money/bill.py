@@ -34,9 +34,10 @@ class BillItem(NamedTuple):
         return self.name.replace(" ", "_")
 
 
-def items(of: str) -> tuple[BillItem, ...]:
-    """Return the lines of a bill, or of a part of one, as bills.csv lists them."""
-    return tuple(BillItem(*cells) for bill, *cells in beside(__file__, "bills")[1:] if bill == of)
+def items(bill: str, part: str) -> tuple[BillItem, ...]:
+    """Return the lines of a part of a bill as bills.csv lists them."""
+    rows = beside(__file__, "bills")[1:]
+    return tuple(BillItem(*cells) for of_bill, of_part, *cells in rows if (of_bill, of_part) == (bill, part))
 
 
 def formulas(lines: Sequence[BillItem]) -> tuple[Line, ...]:

@@ -27,7 +27,7 @@ CONSTANTS = {
 }
 
 
-BILL = bill.items("serving")
+BILL = bill.items("serving", "run")
 ANSWERS = (
     Line("usd_per_month", bill.total(BILL), "the whole bill", group="answers"),
     *_ANSWERS,

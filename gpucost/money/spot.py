@@ -117,18 +117,30 @@ def wait_hours_per_interruption(available_fraction: Floats, hours_between_losses
 CONSTANTS = {"tiny_ratio": _TINY, "series_limit_ratio": 0.03}  # read by the rows below
 _STEPS_SHOWN = 6  # Newton's steps from the right of the root; each doubles the correct digits
 
-_FIRST, (_STEP,), (_LAST,), _STRETCH, _SPREAD = read_tables(
-    __file__, "best_interval_hours", "newton step", "best interval", "stretch_ratio", "stretch_spread_ratio"
-)
-_STEPS = (
-    Line(*(text.replace("NEW", str(step)).replace("OLD", str(step - 1)) for text in _STEP))
-    for step in range(1, _STEPS_SHOWN + 1)
+_FIRST, _STRETCH, _SPREAD = read_tables(__file__, "best_interval_hours", "stretch_ratio", "stretch_spread_ratio")
+
+
+def _newton_step(step: int) -> Line:
+    old = f"x{step - 1}"
+    logarithm = f"log(1 - max({old}, tiny_ratio)) + max({old}, tiny_ratio) + stops_ratio"
+    stepped = f"{old} + ({logarithm}) * (1 - max({old}, tiny_ratio)) / max({old}, tiny_ratio)"
+    return Line(
+        f"x{step}",
+        f"where({old} > tiny_ratio, {stepped}, {old})",
+        f"Newton's step {step} on ln(1 - x) + x + rate * save = 0",
+    )
+
+
+_BEST_INTERVAL = Line(
+    "result",
+    f"where(rate > 0, min(x{_STEPS_SHOWN} / max(rate, tiny_ratio * tiny_ratio), longest), longest)",
+    "work between two checkpoints",
 )
 add_kernel(
     "best_interval_hours",
     lambda rate, save, longest: np.minimum(optimal_interval_hours(rate, save), longest),
     "rate save longest",
-    (*_FIRST, *_STEPS, _LAST._replace(text=_LAST.text.replace("LAST", str(_STEPS_SHOWN)))),
+    (*_FIRST, *map(_newton_step, range(1, _STEPS_SHOWN + 1)), _BEST_INTERVAL),
 )
 
 add_kernel("stretch_ratio", stretch_ratio, "rate interval save restart", _STRETCH)

@@ -50,7 +50,7 @@ def depreciated_by_year(shares: Array) -> Array:
     return np.concatenate(([0.0], np.cumsum(shares)))
 
 
-SCALARS, _DEDUCTIONS, _LOSSES, _TAXES = read_tables(__file__, "scalars", "deductions", "losses", "taxes")
+SCALARS, _DEDUCTIONS, _TAXES = read_tables(__file__, "scalars", "deductions", "taxes")
 
 
 def _losses(side: str, description: str, *deductible: str) -> tuple[Line, ...]:
@@ -59,8 +59,30 @@ def _losses(side: str, description: str, *deductible: str) -> tuple[Line, ...]:
     What a year absorbs is what losses it could use; what is left follows as in a queue (Lindley 1952): the highest of
     the sums so far less the sum so far.
     """
-    placeholders = side, description, " - ".join(f"within({name}, plan_year)" for name in deductible)
-    return tuple(Line(*(text.format(*placeholders) for text in line[:3])) for line in _LOSSES)
+    taxable, absorbed = f"{side}_taxable_usd", f"{side}_absorbed_usd"
+    so_far, loss, before = f"{side}_absorbed_so_far_usd", f"{side}_loss_usd", f"{side}_loss_before_usd"
+    deducted = " - ".join(f"within({name}, plan_year)" for name in deductible)
+    return (
+        Line(
+            taxable,
+            f"year_ends * (within(income_usd, plan_year) - {deducted})",
+            f"{description}: taxable in the tax year that ends, before losses of earlier ones",
+        ),
+        Line(
+            absorbed,
+            f"min({taxable}, loss_allowance_usd) + loss_limit_fraction * max({taxable} - loss_allowance_usd, 0)",
+            f"{description}: losses of earlier years that a year could use; negative: what it adds to them",
+        ),
+        Line(so_far, f"so_far({absorbed})", f"{description}: the same, so far"),
+        Line(loss, f"highest_so_far({so_far}) - {so_far}", f"{description}: losses that are carried forward"),
+        Line(before, f"before({loss})", f"{description}: the same a month before"),
+        Line(
+            f"{side}_tax_due_usd",
+            f"tax_rate_fraction * (max({taxable}, 0) - max(min({absorbed}, {before}), 0)"
+            " - year_ends * within(income_usd, plan_year))",
+            f"{description}: income tax of the year, less that of the income alone",
+        ),
+    )
 
 
 MONTHLY = (

@@ -50,9 +50,9 @@ INTERRUPTIONS = (
     *_STOPPED,
 )
 
-RUN_LINES = bill.items("training: run")
-HOUR_LINES = (*RUN_LINES, *bill.items("training: hours"))
-BILL = (*HOUR_LINES, *bill.items("training: services"))
+RUN_LINES = bill.items("training", "run")
+HOUR_LINES = (*RUN_LINES, *bill.items("training", "hours"))
+BILL = (*HOUR_LINES, *bill.items("training", "services"))
 
 # What is bought at either end of the range is rounded as the purchase is: a block of 24 hours is paid whole.
 _ROUNDED = tuple(

@@ -186,6 +186,8 @@ def _owned(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOpti
 
 def _base_terms(case: OwnershipCase) -> dict[str, Any]:
     entry = case.assumptions["rent_usd_per_gpu_hour"]
+    if case.rented is not None:
+        return {**_terms(case.rented), "terms": _terms_text(case.values())}
     return {
         "usd_per_gpu_hour": entry.value,
         "source_id": entry.source_id,
@@ -198,6 +200,8 @@ def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
         "option": choice.option,
         "usd_per_gpu_hour": choice.usd_per_gpu_hour,
+        "quoted_usd_per_gpu_hour": choice.quoted_usd_per_gpu_hour,
+        "missing": list(choice.missing),
         "provider": choice.provider,
         "offer_id": choice.offer_id,
         "price_observed_on": choice.observed_on,
@@ -251,7 +255,7 @@ def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, An
     if len(bills) > 1 and after is not None:
         offers, owed = [way.offer, after], [bills[0], np.sum(bills[1:], axis=0)]
     paid = sum(credited_by_month(case.credits, offers, np.array(owed), case.as_of)) if case.credits else 0.0
-    return layered(way.offer, float(np.sum(owed)), paid)
+    return layered(way.offer, float(np.sum(owed)), paid, way.said.get("usd_per_gpu_hour"))
 
 
 def _bill(values: Mapping[str, Any]) -> np.ndarray:
@@ -282,7 +286,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         changes = {**entry, **{key: value for key, value in part.items() if key != "share"}}
         unknown = sorted(set(changes) - set(case.registry.inputs))
         if unknown:
-            raise UsageError(f"rent option {name!r}: {unknown[0]} is no input. See gpucost tco --print-plan.")
+            raise UsageError(f"rent option {name!r}: {unknown[0]} is not an input. See gpucost tco --print-plan.")
         read = {key: case.registry.number(key, value, f"rent option {name}") for key, value in changes.items()}
         check_upfront({**case.values(), **read}, f"rent option {name!r}")
         legs.append(Leg(share, read))

@@ -15,6 +15,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
 from gpucost.limits import limit
+from gpucost.market.terms import unlisted
 from gpucost.money import cashflow
 from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, statements
@@ -57,6 +58,8 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     named = _called(best)
     text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {against} "
     text += f"{_called(runner_up)} (present value, {size})."
+    rent = best if best.get("offer_id") else runner_up
+    text += unlisted(rent.get("age_days"), rent.get("price_book", ""))
     use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
     above = [f"above {use:.0%} utilisation"] if use is not None else []
     above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
@@ -80,7 +83,12 @@ def _called(row: shape.OwnershipOption) -> str:
     name = SIDES.get(row["name"], row["name"].replace("_", " "))
     seller, price = row.get("provider"), row.get("usd_per_gpu_hour")
     seller_text = f"{name} from {seller}" if seller else name
-    return seller_text if price is None else f"{seller_text} at ${price:.2f} per GPU-hour"
+    if price is None:
+        return seller_text
+    text, quoted = f"{seller_text} at ${price:.2f} per GPU-hour", row.get("quoted_usd_per_gpu_hour")
+    if quoted is None or f"{quoted:.2f}" == f"{price:.2f}":
+        return text
+    return f"{text} expected today (quoted ${quoted:.2f} on {row['price_observed_on']})"
 
 
 def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
@@ -237,7 +245,7 @@ def _refuse_endless(values: Mapping[str, Any]) -> None:
     for line in ALL:
         if not np.isfinite(values[line.name]).all():
             raise UsageError(
-                f"{line.name} is no finite number with these inputs: it is {line.text}. Change an input of it."
+                f"{line.name} is not a finite number with these inputs: it is {line.text}. Change one of its inputs."
             )
 
 

@@ -34,11 +34,12 @@ from gpucost.ownership.plan import (
     unknown_input,
     use_by_month,
 )
-from gpucost.physics.training.layouts import latest_year
+from gpucost.physics.hardware import capped_ratio
 from gpucost.types import Accelerator, Offer
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, counted, format_count, parse_count
-from gpucost.workloads.speeds import key_of, search_layouts
-from gpucost.workloads.training import OwnSpeed, check, make_workload, needs_gpus, own_speed, step_work
+from gpucost.workloads.deployment import trained
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.training import OwnSpeed, check, needs_gpus, own_speed, step_work
 
 # --- From a question, a plan and the catalog's facts to the inputs and tables of a comparison.
 
@@ -68,6 +69,7 @@ class OwnershipCase(Struct):
     rent_offer: Offer | None = None  # behind the price as asked, where the catalog gave it
     rent_after_note: str = ""  # where the price after that contract is from
     start: date = date.max  # the day of month 0
+    rented: offers.RentChoice | None = None  # that offer at the price expected today
     credits: Sequence[Mapping[str, Any]] = ()  # of the books, as they hold on the day below
     as_of: date = date.max
     fallback: offers.RentChoice | None = None  # rent by use, where what was asked for is a commitment
@@ -136,7 +138,7 @@ def start_of(special: Mapping[str, Any], today: date) -> date:
 
 def registry_of(catalog: Catalog) -> Registry:
     """Return the inputs with the catalog's facts."""
-    return Registry(catalog.rows("plan_inputs"), [*catalog.rows("ownership"), *catalog.rows("energy")])
+    return Registry(catalog)
 
 
 def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
@@ -169,6 +171,8 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
         *read_quotes(case.special.pop("quote", None) or {}, lambda code: regimes.usd_per_unit(catalog, code)),
     ]
     _exchange_rate(catalog, case)
+    _machine_of_few(case, inputs)
+    _power_cap(catalog, case)
     _derive(case, inputs)
     ends = _forward(catalog, case, inputs)
     case.tables = _tables(case) | _outlook(ends)
@@ -224,6 +228,40 @@ def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumpti
         defaults["embodied_kgco2e_per_node"] = replace(embodied, status="derived", **scaled)
 
 
+def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
+    """Let cards that are bought one by one stand in a machine of as many as are asked for, not in a server of eight."""
+    form = "" if case.accelerator is None else case.accelerator.form_factor
+    gpus, node = case.number("gpus"), case.number("gpus_per_node")
+    alone = form.startswith("PCIe") or form == "SoC"
+    if not alone or gpus >= node or "gpus_per_node" in inputs:
+        return
+    if case.assumptions["server_price_basis"].value != "gpu_share":
+        return
+    case.put("gpus_per_node", value=gpus, status="derived", note=f"one machine with {gpus:g} cards")
+    for name in ("server_max_kw", "embodied_kgco2e_per_node"):
+        whole = case.assumptions[name]
+        if name not in inputs and isinstance(whole.value, (int, float)):
+            ends = {key: getattr(whole, key) for key in ("value", "low", "high")}
+            case.put(name, **{key: end * gpus / node for key, end in ends.items() if end is not None})
+
+
+def _power_cap(catalog: Catalog, case: OwnershipCase) -> None:
+    """Let a cap of the power below the usual draw cost speed: fewer of the owned hours' products, as physics has it."""
+    cap, draw = case.number("power_cap_fraction"), case.number("power_fraction_active")
+    if cap >= draw or cap <= 0:
+        return
+    slower = capped_ratio(cap, draw, training_calibration(catalog).values["power_exponent"])
+    goodput = case.assumptions["goodput_fraction"]
+    if case.assumptions["rent_goodput_fraction"].value is None:
+        case.put("rent_goodput_fraction", value=goodput.value, status="derived", note="that of uncapped accelerators")
+    ends = {key: getattr(goodput, key) for key in ("value", "low", "high")}
+    scaled = {key: end * slower for key, end in ends.items() if isinstance(end, (int, float))}
+    case.put("goodput_fraction", **scaled, status="derived", note=f"× {slower:.3f}: clocks under the power cap")
+    case.warnings.append(
+        f"power capped at {cap:.0%} of the rating, {draw:.0%} drawn else: owned GPUs are {1 - slower:.0%} slower"
+    )
+
+
 def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
     """Take the newest shipped rate on or before the catalog's day, where a currency is asked for without one."""
     code = str(case.special.get("currency") or "USD").upper()
@@ -253,7 +291,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     if least < _LEAST_USE:
         more = "more tokens" if used.status == "derived" else "a share above 0, such as 70%, and a low end above 0"
         raise UsageError(
-            f"utilisation is {least:g}: nothing would be used, so nothing is rented or owned. Give {more}."
+            f"utilisation is {least:g}: no hours would be used, so nothing is rented or owned. Give {more}."
         )
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
@@ -395,13 +433,13 @@ def _observed_v(registry: Registry) -> Array:
 
 
 def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
-    """Choose the rental price: as given, of the provider named, else the market's median."""
+    """Choose the rental price: as given, of the provider named, else of the first offer that one can order."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
     if special.get("option") not in (None, "on_demand") and not provider:
         raise UsageError(
             f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
-            "market's median on demand."
+            "first offer on demand."
         )
     priced = "rent_usd_per_gpu_hour" in inputs or case.assumptions["rent_usd_per_gpu_hour"].value is not None
     if gpu is None and not priced:
@@ -417,9 +455,9 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
         return
     if provider:
         choice = offers.rent_of_provider(renter, provider, special.get("region"), special.get("option"))
-        case.rent_offer = choice.offer
     else:
-        choice = offers.market_rent(catalog, gpu.id)
+        choice = offers.market_rent(renter)
+    case.rent_offer, case.rented = choice.offer, choice
     case.put(
         "rent_usd_per_gpu_hour",
         value=choice.usd_per_gpu_hour,
@@ -434,8 +472,8 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
         if name != "rent_usd_per_gpu_hour" and name not in inputs:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
     case.rent_after_note = choice.after_note
-    if choice.stale:
-        case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
+    if choice.missing:
+        case.warnings.append(f"rent: {choice.provider}'s offer is unverified: {'; '.join(choice.missing)}")
 
 
 def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
@@ -468,12 +506,12 @@ def _check(case: OwnershipCase) -> None:
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
     for name, entry in case.assumptions.items():
-        when = case.registry.inputs[name]["counts_when"]
+        when = case.registry.conditions.get(name)
         if entry.counts and entry.value is None and when and name not in MAY_LACK:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
         raise UsageError(
-            "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."
+            "refresh: leased machines go back to the lessor. Leave refresh out, or choose another financing."
         )
     _check_paths(case)
     rented = case.assumptions["rent_upfront_fraction"]
@@ -492,7 +530,7 @@ def _check_paths(case: OwnershipCase) -> None:
     if used * path.max() < _LEAST_USE:
         raise UsageError(
             f"use_path: nothing is used in the {counted(case.months, 'month')} compared, so nothing is rented or owned."
-            " Let a share of them be above 0%, or compare more months."
+            " Set a share above 0%, or compare more months."
         )
     if used * path.max() > 1 + 1e-9:
         raise UsageError(
@@ -634,12 +672,11 @@ def _speeds(
         catalog.architecture(str(workload_row["model"])),
         parse_count(workload_row["tokens"], "--tokens"),
     )
-    workload = make_workload(
-        architecture, tokens=tokens, own_speed=measured_speed, latest_year=latest_year(catalog.as_of)
+    workload, speeds = trained(
+        catalog, architecture, [key] * counts.size, counts, tokens=tokens, own_speed=measured_speed
     )
     if measured_speed is not None:
         check(measured_speed, [key.accelerator], float(counts[0]), step_work(workload))
-    speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 
 

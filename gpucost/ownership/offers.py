@@ -1,7 +1,7 @@
 """What there is to rent and to buy: rents of the catalog, quotes that a person holds, servers."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from gpucost.answers.common import LayeredPrice, listed
 from gpucost.arguments.kinds import DATE, QUOTES, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
+from gpucost.catalog.records import seen_in
 from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.market.contract_ends import last_day, months_until
+from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import InterruptionRates, held_ratio
-from gpucost.market.supply import Providers
-from gpucost.options import OPTIONS, counted_age_days, is_plain
+from gpucost.options import OPTIONS, is_plain
 from gpucost.ownership.plan import Assumption, Registry
 from gpucost.schemas.validation import filled, held, read_as, record
 from gpucost.types import Accelerator, Offer, Status, System
@@ -31,14 +32,12 @@ if TYPE_CHECKING:
 
 # --- What the catalog knows of GPU-hours to rent, and how each price was chosen.
 
-FEWEST_PROVIDERS = 5
-
 
 class RentChoice(Struct, frozen=True):
     """A rental price and its terms, with where it comes from."""
 
     name: str
-    usd_per_gpu_hour: float
+    usd_per_gpu_hour: float  # expected today
     billing: str = "per_use"
     term_months: int = 0
     upfront_fraction: float = 0.0
@@ -53,7 +52,8 @@ class RentChoice(Struct, frozen=True):
     offer_id: str = ""
     observed_on: str = ""
     age_days: int | None = None
-    stale: bool = False  # older than its kind of price allows
+    quoted_usd_per_gpu_hour: float | None = None  # as it was seen
+    missing: tuple[str, ...] = ()  # what stands between it and an order
     offer: Offer | None = None  # that the catalog holds
     until: date | None = None  # the last day of the price
     until_months: float = 0.0  # from the start of the comparison; 0 is no end
@@ -86,7 +86,7 @@ class Renter(Struct, frozen=True, dict=True):
     def market(self) -> "RentChoice | None":
         """What an hour costs on the market; None where nobody says."""
         try:
-            return market_rent(self.catalog, self.gpu.id)
+            return market_rent(self)
         except PriceMissingError:
             return None
 
@@ -95,12 +95,20 @@ class Renter(Struct, frozen=True, dict=True):
         """How often offers are interrupted."""
         return InterruptionRates(self.catalog.rows("spot"))
 
-    def choice(self, offer: Offer, name: str = "") -> RentChoice:
+    def rentable(self, accepts: Callable[[Offer], bool] = lambda offer: True, **filters: Any) -> list[Rentable]:
+        """Return what can be rented, in the order of every question; whole nodes where more than one is needed."""
+        found = rentable(self.catalog, self.gpu.id, self.gpus, accepts, **filters)
+        if self.gpus < self.node:
+            return found
+        whole_nodes = [entry for entry in found if entry.offer.gpus >= min(8, self.node)]
+        return whole_nodes or found
+
+    def choice(self, entry: Rentable, name: str = "") -> RentChoice:
         """Return an offer as a choice to rent; work on all GPUs together is done again after an interruption."""
-        rate = self.rates.of_offer(offer)
+        rate = self.rates.of_offer(entry.offer)
         memory_gb = self.gpu.memory_gib * GIB / GB * self.node
         stretch = held_ratio(rate, max(1.0, self.gpus / self.node), memory_gb)
-        return self.bounded(from_offer(offer, name, stretch, rate.measured))
+        return self.bounded(from_offer(entry, name, stretch, rate.measured))
 
     def bounded(self, choice: "RentChoice") -> "RentChoice":
         """Return a choice that ends with its contract or discount, and what an hour is expected to cost after it."""
@@ -120,25 +128,30 @@ class Renter(Struct, frozen=True, dict=True):
         )
 
 
-def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
-    """Return an offer of the catalog as a choice to rent."""
-    upfront = 0.0
+def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
+    """Return an offer of the catalog as a choice to rent, at the price that one would expect to pay today."""
+    offer, upfront = entry.offer, 0.0
     if offer.upfront_usd and offer.term_months:
         upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
     region_text = f" in {offer.region}" if offer.region else ""
-    note = (
-        f"{offer.provider} {offer.instance_type}{region_text}, {OPTIONS[offer.option].label}, seen {offer.observed_on}"
-    )
+    label = OPTIONS[offer.option].label
+    note = f"{offer.provider} {offer.instance_type}{region_text}, {label}, {entry.told()}"
+    if entry.paid_ratio > 1:
+        note += f"; {entry.paid_ratio:.3g} accelerators are paid for each that is needed: machines are sold whole"
+    if entry.missing:
+        note += f"; unverified: {'; '.join(entry.missing)}"
     if OPTIONS[offer.option].interruptible:
         rate_basis = "as measured" if measured else "a prior"
         note += f"; hours × {stretch_ratio:.3g} for preemptions ({rate_basis}), and it may not be there when needed"
     return RentChoice(
         name or f"{offer.option}_{offer.provider}",
-        offer.usd_per_gpu_hour,
+        entry.usd_per_gpu_hour * entry.paid_ratio,
         offer.billing,
         offer.term_months,
         upfront,
         stretch_ratio,
+        low=entry.low_usd_per_gpu_hour * entry.paid_ratio,
+        high=entry.high_usd_per_gpu_hour * entry.paid_ratio,
         source_id=offer.source_id,
         note=note,
         provider=offer.provider,
@@ -146,91 +159,62 @@ def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measure
         offer_id=offer.offer_id,
         observed_on=str(offer.observed_on),
         age_days=offer.age_days,
+        quoted_usd_per_gpu_hour=entry.quoted_usd_per_gpu_hour * entry.paid_ratio,
+        missing=entry.missing,
         offer=offer,
     )
 
 
-def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> LayeredPrice:
-    """Return the layers behind an offer's price: list, contracted, and what of a bill in USD is left after credits."""
+def layered(
+    offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0, expected: float | None = None
+) -> LayeredPrice:
+    """Return the layers behind an offer's price: list, contracted, and what of a bill in USD is left after credits.
+
+    `expected` is the price that the bill is made of, where it is not the quote.
+    """
     if offer is None:
         return {}
-    price = offer.usd_per_gpu_hour
-    listed_price = listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd)
+    price = expected or offer.usd_per_gpu_hour
+    quoted = offer.usd_per_gpu_hour if offer.book != "user" else offer.list_usd_per_gpu_hour
+    listed_price = listed(quoted, credits_usd)
     layers = LayeredPrice(price_book=offer.book, price_kind=offer.price_kind)
     layers.update(cast(LayeredPrice, listed_price))
     layers["effective_usd_per_gpu_hour"] = price * (1 - credits_usd / usd) if usd > 0 else price
     if offer.price_kind == "contracted":
-        layers["contracted_usd_per_gpu_hour"] = price
+        layers["contracted_usd_per_gpu_hour"] = offer.usd_per_gpu_hour
     return layers
 
 
-def is_old(offer: Offer, sellers: Providers) -> bool:
-    """Tell whether a price is older than its kind allows."""
-    return counted_age_days(offer.age_days, offer.price_kind) > sellers.age_limit_days(offer)
-
-
-def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Offer]:
-    """Keep the offers of whole nodes where more than a node is needed; all of them where none is sold so."""
-    if gpus < node_gpus:
-        return list(offers)
-    whole_nodes = [offer for offer in offers if offer.gpus >= min(8, node_gpus)]
-    return whole_nodes or list(offers)
-
-
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
-    """Return a provider's price: on demand unless an option is named, the cheapest of its regions and tiers."""
-    catalog, gpu = renter.catalog, renter.gpu.id
-    offers = catalog.offers(gpu=gpu, provider=provider, region=region, option=option)
-    if option is None:
-        offers = [offer for offer in offers if is_plain(offer.option)] or offers
-    offers = large_enough(offers, renter.gpus, renter.node)
-    if not offers:
+    """Return a provider's price: on demand unless an option is named, the first of its regions and tiers."""
+    gpu = renter.gpu.id
+    place = {"provider": provider, "region": region, "option": option}
+    found = renter.rentable(**place) if option else (renter.rentable(is_on_demand, **place) or renter.rentable(**place))
+    if not found:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
-    cheapest = offers[0]
-    choice = renter.choice(cheapest, "rent")
+    choice = renter.choice(found[0], "rent")
     if not np.isfinite(choice.stretch_ratio):
         raise NothingFitsError(
-            f"{provider}'s {gpu} as {OPTIONS[cheapest.option].label} is interrupted so often that work on"
+            f"{provider}'s {gpu} as {OPTIONS[choice.option].label} is interrupted so often that work on"
             f" {renter.gpus:,} of them would never end. Name another --option, or fewer --gpus."
         )
-    return replace(choice, stale=is_old(cheapest, Providers(catalog.rows("providers"))))
+    return choice
 
 
-def market_rent(catalog: Catalog, gpu: str) -> RentChoice:
-    """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile.
+def market_rent(renter: Renter) -> RentChoice:
+    """Return what the market asks for so many accelerators on demand: the first offer that any question would name."""
+    found = renter.rentable(lambda offer: is_on_demand(offer) and offer.billing == "per_use")
+    if not found:
+        raise PriceMissingError(f"no rental price of {renter.gpu.id} in the catalog. Give one with --rent 2.35.")
+    return renter.choice(found[0], "rent")
 
-    A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices
-    that are old for their kind are left out while five providers remain.
-    """
-    offers = [offer for offer in catalog.offers(gpu=gpu) if is_plain(offer.option) and offer.billing == "per_use"]
-    sellers = Providers(catalog.rows("providers"))
-    fresh = [offer for offer in offers if not is_old(offer, sellers)]
-    used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
-    cheapest: dict[str, Offer] = {}
-    for offer in used:  # the cheapest come first
-        cheapest.setdefault(offer.provider, offer)
-    if not cheapest:
-        raise PriceMissingError(f"no rental price of {gpu} in the catalog. Give one with --rent 2.35.")
-    prices = np.array([offer.usd_per_gpu_hour for offer in cheapest.values()])
-    low, middle, high = np.percentile(prices, (10, 50, 90))
-    oldest = max(offer.age_days for offer in cheapest.values())
-    note = (
-        f"median of {len(cheapest)} providers' cheapest on-demand price, none older than {oldest} days; "
-        "range: 10th to 90th percentile"
-    )
-    return RentChoice(
-        "rent",
-        float(middle),
-        low=float(low),
-        high=float(high),
-        status="derived",
-        age_days=oldest,
-        stale=len(used) > len(fresh),
-        note=note,
-    )
+
+def is_on_demand(offer: Offer) -> bool:
+    """Tell whether an offer is bought by the hour, without a term."""
+    return is_plain(offer.option)
 
 
 def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
@@ -240,23 +224,21 @@ def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
             choice = rent_of_provider(renter, provider, None, None)
             if choice.billing == "per_use":
                 return choice
-        return market_rent(renter.catalog, renter.gpu.id)
+        return market_rent(renter)
     except PriceMissingError:
         return None
 
 
 def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
-    """Return the cheapest offer for one year, for three years and as spot, of one provider or of all."""
-    listed = renter.catalog.offers(gpu=renter.gpu.id, provider=provider)
-    offers = large_enough(listed, renter.gpus, renter.node)
+    """Return the first offer for one year, for three years and as spot, of one provider or of all."""
     choices = []
     for name, accepts in (
         ("reserved_1y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 12),
         ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
         ("spot", lambda o: OPTIONS[o.option].interruptible),
     ):
-        if (first := next(filter(accepts, offers), None)) is not None:
-            choices.append(renter.choice(first, name))
+        if found := renter.rentable(accepts, provider=provider):
+            choices.append(renter.choice(found[0], name))
     return [choice for choice in choices if np.isfinite(choice.stretch_ratio)]
 
 
@@ -460,8 +442,8 @@ def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[
     rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
     if not rows:
         return default, None
-    newest = max(str(row["price_observed"] or "")[-4:] for row in rows)
-    recent = [row for row in rows if str(row["price_observed"] or "")[-4:] == newest]
+    newest = max(str(row["price_observed"] or "")[:4] for row in rows)
+    recent = [row for row in rows if str(row["price_observed"] or "")[:4] == newest]
     return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
 
 
@@ -483,12 +465,12 @@ def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator
     }
     if quote:
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
-        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
+        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {seen_in(quote, 'price_observed')}"
         named = quote["price_source"]
         seller = {
             "status": "derived" if named else "assumed",
             "source_id": quote["second_source_id"] or "",
-            "observed": str(quote["price_observed"] or ""),
+            "observed": seen_in(quote, "price_observed"),
         }
         inputs["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | seller
     if price := _chip_price(row):
@@ -561,7 +543,7 @@ def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
     note = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
     source = {
         "status": "assumed" if estimated else "derived",
-        "observed": str(row["street_observed"] or "") if street else "",
+        "observed": seen_in(row, "street_observed") if street else "",
     }
     return _between(low, high or low, "", note) | source
 

@@ -307,12 +307,30 @@ def as_given(value: Any, where: str = "an input") -> Given:
     return Given(value)
 
 
-class Registry:
-    """The inputs that exist, with their defaults from the catalog's facts."""
+class InputCondition(Struct, frozen=True):
+    """The input that decides whether another one counts, and the words of it under which it does."""
 
-    def __init__(self, inputs: list[dict[str, Any]], facts: Iterable[Mapping[str, Any]]) -> None:
-        self.inputs = {row["name"]: row for row in inputs}
-        self.facts = {row["item"]: row for row in facts}
+    input: str
+    choices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.input}={'|'.join(self.choices)}"
+
+
+class Registry:
+    """The inputs that exist, with their defaults from the catalog's facts, their words, and when they count."""
+
+    def __init__(self, catalog: "Catalog") -> None:
+        self.inputs = {row["name"]: row for row in catalog.rows("plan_inputs")}
+        self.facts = {row["item"]: row for row in (*catalog.rows("ownership"), *catalog.rows("energy"))}
+        self.choices: dict[str, tuple[str, ...]] = {}
+        for row in catalog.rows("plan_choices"):
+            self.choices[row["name"]] = (*self.choices.get(row["name"], ()), row["choice"])
+        self.conditions: dict[str, InputCondition] = {}
+        for row in catalog.rows("plan_conditions"):
+            earlier = self.conditions.get(row["name"])
+            words = earlier.choices if earlier else ()
+            self.conditions[row["name"]] = InputCondition(row["input"], (*words, row["choice"]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -350,15 +368,14 @@ class Registry:
         entry = self.inputs[name]
         if entry["item"]:
             return self.sourced(name)
-        value = entry["value"] if entry["value"] is None or entry["choices"] else float(entry["value"])
+        value = entry["value"] if entry["value"] is None or name in self.choices else float(entry["value"])
         return replace(self._empty(name), value=value, low=entry["low"], high=entry["high"])
 
     def read(self, name: str, given: Given, where: str = "input") -> Assumption:
         """Return an input as given, checked; without a range it is certain, and the value is the end left out."""
-        entry = self.inputs[name]
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
         read = replace(self.default(name), status=given.status, note=given.source, observed="")
-        if entry["choices"]:
+        if name in self.choices:
             return replace(read, value=parts["value"], low=None, high=None)
         value, low, high = parts["value"], parts["low"], parts["high"]
         if name == _WHOLE_MONTHS and low != high:
@@ -376,23 +393,23 @@ class Registry:
         entry = self.inputs[name]
         if value is None:
             return None
-        if entry["choices"]:
-            return _choice(name, value, entry["choices"].split("|"), where)
+        if name in self.choices:
+            return _choice(name, value, self.choices[name], where)
         number = _number(name, value, where)
         low, high = entry["minimum"], entry["maximum"]
         if (low is not None and number < low) or (high is not None and number > high):
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
         if name == _WHOLE_MONTHS and number % 1:
-            raise UsageError(f"{where}: {name} = {value!r} is no whole number of months.")
+            raise UsageError(f"{where}: {name} = {value!r} is not a whole number of months.")
         if number <= 0 and (name.endswith("_years") or name in MUST_COST):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")
         return number
 
 
-def _choice(name: str, value: Any, choices: list[str], where: str) -> str:
+def _choice(name: str, value: Any, choices: Sequence[str], where: str) -> str:
     if str(value) not in choices:
-        raise UsageError(f"{where}: {name} = {value!r} is none of {', '.join(choices)}.")
+        raise UsageError(f"{where}: {name} = {value!r} is not one of {', '.join(choices)}.")
     return str(value)
 
 
@@ -426,22 +443,22 @@ def resolve_choices(registry: Registry, entries: dict[str, Given]) -> tuple[dict
     with `network_1tier_usd_per_gpu` is an error unless `network_basis` says which one.
     """
     chosen, warnings = dict(entries), []
-    choices: dict[str, dict[str, list[str]]] = {}
+    choices: dict[str, dict[tuple[str, ...], list[str]]] = {}
     for name in entries:
-        choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
-        if choice:
-            choices.setdefault(choice, {}).setdefault(word, []).append(name)
+        if condition := registry.conditions.get(name):
+            choices.setdefault(condition.input, {}).setdefault(condition.choices, []).append(name)
     for choice, options in choices.items():
         if choice in entries:
             active = str(entries[choice].value)
-            ignored = [name for word, members in options.items() if active not in word.split("|") for name in members]
+            ignored = [name for words, members in options.items() if active not in words for name in members]
             if ignored:
                 warnings.append(f"{', '.join(ignored)}: given, but {choice} = {active}, so it does not count")
         elif len(options) > 1:
             listed = " and ".join(members[0] for members in options.values())
-            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {' | '.join(options)}.")
+            words = " | ".join(word for words in options for word in words)
+            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {words}.")
         else:
-            chosen[choice] = Given(next(iter(options)).partition("|")[0])
+            chosen[choice] = Given(next(iter(options))[0])
     return chosen, warnings
 
 
@@ -466,9 +483,9 @@ def special_inputs(special: Mapping[str, Any]) -> dict[str, Given]:
 def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> None:
     """Mark the inputs whose alternative was chosen instead."""
     for name, assumption in list(assumptions.items()):
-        choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
-        if choice:
-            assumptions[name] = replace(assumption, counts=str(assumptions[choice].value) in word.split("|"))
+        if condition := registry.conditions.get(name):
+            counts = str(assumptions[condition.input].value) in condition.choices
+            assumptions[name] = replace(assumption, counts=counts)
 
 
 # --- The effective inputs of a comparison as a plan file: reading it back gives the same answer.
@@ -597,7 +614,7 @@ def usual_profile(accelerator: Accelerator, gpus: float) -> str:
 def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Accelerator | None, gpus: float) -> str:
     """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
     if profile is not None and profile not in PROFILES:
-        raise UsageError(f"profile = {profile!r} is none of {', '.join(PROFILES)}.")
+        raise UsageError(f"profile = {profile!r} is not one of {', '.join(PROFILES)}.")
     if profile is None and accelerator is None:
         return "none, as no accelerator is named"
     name = profile or usual_profile(accelerator, gpus) if accelerator else str(profile)
@@ -635,19 +652,15 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], regime: st
     regimes = sorted({row["regime"] for row in rows})
     if regime.lower() not in regimes:
         raise UnknownNameError("tax regime", regime, regimes, f"There are {', '.join(regimes)}.")
-    shares = None
     for row in rows:
-        if row["regime"] != regime.lower():
-            continue
-        if row["name"] == "depreciation_by_year":
-            shares = [float(share) for share in row["value"].split()]
-            continue
-        usd = usd_per_unit(catalog, row["unit"].partition(" ")[0]) if row["name"] == "loss_allowance" else 1.0
-        name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
-        defaults[name] = _stated(defaults[name], row, float(row["value"]) * usd)
+        if row["regime"] == regime.lower():
+            usd = usd_per_unit(catalog, row["currency"]) if row["currency"] else 1.0
+            name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
+            defaults[name] = _stated(defaults[name], row, row["value"] * usd)
     source: dict[str, Any] = {"status": "given", "note": f"tax regime {regime.lower()}"}
     defaults["tax_basis"] = replace(defaults["tax_basis"], value="after", **source)
-    return shares
+    deducted = [row for row in catalog.rows("tax_depreciation") if row["regime"] == regime.lower()]
+    return [row["value_fraction"] for row in sorted(deducted, key=lambda row: row["year"])] or None
 
 
 def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumption:

@@ -183,9 +183,8 @@ def block(case: OwnershipCase) -> CashModel:
 
 
 def _input(case: OwnershipCase, entry: Assumption) -> ModelInput:
-    row = case.registry.inputs[entry.name]
-    choices = (row["choices"] or "").split("|")
-    return {**entry.as_dict(), "choices": choices, "minimum": row["minimum"], "maximum": row["maximum"]}
+    row, choices = case.registry.inputs[entry.name], case.registry.choices.get(entry.name, ())
+    return {**entry.as_dict(), "choices": list(choices), "minimum": row["minimum"], "maximum": row["maximum"]}
 
 
 class LineText(TypedDict):

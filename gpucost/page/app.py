@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpucost.arguments.files import without_contents
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.page import questions
 from gpucost.store.files import SpareFolder
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
+SIDE_BY_SIDE, WAITING, PATIENCE_S = 2, 32, 60.0  # answers made at once, connections kept, and how long one waits
+HEAD_S = 10.0  # in which a request has arrived
+_turns = threading.BoundedSemaphore(SIDE_BY_SIDE)  # each answer holds tens of megabytes while it is made
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _HEADERS = {
     "Content-Security-Policy": (
@@ -56,8 +60,34 @@ def make_app(token: str) -> "Starlette":
             Route(f"{root}/api/{{name}}", _answer, methods=["GET"]),
             Route(f"{root}/export/{{name}}", _export, methods=["GET"]),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS, "testserver"], www_redirect=False)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS], www_redirect=False),
+            Middleware(_OwnOrigin),
+        ],
     )
+
+
+class _OwnOrigin:
+    """Refuses what a page of another site asks for: a browser says whose page it was."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hand a request on, or refuse it."""
+        if scope["type"] == "http" and not _is_own(dict(scope["headers"])):
+            await _plain("a page of another site asks; this one answers its own alone.", 403)(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+
+def _is_own(headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a request comes from the page itself, or from an address that a person opened."""
+    origin = headers.get(b"origin")
+    if origin is not None and origin.lower() != b"http://" + headers.get(b"host", b"").lower():
+        return False
+    foreign = headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site")
+    return not foreign or headers.get(b"sec-fetch-mode") == b"navigate"
 
 
 def _file(request: "Request") -> "Response":
@@ -75,39 +105,45 @@ def _answer(request: "Request") -> "Response":
     answer = _ANSWERS.get(request.path_params["name"])
     if answer is None:
         return _plain("there is no such question.", 404)
-    return _safely(lambda: _json(answer(_asked(request)), 200))
+    asked = _query(request)
+    return _safely(lambda: _json(answer(asked), 200), asked)
 
 
 def _export(request: "Request") -> "Response":
     """Hand out the answer as a workbook, a page or a scenario."""
-    name = request.path_params["name"]
+    name, asked = request.path_params["name"], _query(request)
     if name == "scenario.toml":
-        return _safely(lambda: _download(questions.scenario(_asked(request)).encode(), "application/toml", name))
+        return _safely(lambda: _download(questions.scenario(asked).encode(), "application/toml", name), asked)
     ending = Path(name).suffix
     if name not in ("estimate.xlsx", "estimate.html"):
         return _plain("there is no such file. Files: estimate.xlsx, estimate.html, scenario.toml.", 404)
-    return _safely(lambda: _download(_document(_asked(request), ending), _DOCUMENT[ending], name))
+    return _safely(lambda: _download(_document(asked, ending), _DOCUMENT[ending], name), asked)
 
 
-def _document(asked: Mapping[str, str], ending: str) -> bytes:
+def _document(query: Mapping[str, str], ending: str) -> bytes:
     with SpareFolder() as folder:
         file = Path(folder, f"estimate{ending}")
-        result = questions.estimate(asked)
+        result = questions.estimate(query)
         (result.to_excel if ending == ".xlsx" else result.to_html)(str(file))
         return file.read_bytes()
 
 
-def _asked(request: "Request") -> dict[str, str]:
+def _query(request: "Request") -> dict[str, str]:
     return dict(request.query_params)
 
 
-def _safely(made: Callable[[], "Response"]) -> "Response":
+def _safely(make: Callable[[], "Response"], asked: Mapping[str, str]) -> "Response":
+    """Answer in turn, so that many who ask at once need no more memory; what goes wrong is said."""
+    if not _turns.acquire(timeout=PATIENCE_S):
+        return _plain("too many questions at once. Ask again in a minute.", 503)
     try:
-        return made()
+        return make()
     except GpuCostError as error:
-        return _json({"error": " ".join(str(error).split()), "exit_code": error.exit_code}, 422)
+        return _json({"error": " ".join(without_contents(error, asked).split()), "exit_code": error.exit_code}, 422)
     except Exception as error:  # the page says it and lives on
         return _json({"error": f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it."}, 500)
+    finally:
+        _turns.release()
 
 
 def _json(value: Any, status: int) -> "Response":
@@ -130,15 +166,16 @@ def _response(content: str | bytes, kind: str, status: int = 200, more: Mapping[
     return Response(content, status, {**_HEADERS, **(more or {})}, kind)
 
 
-def serve(port: int, say: Callable[[str], None], *, opened: bool = True) -> None:
-    """Serve the page on loopback until it is interrupted; `say` hears its address."""
+def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder: Path | None = None) -> None:
+    """Serve the page on loopback until it is interrupted; `say` hears its address; files are read under a folder."""
     try:
         import starlette  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError:
         raise UsageError("gpucost serve needs the extra serve: pip install 'gpucost[serve]'.") from None
     import socket
 
+    questions.files = folder
     token = secrets.token_urlsafe(16)
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -147,16 +184,50 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True) -> None
         listening.listen()  # whoever hears the address may ask: the answer waits for the catalog
     except OSError as error:
         listening.close()
-        raise UsageError(
-            f"--port: {port} cannot be listened on ({error.strerror}). Name another, or 0 for any."
-        ) from None
+        raise UsageError(f"--port: {port} cannot be used ({error.strerror}). Name another, or 0 for any.") from None
     questions.catalog()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/"
-    say(f"serving {address} on this machine alone; Ctrl-C ends it")
+    say(f"serving {address} on this machine only; Ctrl-C stops it")
     if opened:
         import webbrowser
 
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # some return when they close
+    server_of(make_app(token)).run(sockets=[listening])
+
+
+def server_of(app: "Starlette", **more: Any) -> Any:
+    """Return the server of an application: it keeps few connections and waits for none for long."""
+    import uvicorn
+
+    bounds: dict[str, Any] = {"http": _timed(), "limit_concurrency": WAITING}
     # what is wrong with a request is said to who sent it
-    settings = uvicorn.Config(make_app(token), log_level="critical", access_log=False, server_header=False)
-    uvicorn.Server(settings).run(sockets=[listening])
+    quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(app, **bounds, **quiet, **more))
+
+
+def _timed() -> Any:
+    """Return the server's reader of requests, made to close a connection whose request does not arrive in time."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class TimedProtocol(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def _wait(self) -> None:
+            self._late = self.loop.call_later(HEAD_S, self.transport.close)
+            self._waits = True
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._late.cancel()
+                self._waits = False
+            elif not self._waits:  # a part of the next one; what drips gets no more time
+                self._wait()
+
+        def connection_lost(self, exc: Any) -> None:
+            self._late.cancel()
+            super().connection_lost(exc)
+
+    return TimedProtocol

@@ -6,20 +6,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.physics.columns import PRECISIONS, Columns, Flags, Floats, Integers
+from gpucost.physics.columns import PRECISIONS, ColumnStruct, Flags, Floats, Integers
 from gpucost.types import Accelerator, System
 
 # Families that share efficiencies; an unknown one falls back to the last entry.
 FAMILIES = (
-    "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rubin",
-    "cdna2", "cdna3", "cdna4", "cdna5", "rdna3", "gaudi", "tpu", "trainium", "other",
-)  # fmt: skip
+    "pascal",
+    "volta",
+    "turing",
+    "ampere",
+    "ada",
+    "hopper",
+    "blackwell",
+    "rubin",
+    "cdna2",
+    "cdna3",
+    "cdna4",
+    "cdna5",
+    "rdna3",
+    "gaudi",
+    "tpu",
+    "trainium",
+    "other",
+)
 
 PCIE_DEFAULT_GB_PER_S = 12.0  # host link of an accelerator for which none is stated: PCIe 3.0 x16 as measured
 SCALEOUT_DEFAULT_GB_PER_S = 1.25  # 10 Gbit/s Ethernet per accelerator where no network is named
 
 
-class HardwareColumns(Columns, frozen=True):
+class HardwareColumns(ColumnStruct, frozen=True):
     """What the kernels need to know of an accelerator in its system."""
 
     peaks_tflops: NDArray[np.float64]  # rows × PRECISIONS, NaN where the chip lacks the precision
@@ -33,8 +48,9 @@ class HardwareColumns(Columns, frozen=True):
     node_gpus: Floats
     family: Integers  # code into FAMILIES
     year: Floats  # of launch
+    trains: Flags
     refreshed: Flags  # a second issue of a generation: its 4-bit units outgrew the others
-    power_ratio: Floats  # watts per peak TFLOP/s against the family's reference chip; 1 where not known
+    sustained_ratio: Floats  # share of the peak that power sustains, against the family's reference; 1 where unknown
 
 
 def family_code(family: str, families: Sequence[str] = FAMILIES) -> int:
@@ -75,29 +91,78 @@ def half_precision(accelerator: Accelerator) -> str:
     return "fp16" if np.isnan(peak(accelerator, "bf16").tflops) else "bf16"
 
 
-# Dense 16-bit TFLOP/s and watts of the chip that a family's efficiency is stated for.
-_REFERENCE_POWER = {
-    "volta": (125.0, 300.0), "ampere": (312.0, 400.0), "hopper": (989.4, 700.0), "blackwell": (2250.0, 1000.0),
-    "cdna3": (1307.4, 750.0), "cdna4": (2306.9, 1000.0),
-}  # fmt: skip
+# Scalar lanes of a multiprocessor: GP100 64, Volta and Turing 64, GA100 64, GA102 and later 128 (CUDA C++ Programming
+# Guide, table of arithmetic throughput, 32-bit floating point).
+_LANES = {"pascal": 64, "volta": 64, "turing": 64, "ampere": 128, "ada": 128, "hopper": 128, "blackwell": 128}
+_DATA_CENTRE_AMPERE = ("a100", "a800", "a30")
+
+
+def cores_of(chip: Accelerator) -> int | None:
+    """Return the FP32 lanes ("CUDA cores") of a chip: multiprocessors × lanes of each; None where not known."""
+    lanes = 64 if chip.id.startswith(_DATA_CENTRE_AMPERE) else _LANES.get(chip.family)
+    return chip.multiprocessors * lanes if chip.vendor == "NVIDIA" and chip.multiprocessors and lanes else None
+
+
+class ReferenceChip(NamedTuple):
+    """The chip that a family's share of the peak is stated for."""
+
+    tflops: float  # dense, 16 bits
+    power_w: float
+    multiprocessors: int
+
+
+REFERENCE_CHIPS = {
+    "volta": ReferenceChip(125.0, 300.0, 80),
+    "ampere": ReferenceChip(312.0, 400.0, 108),
+    "hopper": ReferenceChip(989.4, 700.0, 132),
+    "blackwell": ReferenceChip(2250.0, 1000.0, 148),
+    "cdna3": ReferenceChip(1307.4, 750.0, 304),
+    "cdna4": ReferenceChip(2306.9, 1000.0, 256),
+}
 REFRESHED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
 MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
+CUT_DOWN_RATIO = 0.5  # peak of a multiprocessor ÷ the reference's below which units are disabled, not clocked lower
+CLOCK_EXPONENT = 1 / 3
 
 
-def power_ratio(accelerator: Accelerator) -> float:
-    """Return the watts per peak 16-bit TFLOP/s against the family's reference: below 1, clocks fall under load.
+def sustained_ratio(accelerator: Accelerator) -> float:
+    """Return the share of its peak that a chip sustains against the share that its family's reference sustains.
 
-    Known for chips with stacked memory; cards have peaks of another kind. A 500 W H100 against its 700 W:
+    Products run into the power limit, not into the boost clock of the data sheet. Power grows as clock · voltage² and
+    voltage with the clock, so that the clock of a multiprocessor grows as (its watts)^⅓; the rate is multiprocessors ·
+    clock, and the share of the peak that rate ÷ peak:
 
-    >>> h100 = {"bf16_tflops": 989.4, "memory_type": "HBM2e", "tdp_w": 500.0}
-    >>> round(power_ratio(Accelerator("h100", "NVIDIA", "H100", "hopper", "SXM5", 2022, 80.0, 3350.0, **h100)), 3)
-    0.714
+        (units ÷ units₀) · (peak₀ ÷ peak) · (watts per unit ÷ watts per unit₀)^⅓
+
+    A GB200 is rated 11 % above a B200 and trains 1 % faster (MLPerf Training v5.0, Llama 2 70B on 8 and 16 GPUs). Known
+    for chips with stacked memory; cards have peaks of another kind. A 500 W H100 against its 700 W:
+
+    >>> h100 = {"bf16_tflops": 989.4, "memory_type": "HBM2e", "tdp_w": 500.0, "multiprocessors": 132}
+    >>> round(sustained_ratio(Accelerator("h100", "NVIDIA", "H100", "hopper", "SXM5", 2022, 80.0, 3350.0, **h100)), 3)
+    0.894
     """
-    reference, tflops = _REFERENCE_POWER.get(accelerator.family), peak(accelerator, "bf16").tflops
+    reference, tflops = REFERENCE_CHIPS.get(accelerator.family), peak(accelerator, "bf16").tflops
     tflops = peak(accelerator, "fp16").tflops if np.isnan(tflops) else tflops
     if reference is None or not accelerator.tdp_w or not accelerator.memory_type.upper().startswith("HBM"):
         return 1.0
-    return float(min(accelerator.tdp_w / tflops / (reference[1] / reference[0]), MOST_POWER_RATIO))
+    units = (accelerator.multiprocessors or 0) / reference.multiprocessors
+    peaks_ratio = tflops / reference.tflops
+    if not units or peaks_ratio / units < CUT_DOWN_RATIO:
+        units = peaks_ratio
+    watts = accelerator.tdp_w / reference.power_w / units
+    return float(units / peaks_ratio * min(watts, MOST_POWER_RATIO) ** CLOCK_EXPONENT)
+
+
+def capped_ratio(cap_fraction: float, draw_fraction: float, exponent: float) -> float:
+    """Return the speed under a cap of the power against that at the usual draw: (cap ÷ draw)^exponent, at most 1.
+
+    The exponent is that by which clocks follow the power of chips of one family (`power_exponent`). A server that
+    draws 75 % of its rating, capped at 60 %:
+
+    >>> round(capped_ratio(0.60, 0.75, 0.65), 3), capped_ratio(1.0, 0.75, 0.65)
+    (0.865, 1.0)
+    """
+    return min(1.0, cap_fraction / draw_fraction) ** exponent
 
 
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:
@@ -120,8 +185,9 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
         node_gpus=column([s.gpus for s in systems]),
         family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
         year=column([a.year for a in accelerators]),
+        trains=np.array([a.trains for a in accelerators], dtype=np.bool_),
         refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > REFRESHED_RATIO for a in accelerators]),
-        power_ratio=column([power_ratio(a) for a in accelerators]),
+        sustained_ratio=column([sustained_ratio(a) for a in accelerators]),
     )
 
 
@@ -134,5 +200,5 @@ def peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
 def half_peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
     """Return the dense peak of what takes 16 bits or more: that of 16 bits, or the format's own where it is lower."""
     itself = np.isin(precision, [PRECISIONS.index(name) for name in ("bf16", "fp16")])
-    own = peak_tflops(hardware, precision)
-    return np.where(itself, own, np.fmin(own, hardware.half_tflops))
+    format_peak = peak_tflops(hardware, precision)
+    return np.where(itself, format_peak, np.fmin(format_peak, hardware.half_tflops))

@@ -1,4 +1,4 @@
-"""The EC2 spot price history: what a zone's capacity costs now, asked with the account's own key.
+"""The API of EC2, asked with the account's own key: the spot price history, what a zone's capacity costs now.
 
 Requests are signed by AWS Signature Version 4: HMAC-SHA256 chains over date, region and service.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-re
 
 import hmac
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from urllib.parse import quote, urlencode
@@ -33,11 +33,15 @@ def fetch(desk: Desk) -> None:
 def _rows(desk: Desk, region: str) -> Iterator[dict[str, object]]:
     import re
 
-    wanted, token = re.compile(INSTANCES), ""
-    for _ in range(_MOST_PAGES):
-        page = _page(desk, region, token)
-        for item in page.iterfind(f".//{_SPACE}item"):
-            text = {child.tag.removeprefix(_SPACE): child.text or "" for child in item}
+    wanted, now = re.compile(INSTANCES), datetime.now(UTC)
+    asked = {
+        "Action": "DescribeSpotPriceHistory",
+        "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "EndTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "ProductDescription.1": "Linux/UNIX",
+    }
+    for page in pages(desk, region, asked):
+        for text in page:
             if wanted.fullmatch(text.get("instanceType", "")):
                 yield {
                     "provider": "aws",
@@ -47,35 +51,41 @@ def _rows(desk: Desk, region: str) -> Iterator[dict[str, object]]:
                     "usd_per_hour": text.get("spotPrice"),
                     "meter": text.get("productDescription"),
                 }
-        token = page.findtext(f"{_SPACE}nextToken") or ""
-        if not token:
-            return
-    raise UsageError(f"{region}: the history has more than {_MOST_PAGES} pages, which cannot be.")
 
 
-def _page(desk: Desk, region: str, token: str) -> ElementTree.Element:
-    now = datetime.now(UTC)
-    asked = {
-        "Action": "DescribeSpotPriceHistory",
+def pages(desk: Desk, region: str, asked: Mapping[str, str]) -> Iterator[list[dict[str, str]]]:
+    """Yield the items of each page of an answer about instances with accelerators, as texts by name."""
+    given = {
+        **asked,
         "Version": "2016-11-15",
-        "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        "EndTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        "ProductDescription.1": "Linux/UNIX",
         "MaxResults": "1000",
         "Filter.1.Name": "instance-type",
         **{f"Filter.1.Value.{i}": name for i, name in enumerate(FAMILIES, 1)},
     }
+    token = ""
+    for _ in range(_MOST_PAGES):
+        page = _page(desk, region, given, token)
+        items = page.iterfind(f".//{_SPACE}item")
+        yield [{child.tag.removeprefix(_SPACE): child.text or "" for child in item} for item in items]
+        token = page.findtext(f"{_SPACE}nextToken") or ""
+        if not token:
+            return
+    raise UsageError(f"{region}: the answer has more than {_MOST_PAGES} pages, which is not plausible.")
+
+
+def _page(desk: Desk, region: str, asked: Mapping[str, str], token: str) -> ElementTree.Element:
+    now = datetime.now(UTC)
     body = urlencode(sorted({**asked, **({"NextToken": token} if token else {})}.items()), quote_via=quote)
     url = ADDRESS.format(region=region)
     secret = desk.key("AWS_SECRET_ACCESS_KEY")
     headers = signed(body, region, desk.key(*KEYS), secret, os.environ.get("AWS_SESSION_TOKEN", ""), now)
     answer = desk.client.body(url, method="POST", content=body, headers=headers, most_bytes=32_000_000)
     if b"<!DOCTYPE" in answer or b"<!ENTITY" in answer:
-        raise UsageError("the answer declares entities, which no answer of EC2 does.")
+        raise UsageError("the answer declares XML entities, which EC2 never does.")
     try:
         return ElementTree.fromstring(answer)
     except ElementTree.ParseError:
-        raise UsageError("the answer is no XML.") from None
+        raise UsageError("the answer is not XML.") from None
 
 
 def signed(body: str, region: str, key: str, secret: str, session: str, now: datetime) -> dict[str, str]:

@@ -32,6 +32,11 @@ def fetch(desk: Desk) -> None:
 
 
 def _read(desk: Desk, provider: str) -> None:
+    desk.add(table_rows(desk, provider))
+
+
+def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
+    """Fetch and read the table of one provider."""
     path, wanted = FILES[provider]
     if path.endswith(".json"):
         table = held(
@@ -43,10 +48,10 @@ def _read(desk: Desk, provider: str) -> None:
         rows = list(rows_of(text, provider, wanted))
     if not rows:
         raise UsageError("its table holds no prices: its format has changed.")
-    desk.add(rows)
+    return rows
 
 
-def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, object]]:
+def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, Any]]:
     """Yield the prices of a table written as Go maps: regions, and in each a price by instance."""
     region, pattern = "", re.compile(wanted)
     made = _MADE.search(text)
@@ -66,7 +71,7 @@ def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, object]
                 }
 
 
-def rows_of_json(table: dict[str, Any], provider: str, wanted: str) -> Iterator[dict[str, object]]:
+def rows_of_json(table: dict[str, Any], provider: str, wanted: str) -> Iterator[dict[str, Any]]:
     """Yield the prices of a table written as JSON: regions, in each the options, in each a price by instance."""
     pattern = re.compile(wanted)
     for region, options in table.items():

@@ -47,6 +47,8 @@ class Known(Struct):
     reference: Sequence[tuple[Any, ...]]  # the offers that hold today: see REFERENCE
     models: "NameIndex"
     regions: frozenset[tuple[str, str]] = field(default_factory=frozenset)  # provider and region
+    sold: frozenset[tuple[str, str]] = field(default_factory=frozenset)  # provider and product in lower case
+    sales: Sequence[Mapping[str, Any]] = ()  # what lists say of where machines are sold
 
 
 REFERENCE = {
@@ -81,7 +83,18 @@ def known_of(catalog: "Catalog") -> Known:
     ]
     memory = {row["id"]: row["memory_marketed_gb"] or row["memory_gib"] for row in catalog.rows("accelerators")}
     regions = frozenset((str(row["provider"]), str(row["region"])) for row in catalog.rows("cloud_regions"))
-    return Known(catalog.accelerator_names, memory, list(products.values()), reference, catalog.model_names, regions)
+    named = catalog.store.execute("SELECT DISTINCT provider, lower(instance_type) FROM offers").fetchall()
+    priced = frozenset((str(provider), str(name).partition(" (")[0]) for provider, name in named)
+    return Known(
+        catalog.accelerator_names,
+        memory,
+        list(products.values()),
+        reference,
+        catalog.model_names,
+        regions,
+        priced | products.keys(),
+        catalog.rows("availability"),
+    )
 
 
 def chip_of(known: Known, name: str, memory_gib: float | None, form: str | None = None) -> str | None:

@@ -3,6 +3,7 @@
 from gpucost.catalog.names import near
 from gpucost.errors import UnknownNameError
 from gpucost.refresh import (
+    availability,
     aws,
     aws_spot,
     azure,
@@ -34,6 +35,7 @@ _MODULES = (
     karpenter,
     litellm,
     genai_prices,
+    availability,
 )
 SOURCES: dict[str, Source] = {source.name: source for module in _MODULES for source in module.SOURCES}
 

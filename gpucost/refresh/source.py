@@ -1,7 +1,8 @@
 """What an importer is, and the desk at which it works: a client, a scratch database, and the listing that it fills.
 
-An importer writes what its source says, row by row or by one SELECT, into the table `listing` (prices of capacity) or
-`tokens` (prices of hosted models). It resolves no names and judges nothing: `complete` and `integrity` do, for all.
+An importer writes what its source says, row by row or by one SELECT, into the table `listing` (prices of capacity),
+`tokens` (prices of hosted models) or `sales` (where machines are sold). It resolves no names and judges nothing:
+`complete`, `integrity` and `sales` do, for all.
 """
 
 import csv
@@ -15,18 +16,19 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from gpucost.catalog.loader import engine, file_name, quoted, said_first
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import DiskError, GpuCostError, UsageError
 from gpucost.gate import beside
 from gpucost.store.client import Client
+from gpucost.store.files import disk_trouble, is_of_disk
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _COLUMNS = beside(__file__, "columns")[1:]
-LISTING, TOKENS, UNKNOWN = (
-    {row[1]: row[2] for row in _COLUMNS if row[0] == name} for name in ("listing", "tokens", "unknown")
+LISTING, TOKENS, SALES, UNKNOWN = (
+    {row[1]: row[2] for row in _COLUMNS if row[0] == name} for name in ("listing", "tokens", "sales", "unknown")
 )
-ALSO_CALLED = {row[1]: row[3].split() for row in _COLUMNS}  # in lower case with underscores
+ALSO_CALLED = {row[1]: row[3].split() for row in _COLUMNS if row[0] == "listing"}  # in lower case with underscores
 ONE_LIST = ("lambda",)  # whose price is the same in every region
 MARKETS = ("vast", "tensordock")
 NOT_READ = "description not known"  # it may stand for any offer of its seller
@@ -39,6 +41,7 @@ class Desk:
 
     def __init__(self, client: Client, folder: Path, today: date, asked: Mapping[str, Any] | None = None) -> None:
         self.client, self.folder, self.today = client, folder, today
+        self.source_id = ""  # by which what is fetched is cited
         self.asked = dict(asked or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 2})
@@ -86,6 +89,8 @@ class Desk:
         for name, read in parts.items():
             try:
                 read()
+            except DiskError:
+                raise
             except GpuCostError as error:
                 self.failures.append(f"{name}: {error}")
         if len(self.failures) == len(parts):
@@ -100,10 +105,12 @@ class Desk:
         try:
             self.connection.execute(sql)
         except engine().Error as error:
+            if is_of_disk(error):
+                raise disk_trouble(self.folder, error) from None
             raise UsageError(f"the source cannot be read: {said_first(error)}") from None
 
 
-_TABLES = {"listing": LISTING, "tokens": TOKENS, "unknown": UNKNOWN}
+_TABLES = {"listing": LISTING, "tokens": TOKENS, "sales": SALES, "unknown": UNKNOWN}
 
 
 def cell_sql(text: str, kind: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpucost import gate
-from gpucost.catalog.loader import file_name, named, quoted
+from gpucost.catalog.loader import file_name, named, quoted, refuse_long
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
 from gpucost.refresh.source import ALSO_CALLED, LISTING, Desk, Source, cell_sql, columns_of, csv_text, has_digit
@@ -76,6 +76,7 @@ def _reader(desk: Desk, path: Path) -> str:
     if ending == ".csv":
         return csv_text(path)
     if ending == ".parquet":
+        refuse_long(desk.connection, path, "limit_book_rows")
         return f"read_parquet({file_name(path)})"
     return _workbook(desk, path)
 

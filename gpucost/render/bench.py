@@ -3,19 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.render.document import Axis, Block, Chart, Document, Paragraph, Section, Table, columns
+from gpucost.render.document import Axis, Block, Chart, Document, Paragraph, Section, Table, columns, columns_of
 
-COLUMNS = (
-    "what",
-    "measured@unit",
-    "range",
-    "peak:3",
-    "share_fraction=of peak",
-    "usual_fraction=usual:2",
-    "place:2",
-    "verdict",
-)
-SHEET = ("what", "measured", "unit", "low", "high", *COLUMNS[3:])
 NOTE = (
     "Usual: median share of the machines on record; for training steps, of published runs on this chip. "
     "Place: rank of this machine among them, best first. A range is shown where rounds differ by more than 3 % or "
@@ -30,14 +19,14 @@ def document(
     ranges: Sequence[Mapping[str, Any]],
     findings: Sequence[str],
     *,
-    shown: Sequence[str] = COLUMNS,
+    list_name: str = "bench",
     as_of: str,
     catalog_version: str,
 ) -> Document:
     """Return the document of a bench."""
     spans = [f"{row['low']:,.4g} to {row['high']:,.4g}" if row["low"] else None for row in rows]
     judged = [{**row, "range": span} for row, span in zip(rows, spans, strict=True)]
-    filled = tuple(column for column in columns(*shown) if any(row[column.key] for row in judged))
+    filled = tuple(column for column in columns_of(list_name) if any(row[column.key] for row in judged))
     peaks = any(row["share_fraction"] for row in rows)
     sections = [
         Section("", (Table(filled, judged, note=NOTE if peaks else ""),)) if rows else None,

@@ -8,6 +8,7 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Paragraph,
     Row,
@@ -15,7 +16,6 @@ from gpucost.render.document import (
     Table,
     amount,
     bridge,
-    columns,
     columns_of,
     document_of,
     heading_of,
@@ -73,7 +73,7 @@ def _changed(answer: Comparison) -> list[Block]:
     rows = [{**row, "name": heading_of(row["name"])} for row in answer["what_changed"]]
     if not rows:
         return []
-    headings = columns("name=what changed", f"before={answer['first']}", f"after={answer['second']}")
+    headings = Column("name", "what changed"), Column("before", answer["first"]), Column("after", answer["second"])
     return [Table(headings, _written(rows))]
 
 
@@ -85,16 +85,7 @@ def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:
 def _effects(answer: Comparison) -> list[Block]:
     if not answer["changes"]:
         return []
-    headings = columns(
-        "factor=cause",
-        "name=by:2",
-        "before:1",
-        "after:1",
-        "effect@unit",
-        "own_effect_usd=owning:2",
-        "rent_effect_usd=renting:2",
-        "note:3",
-    )
+    headings = columns_of("comparison effects")
     total = {"factor": "total", "effect": answer["difference"], "unit": answer["unit"]}
     causes: list[Any] = answer["changes"]
     sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]

@@ -342,25 +342,13 @@ class Document(Struct, frozen=True):
         return [part for part in (self.issued, day, self.catalog_version and f"catalog {self.catalog_version}") if part]
 
 
-def columns(*specs: str | Column) -> tuple[Column, ...]:
-    """Make columns from `key=Heading@unit_key:priority`, of which all but the key may be left out.
+def columns(*items: str | Column) -> tuple[Column, ...]:
+    """Return columns, of which those that a key says all about may be given by their key.
 
-    The heading and the unit follow from the key; `@unit_key` names the key of the cell that names the unit, where
-    units differ by row; a priority lets a narrow terminal drop the column, the highest first.
-
-    >>> columns("provider", "mfu_fraction:2", "value=true value@unit:1")[2]
-    Column(key='value', heading='true value', unit='', priority=1, unit_key='unit')
+    >>> [column.title for column in columns("provider", Column("mfu_fraction", "speed"))]
+    ['provider', 'speed']
     """
-    return tuple(spec if isinstance(spec, Column) else _column(spec) for spec in specs)
-
-
-def _column(spec: str) -> Column:
-    remainder, colon, priority = spec.rpartition(":")
-    if not (colon and priority.isdigit()):
-        remainder, priority = spec, "0"
-    remainder, _, unit_key = remainder.partition("@")
-    key, _, heading = remainder.partition("=")
-    return Column(key, heading, priority=int(priority), unit_key=unit_key)
+    return tuple(item if isinstance(item, Column) else Column(item) for item in items)
 
 
 def columns_of(name: str) -> tuple[Column, ...]:
@@ -374,10 +362,10 @@ def columns_of(name: str) -> tuple[Column, ...]:
 
 
 def table_of(
-    title: str, rows: Sequence[Row], *specs: str | Column, note: str = "", interactive: bool = False
+    title: str, rows: Sequence[Row], *items: str | Column, note: str = "", interactive: bool = False
 ) -> list[Table]:
     """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
-    headings = specs or tuple(
+    headings = items or tuple(
         dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list)))
     )
     return [Table(columns(*headings), rows, title, note, interactive=interactive)] if rows else []

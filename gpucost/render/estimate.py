@@ -78,6 +78,7 @@ def _span(low: float, high: float) -> str:
 
 def _screen(answer: Estimate) -> list[Block]:
     """Return what one screen shows: the best offers by kind, and what to ask next."""
+    shown = [row for row in answer.get("highlights", ())[:_MOST_KINDS] if row["kind"] != "unverified"]
     rows = [
         {
             **row,
@@ -86,8 +87,7 @@ def _screen(answer: Estimate) -> list[Block]:
             "range": _span(row["cost_low_usd"], row["cost_high_usd"]),
             "age": f"{row['age_days']} d",
         }
-        for row in answer.get("highlights", ())[:_MOST_KINDS]
-        if row["kind"] != "unverified"
+        for row in shown
     ]
     if not rows:
         return []
@@ -95,6 +95,7 @@ def _screen(answer: Estimate) -> list[Block]:
     out = f", {len(excluded):,} left out" if excluded else ""
     return [
         Table(columns_of("estimate kinds"), rows, note=range_text(training_causes(answer, answer["options"][0]))),
+        *[Paragraph(row["confirm"]) for row in answer.get("highlights", ()) if row.get("confirm") and row in shown],
         *[Paragraph(_unverified(row)) for row in answer.get("highlights", ()) if row["kind"] == "unverified"],
         Paragraph(f"Next: --details (bill{out}), --explain, -o FILE, {_ASK}"),
     ]
@@ -159,7 +160,7 @@ def _changes(answer: Estimate) -> list[Block]:
         for row in answer["alternatives"]
     ]
     blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
-    blocks += table_of("Largest parts of the cost", answer["drivers"], "name", "share_fraction", "note:1")
+    blocks += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
     return [*blocks, *not_included(answer["not_included"])]
 
 

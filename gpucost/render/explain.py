@@ -5,8 +5,8 @@ from typing import Any
 
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
-from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of, format_value
-from gpucost.render.offers import CAUSES, training_causes
+from gpucost.render.document import Document, Paragraph, Section, Table, columns_of, document_of, format_value
+from gpucost.render.offers import training_causes
 
 _TERA = 1e12
 
@@ -22,17 +22,17 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
     rows = [{"step": number, **row} for number, row in enumerate(_steps(payload, option), 1)]
     shares = training_causes(payload, option)
     bill = Table(
-        columns("name", "quantity", "unit", "unit_price_usd", "cost_usd", "source_id:1"),
+        columns_of("explain bill"),
         option["lines"],
         total={"name": "total", "cost_usd": option["cost_usd"]},
     )
     assumed = Table(
-        columns("name", "value", "low", "high", "unit", "status", "note:1", "source_id:2"),
+        columns_of("explain assumptions"),
         list(payload.get("assumptions") or ()),
     )
     sections = [
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
-        Section("Where the range comes from", (Table(CAUSES, shares),)),
+        Section("Where the range comes from", (Table(columns_of("range causes"), shares),)),
         Section("The bill", (bill,)),
         Section("Assumptions", (assumed,) if assumed.rows else ()),
         Section("Notes", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),

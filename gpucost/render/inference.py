@@ -31,7 +31,7 @@ from gpucost.render.offers import (
     serving_causes,
 )
 
-_SCREEN_LASTING, _SCREEN_INTERRUPTIBLE, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
+_SCREEN_LASTING, _SCREEN_BOUND, _SCREEN_INTERRUPTIBLE, _SCREEN_HOSTED = 3, 1, 2, 2  # rows of one screen
 _HEADINGS = {
     "cost": "Offers without interruptions, cheapest tokens first",
     "latency": "Offers without interruptions, fastest tokens first",
@@ -39,7 +39,6 @@ _HEADINGS = {
 }
 _RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
 # family of purchase options -> the kind that one screen names
-_KINDS = {"committed": "reserved", "scheduled": "capacity block"}
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 
 
@@ -78,7 +77,12 @@ def _screen(answer: Inference) -> list[Block]:
     sure = [row for row in answer["options"] if not row.get("missing")] or answer["options"]
     stay = [row for row in sure if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in sure if OPTIONS[row["option"]].interruptible]
-    rows = [_kind(row) for row in (*_unlike(stay)[:_SCREEN_LASTING], *_unlike(risky)[:_SCREEN_INTERRUPTIBLE])]
+    bound = [row for row in stay if OPTIONS[row["option"]].family == "committed"]
+    free = [row for row in stay if row not in bound]
+    lasting = [*_unlike(free)[:_SCREEN_LASTING], *_unlike(bound)[:_SCREEN_BOUND]] if free else _unlike(bound)
+    rows = [
+        _kind(row) for row in (*lasting[: _SCREEN_LASTING + _SCREEN_BOUND], *_unlike(risky)[:_SCREEN_INTERRUPTIBLE])
+    ]
     hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
         {
@@ -134,11 +138,10 @@ def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:
 
 
 def _kind(row: ServingOption) -> dict[str, object]:
-    unit, option = "USD per million tokens", OPTIONS[row["option"]]
-    kind = "interruptible" if option.interruptible else _KINDS.get(option.family, option.family)
+    unit = "USD per million tokens"
     return {
         **row,
-        "kind": kind,
+        "kind": OPTIONS[row["option"]].kind,
         "cluster": f"{row['gpus']:,} × {row['gpu']}",
         "option": option_text(row["option"], row["term_months"]),
         "range": " to ".join(format_value(end, unit) for end in (row["usd_per_mtok_low"], row["usd_per_mtok_high"])),

@@ -1,59 +1,177 @@
-"""The command that starts what an answer costs: torchrun on every instance of a run, vllm serve on every replica."""
+"""What starts what an answer costs: torchrun or vllm serve on every instance, as a command or as a task for SkyPilot.
 
+A command is for a shell on each of the instances; a task is a file for `sky launch`, or `sky serve up` where it has
+several replicas. Its format: https://docs.skypilot.co/en/latest/reference/yaml-spec.html
+"""
+
+import json
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.gate import beside
+from gpucost.market.terms import cluster
+from gpucost.options import OPTIONS
 
 _VLLM_FORMATS = {"fp8": "fp8", "int4": "awq", "gguf": "gguf", "mxfp4": "mxfp4", "nvfp4": "modelopt_fp4"}
-_PORT = 29500
+_PORT, _SERVED_AT = 29500, 8000
+_LOAD_S = 1800  # until a service must answer: the weights are fetched and loaded
+
+
+class Start(NamedTuple):
+    """What runs on each instance of a group, how many instances a group has, and how many groups there are."""
+
+    words: tuple[str, ...]  # of the command
+    others: tuple[str, ...]  # of the command on instances beside the first, where it differs
+    instances: int
+    groups: int
+    what: str
 
 
 def launch(answer: Mapping[str, Any]) -> str:
     """Return the command for the first option of an answer about training or serving."""
+    option, start = _first(answer)
+    lines = [f"# on {'each of ' if start.instances > 1 else ''}{_instances(option, start)}, {start.what}"]
+    if start.instances > 1:
+        lines.append("# FIRST_HOST is the address of the first of them, NODE_RANK the number of each from 0")
+    lines.append(_broken(start.words))
+    if start.others:
+        lines += ["# on the others of a group", _broken(start.others)]
+    return "\n".join(lines) + "\n"
+
+
+def skypilot(answer: Mapping[str, Any]) -> str:
+    """Return a task for SkyPilot that starts the first option of an answer."""
+    option, start = _first(answer)
+    names = _names()
+    cloud = names["cloud"].get(option["provider"])
+    chip = names["accelerator"].get(option["gpu"])
+    if chip is None:
+        raise UsageError(f"SkyPilot has no name for {option['gpu']}: take --launch without -o, and start it by hand.")
+    unit = max(option["gpus"] // _count(option), 1)
+    lines = [
+        f"# {cluster(option)} at {option['provider']}, {OPTIONS[option['option']].label}, at"
+        f" {option['usd_per_gpu_hour']:.2f} USD per GPU-hour as expected today",
+    ]
+    if cloud is None:
+        lines.append(
+            f"# SkyPilot does not know {option['provider']}: add its machines as an SSH node pool (infra: ssh)"
+        )
+    lines += [f"name: {json.dumps(_slug(answer))}", f"num_nodes: {start.instances}", "resources:"]
+    region = f"/{option['region']}" if option["region"] and "/" not in option["region"] else ""
+    lines.append(f"  infra: {json.dumps(cloud + region if cloud else 'ssh')}")
+    if names["named"].get(option["provider"]) and " " not in option["instance_type"]:
+        lines.append(f"  instance_type: {json.dumps(option['instance_type'])}")
+    lines.append(f"  accelerators: {json.dumps(f'{chip}:{unit}')}")
+    if OPTIONS[option["option"]].family == "preemptible":
+        lines.append("  use_spot: true")
+    serving = answer["kind"] == "inference"
+    if serving:
+        lines.append(f"  ports: {_SERVED_AT}")
+    if serving and start.groups > 1:
+        lines += [
+            "service:",
+            f"  replicas: {start.groups}",
+            "  readiness_probe:",
+            "    path: /v1/models",
+            f"    initial_delay_seconds: {_LOAD_S}",
+        ]
+    lines += ["setup: |", f"  pip install {'vllm' if serving else '-r requirements.txt'}", "run: |"]
+    run = []
+    if start.instances > 1:
+        run += ['FIRST_HOST=$(echo "$SKYPILOT_NODE_IPS" | head -n 1)', "NODE_RANK=$SKYPILOT_NODE_RANK"]
+    if start.others:
+        run += ['if [ "$NODE_RANK" -eq 0 ]; then', *_broken(start.words).split("\n"), "else"]
+        run += [*_broken(start.others).split("\n"), "fi"]
+    else:
+        run += _broken(start.words).split("\n")
+    return "\n".join([*lines, *(f"  {line}" for line in run)]) + "\n"
+
+
+def _first(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Start]:
+    """Return the first option of an answer and what starts it."""
     kinds = {"estimate": _torchrun, "inference": _serve}
     if answer.get("kind") not in kinds or not answer.get("options"):
-        raise UsageError(f"--launch starts what estimate and inference cost, not {answer.get('kind')}.")
-    return kinds[answer["kind"]](answer, answer["options"][0])
+        raise UsageError(f"--launch works for estimate and inference, not for {answer.get('kind')}.")
+    option = answer["options"][0]
+    return option, kinds[answer["kind"]](answer, option)
 
 
-def _broken(words: list[str]) -> str:
+@cache
+def _names() -> dict[str, dict[str, str]]:
+    """Return what SkyPilot calls clouds and accelerators."""
+    found: dict[str, dict[str, str]] = {}
+    for kind, ours, theirs in beside(__file__, "skypilot")[1:]:
+        found.setdefault(kind, {})[ours] = theirs
+    return found
+
+
+def _slug(answer: Mapping[str, Any]) -> str:
+    verb = "train" if answer["kind"] == "estimate" else "serve"
+    model = str(answer["request"]["model"]).rsplit("/", 1)[-1].removesuffix(".json")
+    return f"{verb}-{''.join(sign if sign.isalnum() else '-' for sign in model.lower())}".strip("-")
+
+
+def _count(option: Mapping[str, Any]) -> int:
+    return int(option.get("instances") or option.get("nodes") or 1)
+
+
+def _instances(option: Mapping[str, Any], start: Start) -> str:
+    return f"{start.instances * start.groups:,} × {option['instance_type']} at {option['provider']}"
+
+
+def _broken(words: tuple[str, ...]) -> str:
     """Join options with the command, one a line where they are many."""
     return " \\\n  ".join(words)
 
 
-def _torchrun(answer: Mapping[str, Any], option: Mapping[str, Any]) -> str:
+def _torchrun(answer: Mapping[str, Any], option: Mapping[str, Any]) -> Start:
     """Return torchrun over the instances; the options of the script are the layout of the answer."""
-    workload, layout = answer["workload"], option["layout"]
-    nodes = option.get("instances") or option["nodes"]
+    workload, layout, nodes = answer["workload"], option["layout"], _count(option)
     degrees = ("tensor", "pipeline", "context", "expert")
     spread = [f"--{name} {layout[name]}" for name in degrees if layout[name] > 1]
-    start = f"torchrun --nnodes {nodes} --nproc-per-node {option['gpus'] // nodes}"
+    words = [f"torchrun --nnodes {nodes} --nproc-per-node {option['gpus'] // nodes}"]
     if nodes > 1:
-        start += f" --rdzv-backend c10d --rdzv-endpoint $FIRST_HOST:{_PORT}"
-    words = [
-        f"{start} train.py",
-        f"--model {workload['model']} --sequence {workload['sequence_tokens']}",
+        words[0] += " --node-rank $NODE_RANK"
+        words.append(f"--rdzv-backend c10d --rdzv-id gpucost --rdzv-endpoint $FIRST_HOST:{_PORT}")
+    words += [
+        f"train.py --model {workload['model']} --sequence {workload['sequence_tokens']}",
         f"--global-batch {workload['global_batch']} --micro-batch {layout['micro_batch']}",
         " ".join([f"--precision {layout['precision']} --sharding {layout['sharding']}", *spread]),
     ]
     if layout["recompute"] != "none":
         words.append(f"--recompute {layout['recompute']}")
-    return f"# on each of {nodes:,} × {option['instance_type']} at {option['provider']}\n{_broken(words)}\n"
+    return Start(tuple(words), (), nodes, 1, "train.py being your own script")
 
 
-def _serve(answer: Mapping[str, Any], option: Mapping[str, Any]) -> str:
-    """Return vllm serve for one replica, as large a batch and as long a context as the answer counts on."""
-    request, layout = answer["request"], option["layout"]
+def _serve(answer: Mapping[str, Any], option: Mapping[str, Any]) -> Start:
+    """Return vllm serve for the replicas of one instance, or for one replica over several instances.
+
+    The batch and the context are as large as the answer counts on.
+    """
+    request, layout, count = answer["request"], option["layout"], _count(option)
+    unit = max(option["gpus"] // count, 1)  # accelerators of one instance
+    instances = -(-layout["gpus"] // unit)  # of one replica
+    beside_each = max(unit // layout["gpus"], 1) if instances == 1 else 1  # replicas in one instance
+    groups = -(-option["replicas"] // beside_each)
     longest = int(request["prompt_tokens"] + 2 * request["output_tokens"] + request.get("longer_tokens", 0))
-    model = answer["said"][0].partition(",")[0]
-    words = [f"vllm serve {model} -tp {layout['tensor']}"]
+    words = [f"vllm serve {answer['said'][0].partition(',')[0]} -tp {layout['tensor']}"]
     if layout["pipeline"] > 1:
-        words.append(f"-pp {layout['pipeline']}")
+        words[0] += f" -pp {layout['pipeline']}"
+    ranks = layout["data"] * beside_each
+    if ranks > 1:
+        words[0] += f" -dp {ranks}"
     if layout["data"] > 1:
-        words.append(f"-dp {layout['data']} --enable-expert-parallel")
+        words[0] += " --enable-expert-parallel"
     words.append(f"--max-num-seqs {max(option['batch'] // layout['data'], 1)} --max-model-len {longest}")
     if option["precision"] in _VLLM_FORMATS:
         words.append(f"--quantization {_VLLM_FORMATS[option['precision']]}")
-    replicas = option["replicas"]
-    return f"# {replicas:,} × on {layout['gpus']} × {option['gpu']} at {option['provider']}\n{_broken(words)}\n"
+    others: list[str] = []
+    if instances > 1:
+        words.append(f"--nnodes {instances} --node-rank $NODE_RANK --master-addr $FIRST_HOST")
+        others = [*words, "--headless"]
+    words.append(f"--port {_SERVED_AT}")
+    replicas = f"{option['replicas']:,} replica{'s' if option['replicas'] != 1 else ''} of {layout['gpus']}"
+    what = f"{replicas} × {option['gpu']}"
+    return Start(tuple(words), tuple(others), instances, groups, what)

@@ -7,12 +7,12 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Paragraph,
     Row,
     Section,
     Table,
-    columns,
     columns_of,
     document_of,
     heading_of,
@@ -48,7 +48,7 @@ def document(answer: Mix) -> Document:
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=(
             *table_of("What to buy and rent", plan, *columns_of("mix plan")),
-            *table_of("Against one option alone", pure, "option", "cost_usd", "note:1"),
+            *table_of("Against one option alone", pure, *columns_of("mix alone")),
             Paragraph(f"Next: {next_step}."),
         ),
     )
@@ -71,6 +71,7 @@ def _months(answer: Mix) -> list[Block]:
     chart = Chart(
         "area", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity", label="demand"
     )
-    gpus_by_month = Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)
+    headings = tuple(Column(key, priority=min(number, 3)) for number, key in enumerate(keys))
+    gpus_by_month = Table(headings, rows)
     paid = [row for row in cash if any(row[key] for key in row if key != "month")]
     return [chart, gpus_by_month, *table_of("Paid beside rent, in cash", paid)]

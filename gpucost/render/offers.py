@@ -15,7 +15,6 @@ from gpucost.render.document import (
     Paragraph,
     Row,
     Table,
-    columns,
     columns_of,
     format_named,
     format_value,
@@ -24,7 +23,6 @@ from gpucost.units import counted
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.
 
-CAUSES = columns("share=cause", "low_usd=low", "high_usd=high", "narrower=how to narrow it")
 OVERHEAD = "overhead (not in the range)"
 IDLE = "idle and spare hours (not in the range)"
 LOST = "a spare replica (not in the range)"
@@ -227,9 +225,8 @@ def _rank_list(ranks: Sequence[str]) -> str:
 
 def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
     """Return what is not possible with the reason, or nothing; paper counts it only."""
-    headings = columns("provider", "instance_type=instance:1", "gpu:2", "option:3", "reason")
     paper = f"{counted(len(rows), 'offer')} left out; the page on screen gives each reason."
-    return [Table(headings, rows, interactive=True, paper=paper)] if rows else []
+    return [Table(columns_of("excluded"), rows, interactive=True, paper=paper)] if rows else []
 
 
 def bill_table(lines: Sequence[BillLine], total_usd: float, title: str = "") -> Table:

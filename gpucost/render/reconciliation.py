@@ -7,7 +7,6 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
-    Column,
     Document,
     Paragraph,
     Row,
@@ -59,7 +58,7 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
         "effective_usd": totals["effective_difference_usd"],
         "note": "",
     }
-    headings = columns("part", "billed_usd=billed", "effective_usd=effective", *(() if rows else ("note",)))
+    headings = columns_of("reconciliation parts")[: 3 if rows else 4]
     table = Table(headings, rows or answer["parts"], total=total)
     bars = [row for row in answer["parts"] if row["effective_usd"]]
     ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]
@@ -70,9 +69,7 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
 def _unmatched(answer: Reconciliation) -> list[Block]:
     rows = answer["unmatched"]
     note = f"{answer['rows_read']:,} charges read, none dropped." if rows else ""
-    return list(
-        table_of("", rows, "charged_for=for", "why", "rows", "billed_usd=billed", "effective_usd=effective", note=note)
-    )
+    return list(table_of("", rows, *columns_of("reconciliation unmatched"), note=note))
 
 
 def _showback_title(answer: Reconciliation) -> str:
@@ -81,42 +78,24 @@ def _showback_title(answer: Reconciliation) -> str:
 
 
 def _showback(answer: Reconciliation) -> list[Block]:
-    specs = (
-        "tag_value=value",
-        "rows:2",
-        "quantity:3",
-        "unit:3",
-        "direct_usd=direct",
-        "idle_usd=idle",
-        "total_usd=total",
-        "share_fraction:1",
-    )
-    return list(table_of("", answer["showback"], *specs))
+    return list(table_of("", answer["showback"], *columns_of("reconciliation showback")))
 
 
 # --- Commitments.
 
-_A_MONTH = Column("usd_per_month", "a month", "USD", 1)
 _NEXT_OF_COMMITMENT = (
     "Next: --details (bill under current agreements, ladder and expiry by month), -o FILE.html, --format json."
-)
-_LEVELS = (
-    *columns("level=commit", "gpus"),
-    Column("usd_per_month", "a month", "USD"),
-    *columns("covered_fraction=covered:1", "unused_fraction=unused:2"),
-    Column("regret_low_usd_per_month", "regret low", "USD"),
-    Column("regret_high_usd_per_month", "regret high", "USD"),
 )
 
 
 def commitment_document(answer: Commitment) -> Document:
     """Build the document of a commitment."""
     *lines, total = answer["bill"]
-    first = Table(_LEVELS, answer["levels"], note=_note(answer))
+    first = Table(columns_of("commitment levels"), answer["levels"], note=_note(answer))
     return document_of(
         answer,
         "How much to commit",
-        Section("Cost of each amount", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
+        Section("Cost of each amount", [Table(columns_of("commitment levels"), answer["levels"], note=_note(answer))]),
         Section(
             "Cost of the history under current agreements", [Table(columns("line", "cost_usd"), lines, total=total)]
         ),
@@ -161,13 +140,10 @@ def _ladder(answer: Commitment) -> list[Block]:
     wall = [row for row in answer["by_month"] if row["ending_gpus"]]
     ends = "GPUs whose commitment ends in each month: a wall is a month in which many end at once."
     return [
-        Table((*columns("name", "gpus", "from_day=from", "until_day=until"), _A_MONTH), answer["rungs"]),
+        Table(columns_of("commitment rungs"), answer["rungs"]),
         Chart(
             "line", "Commitments by month", description, lines, Axis("month"), gpus, series="commitments", steps=True
         ),
         Chart("bar", "Expiry wall", ends, wall, Axis("month"), Axis("ending_gpus", "GPUs")),
-        Table(
-            (*columns("month", "ending_gpus=GPUs ending"), Column("ending_usd_per_month", "cost per month", "USD")),
-            wall,
-        ),
+        Table(columns_of("commitment wall"), wall),
     ]

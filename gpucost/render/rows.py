@@ -18,6 +18,7 @@ from gpucost.render.document import (
     Section,
     Table,
     columns,
+    columns_of,
     printable,
     table_of,
 )
@@ -177,8 +178,7 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
         ),
     )
     rows = [{**event, "day": event["day"].isoformat()} for event in events]
-    specs = ("day", "offer", "usd_per_gpu_hour", "change_fraction=change", "source_id:1")
-    blocks: list[Block] = [chart, *table_of("Events: changes of 5 % and more", rows, *specs)]
+    blocks: list[Block] = [chart, *table_of("Events: changes of 5 % and more", rows, *columns_of("history events"))]
     if left_out:
         blocks.append(Paragraph(f"{left_out} more offers match; filters choose others."))
     return Document(

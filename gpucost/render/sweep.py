@@ -8,11 +8,11 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Paragraph,
     Section,
     Table,
-    columns,
     document_of,
     heading_of,
     table_of,
@@ -56,11 +56,10 @@ def _screen(answer: Sweep) -> list[Block]:
     moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
     moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
     title = "Best trade-offs between cost and time" if front else "First cases"
-    argument_columns = [f"{key}={flag_of(key.removeprefix('asked_'))}" for key in moving]
-    goal_columns = [f"{key}=cost" if key == "usd_per_mtok" else key for key in goals]
-    return [
-        Table(columns(*argument_columns, "cluster", *goal_columns, "provider:1", "option:2"), rows_with_cluster, title)
-    ]
+    argument_columns = [Column(key, flag_of(key.removeprefix("asked_"))) for key in moving]
+    goal_columns = [Column(key, "cost" if key == "usd_per_mtok" else "") for key in goals]
+    sellers = Column("provider", priority=1), Column("option", priority=2)
+    return [Table((*argument_columns, Column("cluster"), *goal_columns, *sellers), rows_with_cluster, title)]
 
 
 def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:
@@ -73,7 +72,8 @@ def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> li
     goals = [key for key in _AXES.get(answer["question"], ("own_npv_usd", "rent_npv_usd")) if key in filled]
     secondary = [key for key in filled if key not in (*moving, *goals)]
     order = [*moving, *goals, *sorted(secondary, key=lambda key: key in _LAST)]
-    headings = columns(*(f"{key}:{max(0, number - len(moving) - len(goals) - 1)}" for number, key in enumerate(order)))
+    leading = len(moving) + len(goals) + 1
+    headings = tuple(Column(key, priority=max(0, number - leading)) for number, key in enumerate(order))
     return [Table(headings, rows, title, note, interactive=True)]
 
 

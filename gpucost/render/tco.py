@@ -140,19 +140,10 @@ def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
 # --- The answer.
 
 _HOUR = "USD per GPU-hour"
+_SHOWN_LINES = 3  # of owning on one screen, beside energy
 _SIDES = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
-_RIVAL_COLUMNS = (
-    "option",
-    "name=closest rival",
-    "saving_usd=saves",
-    "breakeven_usd_per_gpu_hour=break-even price",
-    "breakeven_utilisation_fraction=break-even use",
-    "probability_wins_fraction=wins",
-    "saving_p5_usd=p5:1",
-    "saving_p95_usd=p95:1",
-)
 _RIVALRY = (
     "Each option against the cheapest of the others. The break-even price is the rental price of the two; spot is not a"
     " rival."
@@ -221,7 +212,33 @@ def _screen(answer: Tco) -> list[Block]:
     next_step = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
     closing = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}Next: {next_step}."
+    closing = f"{_pays(answer)} {closing}"
     return [Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer)), *charts, Paragraph(closing)]
+
+
+def _pays(answer: Tco) -> str:
+    """Say what owning pays for by line, the power of the equipment and that of cooling it apart."""
+    lines = sorted(_apart(answer), key=lambda row: -abs(row["npv_usd"]))
+    energy = [row for row in lines if row["name"] == "own_energy_usd"]
+    shown = [*[row for row in lines if row not in energy][:_SHOWN_LINES], *energy]
+    told = [f"{row['description']} {row['npv_usd']:,.0f}" for row in shown if abs(row["npv_usd"]) > _NOTHING_USD]
+    return f"Owning pays (USD today): {', '.join(told)}."
+
+
+def _apart(answer: Tco) -> list[CostLine]:
+    """Return the lines of owning with energy in two: what the equipment draws, and what cooling and losses add."""
+    pue = next((float(row["value"] or 0) for row in answer["assumptions"] if row["name"] == "pue_ratio"), 1.0)
+    found: list[CostLine] = []
+    for row in answer["lines"]:
+        if row["side"] != "own":
+            continue
+        if row["name"] != "own_energy_usd" or pue <= 1:
+            found.append(row)
+            continue
+        for name, share in (("power", 1 / pue), (f"cooling and losses (PUE {pue:g})", 1 - 1 / pue)):
+            parts = {key: row[key] * share for key in ("total_usd", "npv_usd")}  # type: ignore[literal-required]
+            found.append({**row, **parts, "description": name})  # type: ignore[typeddict-item]
+    return found
 
 
 def _named(rows: Sequence[Row]) -> list[Row]:
@@ -388,11 +405,11 @@ def _options(answer: Tco) -> list[Table]:
         for row in rows
         if "rival" in row
     ]
-    keys = [spec for spec in _RIVAL_COLUMNS if rival_rows and spec.partition("=")[0] in rival_rows[0]]
-    detail_columns = (f"{key}:{1 + index // 3}" for index, key in enumerate(details))
+    rival_columns = [column for column in columns_of("tco rivals") if rival_rows and column.key in rival_rows[0]]
+    detail_columns = (Column(key, priority=1 + index // 3) for index, key in enumerate(details))
     return [
         *table_of("", rows, *first, *detail_columns, interactive=True),
-        *table_of("Each option against its closest rival", rival_rows, *keys, note=_RIVALRY),
+        *table_of("Each option against its closest rival", rival_rows, *rival_columns, note=_RIVALRY),
     ]
 
 
@@ -569,7 +586,7 @@ def _inputs(payload: Mapping[str, Any]) -> Table:
                     "source": origin,
                 }
             )
-    return Table(columns("name", "value", "unit:1", "status", "source:1"), rows)
+    return Table(columns_of("explain plan"), rows)
 
 
 def _figure_text(value: Any) -> str:

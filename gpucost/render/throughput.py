@@ -12,11 +12,11 @@ from gpucost.render.document import (
     Row,
     Section,
     Table,
-    columns,
     columns_of,
     document_of,
     table_of,
 )
+from gpucost.units import GB, GIB
 
 
 def document(answer: Throughput) -> Document:
@@ -26,28 +26,35 @@ def document(answer: Throughput) -> Document:
     layout = ", ".join(f"{name.replace('_', ' ')} {spread[name]}" for name in degrees)
     rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
     verdict = "Fits" if answer["fits"] else "Does not fit"
+    need, usable = _gb(answer["memory_gib"]), _gb(answer["usable_memory_gib"])
     summary = (
-        f"{verdict}: needs {answer['memory_gib']:.1f} GiB per GPU, {answer['usable_memory_gib']:.1f} available. A step"
+        f"{verdict}: needs {need:.1f} GB per GPU, {usable:.1f} usable. A step"
         f" takes {answer['step_s']:,.3g} s. Layout: {layout}, {rest}. Software stack: {answer['software']}."
     )
     next_step = (
         "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
     )
+    layouts = [{**row, "memory_gb": _gb(row["memory_gib"])} for row in answer.get("alternatives") or []]
     return document_of(
         answer,
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
         Section("Speed", [_speed(answer)]),
         Section("Layout", [_layout(answer)]),
         Section("Time of a step by part", _parts(answer)),
-        Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *columns_of("throughput layouts"))),
+        Section("Fastest layouts", table_of("", layouts, *columns_of("throughput layouts"))),
         screen=(Paragraph(summary), _parts(answer)[0], Paragraph(f"Next: {next_step}.")),
     )
+
+
+def _gb(gib: float) -> float:
+    """Return GiB as GB, the unit of every need for memory."""
+    return gib * GIB / GB
 
 
 def _speed(answer: Throughput) -> KeyFigures:
     low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
     unit = "tokens per second per GPU"
-    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB available"
+    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {_gb(answer['usable_memory_gib']):.1f} GB usable"
     counted = "model FLOP: 6·N + causal attention, no input embedding"
     return KeyFigures(
         (
@@ -57,7 +64,7 @@ def _speed(answer: Throughput) -> KeyFigures:
             Fact("MFU", answer["mfu_fraction"], "fraction of one", note=counted),
             Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP, including recomputation"),
             Fact("Dense peak", answer["peak_tflops"], "TFLOP per second, dense"),
-            Fact("Peak memory per GPU", answer["memory_gib"], "GiB (2^30 bytes)", note=room),
+            Fact("Peak memory per GPU", _gb(answer["memory_gib"]), "GB (1e9 bytes)", note=room),
         )
     )
 
@@ -79,8 +86,7 @@ def _parts(answer: Throughput) -> list[Block]:
     rows_as_text = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in rows]
     description = "; ".join(f"{row['part']} {row['share_fraction']:.0%}" for row in rows[:5])
     part, time = Axis("part", "part"), Axis("time_s", "time", "seconds")
-    heading = columns("part", "time_s=time", "share_fraction=share", "bound=bound by")
     return [
-        Table(heading, rows_as_text),
+        Table(columns_of("throughput parts"), rows_as_text),
         Chart("bar", "Where the time of a step goes", description, rows_as_text, part, time),
     ]

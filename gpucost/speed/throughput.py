@@ -1,6 +1,7 @@
 """Explicit layouts, read into columns and timed: what `gpucost throughput` answers."""
 
 from collections.abc import Mapping, Sequence
+from math import exp
 from os import PathLike, fspath
 from typing import Any, cast
 
@@ -29,11 +30,11 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import LORA, PARTS, Step, TrainingCase, build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.efficiency import FUSED_YEAR
-from gpucost.physics.training.memory import training_memory, usable_bytes
+from gpucost.physics.training.memory import from_training, training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
-from gpucost.workloads.speeds import job_of, key_of, memory_gb, over_pcie, timed_layouts
+from gpucost.workloads.speeds import LOADING_WIDTH, job_of, key_of, memory_gb, over_pcie, timed_layouts
 from gpucost.workloads.training import (
     DEFAULT_RANK,
     DataFlow,
@@ -235,7 +236,7 @@ def array_of(value: Any, name: str) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
     if column.ndim > 1:
-        raise UsageError(f"{name}: {shown(value)} is no column of numbers: it has {column.ndim} dimensions.")
+        raise UsageError(f"{name}: {shown(value)} is not a column of numbers: it has {column.ndim} dimensions.")
     return column
 
 
@@ -277,7 +278,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     first = next(iter(names.values()))
     sequence = numbers_given.get("sequence", np.array([float(default_sequence(first))]))
     if not (np.isfinite(sequence) & (sequence >= 1)).all():
-        raise UsageError("sequence: a column holds what is no number of tokens. Give whole numbers of 1 and more.")
+        raise UsageError("sequence: a column holds what is not a number of tokens. Give whole numbers of 1 and more.")
     own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
     precision = own[key]
     if wanted.precision is not None:
@@ -373,8 +374,15 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
     assert loading is not None
     gpus = timed["layout"]["gpus"]
     feeding = loading.feeding(timed["tokens_per_s"], gpus)
+    most = float(loading.tokens_per_s(gpus)) / gpus
+    ends = {
+        "tokens_per_s_per_gpu_low": min(timed["tokens_per_s_per_gpu_low"], most * exp(-LOADING_WIDTH)),
+        "tokens_per_s_per_gpu_high": min(timed["tokens_per_s_per_gpu_high"], most * exp(LOADING_WIDTH)),
+    }
+    if not feeding["stall_fraction"]:
+        timed = cast(shape.Timed, {**timed, **ends})
     if stall := feeding["stall_fraction"]:
-        share, most = 1 - stall, float(loading.tokens_per_s(gpus)) / gpus
+        share = 1 - stall
         step_s = timed["step_s"] / share
         steps = [
             cast(shape.StepPart, {**part, "share_fraction": part["share_fraction"] * share}) for part in timed["parts"]
@@ -383,8 +391,7 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
         timed = {
             **timed,
             "tokens_per_s_per_gpu": timed["tokens_per_s_per_gpu"] * share,
-            "tokens_per_s_per_gpu_low": min(timed["tokens_per_s_per_gpu_low"], most),
-            "tokens_per_s_per_gpu_high": min(timed["tokens_per_s_per_gpu_high"], most),
+            **ends,
             "tokens_per_s": timed["tokens_per_s"] * share,
             "step_s": step_s,
             "mfu_fraction": timed["mfu_fraction"] * share,
@@ -464,10 +471,9 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     workload = workload_of(layouts)
     job = job_of(workload, calibration)
     candidates, keys = timed_layouts(workload, job, layouts.keys, layouts.layout.gpus)
-    if len(candidates.key) == 0:
-        raise NothingFitsError(
-            no_layout(int(search.reduce_best(candidates, job, keys).reason[0]), layouts, job.global_batch)
-        )
+    reason = int(search.reduce_best(candidates, job, keys).reason[0])
+    if reason != search.FITS:
+        raise NothingFitsError(no_layout(reason, layouts, job.global_batch))
     shown_layouts = candidates.take(np.argsort(-candidates.tokens_per_s_per_gpu, kind="stable")[:MOST_ALTERNATIVES])
     chips = keys.hardware.take(keys.pair[shown_layouts.key])
     steps, memory = search.steps_of(shown_layouts, keys), memory_gb(job, shown_layouts.layout)
@@ -490,6 +496,8 @@ def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
     """Say why a search found nothing, and what to try."""
     architecture, accelerator = layouts.architectures[0], layouts.keys[0].accelerator
     gpus, precision = int(layouts.layout.gpus[0]), PRECISIONS[int(layouts.layout.precision[0])]
+    if reason == search.NO_TRAINING:
+        return f"{accelerator.id} {grid.FOR_INFERENCE}"
     if reason == search.NO_PRECISION:
         return f"{accelerator.id} has no known {precision} peak. Try --precision bf16 or fp16."
     if reason == search.NO_BATCH:
@@ -531,9 +539,10 @@ def part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
     ]
 
 
-def memory_of(case: TrainingCase) -> shape.Memory:
+def memory_of(case: TrainingCase, software: str) -> shape.Memory:
     """Return the peak memory of one case against what the accelerator can use."""
-    need = float(training_memory(case.shape, case.layout, case.recipe).total_bytes[0])
+    kept = from_training(case.recipe, software)
+    need = float(training_memory(case.shape, case.layout, kept).total_bytes[0])
     usable = float(usable_bytes(case.hardware.memory_gib)[0])
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
@@ -567,7 +576,7 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
             transformer.model_flop(case.shape, sequence, frozen=case.recipe.method >= LORA)[0]
         ),
         "hardware_flop_per_token_flop": hardware_flop,
-        **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
+        **memory_of(case, class_of(layouts.wanted.software, calibration.stacks)),  # type: ignore[typeddict-item] # holds nothing more than its type says
         "parts": part_rows(case, step),
     }
     answer["lead"] = lead(answer, "the given layout")

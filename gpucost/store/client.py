@@ -1,21 +1,25 @@
 """The one way to the network: HTTPS requests, bounded in size and time, tried again where that may help.
 
 A request follows redirects that keep the scheme, waits as long as a server asks (within bounds) or longer after each
-failure, and unpacks what is packed piece by piece, so that a small body cannot become a large one unnoticed. What an
-error says names the address without its query: keys are never repeated.
+failure, and unpacks what is packed piece by piece, so that a small body cannot become a large one unnoticed. Every wait
+takes what is left of one deadline, at whose end the connections are cut: a server that drips gets no more time than one
+that is silent. What an error says names the address without its query: keys are never repeated.
 """
 
 import random
-import time
+import socket
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import shown
-from gpucost.limits import limit
+from gpucost.limits import Deadline, limit
+from gpucost.store.files import disk_trouble
 
 if TYPE_CHECKING:
     import httpx
@@ -73,16 +77,17 @@ class Client:
         self,
         *,
         mirror: str | None = None,
-        seconds: float | None = None,
+        deadline: Deadline | None = None,
         most_bytes: float | None = None,
         read_timeout_s: float = 30.0,
-        pause: Callable[[float], object] = time.sleep,
+        pause: Callable[[float], object] | None = None,
     ) -> None:
         self._mirror = mirror.rstrip("/") if mirror else None
-        self._ends_at = time.monotonic() + (seconds or limit("limit_refresh_seconds"))
+        self._deadline = deadline or Deadline(limit("limit_refresh_seconds"))
         self.most_bytes = int(most_bytes or limit("limit_refresh_bytes"))
-        self._read_timeout_s, self._pause = read_timeout_s, pause
+        self._read_timeout_s, self._pause = read_timeout_s, pause or self._deadline.wait
         self._client: httpx.Client | None = None
+        self._sockets: list[socket.socket] = []
         self.fetched_bytes = 0
 
     def __enter__(self) -> "Client":
@@ -91,6 +96,11 @@ class Client:
     def __exit__(self, *_: object) -> None:
         if self._client is not None:
             self._client.close()
+
+    @property
+    def is_late(self) -> bool:
+        """Tell whether the time for its requests is over."""
+        return self._deadline.over
 
     # --- what readers of sources use
 
@@ -102,21 +112,29 @@ class Client:
         try:
             return json.loads(body, parse_constant=_no_number)
         except (ValueError, RecursionError):
-            raise FetchError(f"{place_of(url)}: the answer is no JSON.") from None
+            raise FetchError(f"{place_of(url)}: the answer is not JSON.") from None
 
     def body(self, url: str, **how: Any) -> bytes:
         """Fetch a body that is held in memory; `most_bytes` is its own bound."""
         return self._tried(url, lambda: b"".join(self._pieces(url, **how)))
 
-    def file(self, url: str, target: Path, **how: Any) -> Path:
-        """Fetch a body into a file, which is there only once it is whole."""
+    def file(self, url: str, target: Path, *, digest: str | None = None, **how: Any) -> Path:
+        """Fetch a body into a file, which is there only once it is whole, and is what its SHA-256 says where known."""
 
         def write() -> Path:
-            draft = target.with_name(target.name + ".part")
-            with draft.open("wb") as out:
-                for piece in self._pieces(url, **how):
-                    out.write(piece)
-            return draft.replace(target)
+            draft, found = target.with_name(target.name + ".part"), sha256()
+            try:
+                with draft.open("wb") as out:
+                    for piece in self._pieces(url, **how):
+                        found.update(piece)
+                        out.write(piece)
+                if digest is not None and found.hexdigest() != digest:
+                    raise FetchError(f"{place_of(url)}: is damaged: its content has a different SHA-256.")
+                return draft.replace(target)
+            except OSError as error:
+                raise disk_trouble(target, error) from None
+            finally:
+                draft.unlink(missing_ok=True)
 
         return self._tried(url, write)
 
@@ -124,14 +142,18 @@ class Client:
 
     def _tried(self, url: str, act: Callable[[], T]) -> T:
         for turn in range(1, TRIES + 1):
+            if self.is_late:
+                raise _late(url)
             try:
-                return act()
+                with self._deadline.ending(self._cut):
+                    return act()
             except _Passing as failure:
+                if self.is_late:
+                    raise _late(url) from None
                 wait_s = failure.wait_s
                 if wait_s is None:
                     wait_s = FIRST_WAIT_S * 2 ** (turn - 1) * random.uniform(0.5, 1.5)
-                left_s = self._ends_at - time.monotonic()
-                if turn == TRIES or wait_s > min(LONGEST_WAIT_S, left_s):
+                if turn == TRIES or wait_s > min(LONGEST_WAIT_S, self._deadline.left_s):
                     tried = "once" if turn == 1 else f"{turn} times"
                     raise FetchError(f"{place_of(url)}: {failure} (tried {tried}).") from None
                 self._pause(wait_s)
@@ -147,47 +169,67 @@ class Client:
         most_bytes: int | None = None,
     ) -> Iterator[bytes]:
         httpx = library()
-        given = {"accept-encoding": "gzip", "user-agent": "gpucost", **(headers or {})}
+        sent_headers = {"accept-encoding": "gzip", "user-agent": "gpucost", **(headers or {})}
         address = self._address(url)
         try:
             for _ in range(REDIRECTS + 1):
-                with self._session(httpx).stream(method, address, headers=given, content=content) as answer:
+                how = {"headers": sent_headers, "content": content, "extensions": {"trace": self._noted}}
+                with self._session(httpx).stream(method, address, timeout=self._timeout(httpx), **how) as answer:
                     if answer.status_code not in _MOVED:
                         _judge(answer)
                         yield from self._unpacked(answer, min(most_bytes or self.most_bytes, self.most_bytes))
                         return
                     target = urljoin(str(answer.url), answer.headers.get("location", ""))
                     if urlsplit(target).scheme != urlsplit(address).scheme:
-                        raise FetchError(f"{place_of(url)}: is redirected to another scheme, which is refused.")
+                        raise FetchError(f"{place_of(url)}: redirects to another scheme, which is refused.")
                     if urlsplit(target).netloc != urlsplit(address).netloc:  # a key is for the host that it was given
-                        given = {
+                        sent_headers = {
                             name: value
-                            for name, value in given.items()
+                            for name, value in sent_headers.items()
                             if not any(word in name.lower() for word in ("auth", "key", "token", "cookie"))
                         }
-                    address = target
+                    address = self._address(target)  # where it leads is judged like where it began
         except httpx.TransportError as error:
-            raise _Passing(_said(error)) from None
+            raise _Passing(_failure_text(error)) from None
         except (httpx.InvalidURL, ValueError):
-            raise FetchError(f"{place_of(url)}: is no address of the web.") from None
-        raise FetchError(f"{place_of(url)}: is redirected more than {REDIRECTS} times.")
+            raise FetchError(f"{place_of(url)}: is not a web address.") from None
+        raise FetchError(f"{place_of(url)}: redirects more than {REDIRECTS} times.")
 
     def _session(self, httpx: Any) -> "httpx.Client":
         if self._client is None:
-            timeout = httpx.Timeout(self._read_timeout_s, connect=10.0)
-            self._client = httpx.Client(timeout=timeout, follow_redirects=False)
+            self._client = httpx.Client(follow_redirects=False)
         return self._client
+
+    def _timeout(self, httpx: Any) -> Any:
+        left_s = max(0.001, self._deadline.left_s)
+        return httpx.Timeout(min(self._read_timeout_s, left_s), connect=min(10.0, left_s))
+
+    def _noted(self, event: str, about: Mapping[str, Any]) -> None:
+        """Take note of a connection that was made, so that it can be cut."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            connection = about["return_value"].get_extra_info("socket")
+            if isinstance(connection, socket.socket):
+                self._sockets = [*(known for known in self._sockets if known.fileno() >= 0), connection]
+
+    def _cut(self) -> None:
+        """End every connection, whoever waits on it: reading it ends at once."""
+        for connection in self._sockets:
+            with suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)  # that of TLS would wait for the other side
 
     def _address(self, url: str) -> str:
         try:
             parts = urlsplit(url)
         except ValueError:
-            raise FetchError(f"{place_of(url)}: is no address of the web.") from None
-        if self._mirror and not url.startswith(self._mirror):
+            raise FetchError(f"{place_of(url)}: is not a web address.") from None
+        if self._mirror:
+            mirror = urlsplit(self._mirror)
+            if parts[:2] == mirror[:2] and f"{parts.path}/".startswith(f"{mirror.path}/"):
+                return url
             query = f"?{parts.query}" if parts.query else ""
             return f"{self._mirror}/{parts.netloc}{parts.path}{query}"
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
-            raise FetchError(f"{place_of(url)}: only https is asked.")
+            raise FetchError(f"{place_of(url)}: only https is allowed.")
         return url
 
     def _unpacked(self, answer: Any, most_bytes: int) -> Iterator[bytes]:
@@ -195,17 +237,23 @@ class Client:
         packed = answer.headers.get("content-encoding", "").lower() == "gzip"
         unpacker = zlib.decompressobj(31) if packed else None
         total = 0
-        for raw in answer.iter_raw(_PIECE_BYTES):
+        for raw in answer.iter_raw():  # as they come: a piece of a fixed size would be waited for
             for piece in _inflated(unpacker, raw) if unpacker else (raw,):
                 total += len(piece)
                 self.fetched_bytes += len(piece)
                 if total > most_bytes or self.fetched_bytes > 4 * self.most_bytes:
                     raise FetchError(f"{place_of(str(answer.url))}: is larger than {most_bytes / 1e6:,.0f} MB.")
                 yield piece
-            if time.monotonic() > self._ends_at:
-                raise FetchError(f"{place_of(str(answer.url))}: the time for this source is over.")
+            if self.is_late:
+                raise _late(str(answer.url))
+        if self.is_late:  # it was cut, which looks like its end where no length was promised
+            raise _late(str(answer.url))
         if unpacker and not unpacker.eof:
             raise _Passing("the answer ends before its end")
+
+
+def _late(url: str) -> FetchError:
+    return FetchError(f"{place_of(url)}: the time limit of this source has passed.")
 
 
 def _inflated(unpacker: Any, raw: bytes) -> Iterator[bytes]:
@@ -222,7 +270,9 @@ def _judge(answer: Any) -> None:
     if status in _AGAIN:
         raise _Passing(f"the server answers {status}", _asked_wait_s(answer.headers.get("retry-after")))
     if status in (401, 403):
-        raise FetchError(f"{place_of(str(answer.url))}: the server refuses ({status}); is its key set and valid?")
+        raise FetchError(
+            f"{place_of(str(answer.url))}: the server refuses access ({status}); is the key set and valid?"
+        )
     if status != 200:
         raise FetchError(f"{place_of(str(answer.url))}: the server answers {status}.")
 
@@ -245,16 +295,16 @@ def _asked_wait_s(value: str | None) -> float | None:
         return None
 
 
-def _said(error: Exception) -> str:
+def _failure_text(error: Exception) -> str:
     name = type(error).__name__
-    known = {
+    texts = {
         "ConnectTimeout": "no connection in time",
         "ReadTimeout": "the server went silent",
         "ConnectError": "no connection",
         "RemoteProtocolError": "the connection broke before the end",
         "ReadError": "the connection broke",
     }
-    return known.get(name, name)
+    return texts.get(name, name)
 
 
 def _no_number(text: str) -> Any:

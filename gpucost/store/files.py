@@ -6,6 +6,7 @@ its writer and is removed by the next. So are folders among the system's tempora
 
 import errno
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -14,8 +15,9 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from gpucost.errors import UsageError
+from gpucost.errors import DiskError, UsageError
 from gpucost.gate import shown
 
 _MARK = ".part-"  # in the name of a temporary file, after the target's
@@ -40,16 +42,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; when the block succeeds it takes the place of `path` in one step."""
     target = _regular(path)
     _clean(target.parent, f".{target.name[:100]}{_MARK}")
-    own = f".{target.name[:100]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}{target.suffix[:20]}"
-    temporary, descriptor = target.parent / own, -1
+    temporary_name = f".{target.name[:100]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}{target.suffix[:20]}"
+    temporary, descriptor = target.parent / temporary_name, -1
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         _locks(descriptor)
         os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         yield temporary
         os.replace(temporary, target)
-    except (OSError, UnicodeError) as error:
-        raise _refusal(target, error) from None
+    except Exception as error:
+        if not (isinstance(error, UnicodeError) or is_of_disk(error)):
+            raise
+        raise disk_trouble(target, error) from None
     finally:  # an interrupt at any line leaves no file
         with suppress(OSError, ValueError):
             temporary.unlink()
@@ -68,6 +72,18 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
+def put_parquet(connection: Any, rows: str, target: Path, how: str = "") -> None:
+    """Have a database write what a query gives as a Parquet file; a disk that takes it not is a sentence."""
+    name = str(target).replace("'", "''")
+    try:
+        connection.execute(f"COPY ({rows}) TO '{name}' (FORMAT parquet{how})")
+    except Exception as error:
+        if not is_of_disk(error):
+            raise
+        target.unlink(missing_ok=True)
+        raise disk_trouble(target, error) from None
+
+
 def _regular(path: str | Path) -> Path:
     """Return where a path leads, through links; refuse what is there and no regular file."""
     try:
@@ -77,7 +93,7 @@ def _regular(path: str | Path) -> Path:
     except FileNotFoundError:
         return target
     except TypeError:
-        raise UsageError(f"cannot write {shown(path)}: it is no path. Name a file.") from None
+        raise UsageError(f"cannot write {shown(path)}: it is not a path. Name a file.") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the name leads nowhere"
         raise UsageError(f"cannot write {str(path)[:200]!r}: {reason}. Name a file.") from None
@@ -85,7 +101,7 @@ def _regular(path: str | Path) -> Path:
         raise UsageError(f"cannot write {path}: it is a folder. Name a file.")
     if not stat.S_ISREG(mode):
         raise UsageError(
-            f"cannot write {path}: it leads to a device or a pipe. Name a file, or leave -o out and redirect with >."
+            f"cannot write {path}: it is a device or a pipe. Name a file, or leave -o out and redirect with >."
         )
     return target
 
@@ -144,22 +160,33 @@ def _umask() -> int:
     return mask
 
 
-def _refusal(target: Path, error: Exception) -> UsageError:
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_SAID = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)  # by the database, of the system
+_WRITING_SAID = re.compile(r"\b(write|create|truncate|sync|read-only)\b|cannot open file", re.IGNORECASE)
+
+
+def is_of_disk(error: BaseException) -> bool:
+    """Tell whether an error is one of files: the system's, or the database's over a file that it writes."""
+    if type(error).__name__ == "IOException" and type(error).__module__.endswith("duckdb"):
+        return bool(_FULL_SAID.search(str(error)) or _WRITING_SAID.search(str(error)))
+    return isinstance(error, OSError)
+
+
+def disk_trouble(target: Path, error: Exception) -> DiskError:
+    """Return why a file cannot be written, and what helps."""
     folder = target.parent
     if not folder.is_dir():
-        return UsageError(f"cannot write {target}: the folder {folder} does not exist. Make it, or name another file.")
+        return DiskError(f"cannot write {target}: the folder {folder} does not exist. Make it, or name another file.")
     number = getattr(error, "errno", None)
     if _lies_with_temporary_folder(folder, error):
-        return UsageError(
+        return DiskError(
             f"cannot write {target}: the temporary folder is full or cannot be written. Make room there, or name"
             " another one in the environment variable TMPDIR."
         )
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return UsageError(f"cannot write {target}: no space is left in {folder}. Make room, or name another folder.")
-    return UsageError(
-        f"cannot write {target}: {getattr(error, 'strerror', None) or error}. Name a file in a folder that you may"
-        " write to."
-    )
+    if number in _FULL or (number is None and _FULL_SAID.search(str(error))):
+        return DiskError(f"cannot write {target}: no space is left in {folder}. Make room, or name another folder.")
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+    return DiskError(f"cannot write {target}: {reason}. Name a file in a folder that you may write to.")
 
 
 def _lies_with_temporary_folder(folder: Path, error: Exception) -> bool:

@@ -6,9 +6,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import DataError, DiskError
+from gpucost.limits import Deadline, limit
 from gpucost.store.client import Client, FetchError, place_of
-from gpucost.store.files import write_bytes
+from gpucost.store.files import replacing, write_bytes
 from gpucost.store.folder import FORMAT, SEAL, SEAL_KEY, Folder, parsed, sealed
 
 if TYPE_CHECKING:
@@ -19,43 +20,59 @@ _SMALL_BYTES = 8_000_000
 _BUCKET = "s3://"
 
 
-def is_bucket(place: str) -> bool:
+def is_bucket(location: str) -> bool:
     """Tell whether a store's place is in a bucket."""
-    return place.lower().startswith(_BUCKET)
+    return location.lower().startswith(_BUCKET)
 
 
-def is_remote(place: str) -> bool:
+def is_remote(location: str) -> bool:
     """Tell whether a store's place is an address."""
-    return place.lower().startswith(("https://", "http://", _BUCKET))
+    return location.lower().startswith(("https://", "http://", _BUCKET))
 
 
-def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
+def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadline | None = None) -> Folder:
     """Bring the copy of a published store up to date and return it; without a connection the copy serves, and says so.
 
-    Only what is missing is fetched: manifests and parts bear their hash in their names and never change.
+    Only what is missing is fetched, the newest first, until the time is over: manifests and parts bear their hash in
+    their names and never change.
     """
+    deadline = deadline or Deadline(limit("limit_store_seconds"))
     folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
-    with client or _client(url) as asked:
-        try:
-            names = _index(url, asked, _seal(url, asked))
-        except FetchError as error:
+    with client or _client(url, deadline) as connection:
+        jobs = [lambda: _bring(folder, url, connection)]
+        if deadline.all_of(jobs) == [None]:
             if not folder:
-                raise
-            folder.faults.append(f"{error} Its copy of the last time serves.")
-            return folder
-        known = set(folder.names())
-        for name in names:
-            if name not in known:
-                _take(folder, url, name, asked)
+                raise FetchError(f"{place_of(url)}: its time is over. The setting limit_store_seconds gives it more.")
+            folder.faults.append(f"{place_of(url)}: its time is over. Its copy of the last time serves.")
     return folder
 
 
-def _client(url: str) -> "Client | Bucket":
+def _bring(folder: Folder, url: str, asked: "Client | Bucket") -> bool:
+    """Fetch what a copy lacks; what cannot be had is a fault of the folder."""
+    try:
+        names = _index(url, asked, _seal(url, asked))
+    except FetchError as error:
+        if not folder:
+            raise
+        folder.faults.append(f"{error} Its copy of the last time serves.")
+        return True
+    known = set(folder.names())
+    missing = [name for name in reversed(names) if name not in known]
+    for turn, name in enumerate(missing):
+        if asked.is_late:
+            rest = len(missing) - turn
+            folder.faults.append(f"{place_of(url)}: its time is over with {rest:,} snapshots not fetched.")
+            break
+        _take(folder, url, name, asked)
+    return True
+
+
+def _client(url: str, deadline: Deadline) -> "Client | Bucket":
     if not is_bucket(url):
-        return Client()
+        return Client(deadline=deadline, most_bytes=limit("limit_refresh_bytes") / 4)  # four times that in all
     from gpucost.store.bucket import Bucket
 
-    return Bucket()
+    return Bucket(deadline)
 
 
 def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
@@ -72,16 +89,14 @@ def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
 def _index(url: str, client: "Client | Bucket", hashes: dict[str, str] | None) -> list[str]:
     body = client.body(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
     if hashes is not None and hashes.get("index.json") != sha256(body).hexdigest():
-        raise FetchError(
-            f"{place_of(url)}: its index.json is not the one that its {SEAL} names. Ask again in a minute."
-        )
+        raise FetchError(f"{place_of(url)}: its index.json does not match its {SEAL}. Try again in a minute.")
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
         content = None
     names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(names, list) or len(names) > _MOST_SNAPSHOTS or not all(isinstance(item, str) for item in names):
-        raise FetchError(f"{place_of(url)}: has no index.json of a store. Publish one with `gpucost prices export`.")
+        raise FetchError(f"{place_of(url)}: has no store (index.json). Publish one with `gpucost prices export`.")
     return sorted(names)
 
 
@@ -96,18 +111,25 @@ def _take(folder: Folder, url: str, name: str, client: "Client | Bucket") -> Non
             target = folder.path / "parts" / f"{part.sha256}.parquet"
             if target.exists():
                 continue
-            data = client.body(f"{base}/parts/{part.sha256}.parquet", most_bytes=part.size_bytes)
-            if sha256(data).hexdigest() != part.sha256:
-                raise DataError("is damaged: its content has another SHA-256", file=f"{base}/parts/{part.sha256}")
-            _kept(target, data)
+            _made(target.parent)
+            with replacing(target) as draft:
+                client.file(
+                    f"{base}/parts/{part.sha256}.parquet", draft, digest=part.sha256, most_bytes=part.size_bytes
+                )
         _kept(folder.path / "snapshots" / f"{name}.json", body)
+    except DiskError:
+        raise
     except (DataError, FetchError) as error:
         folder.faults.append(str(error))
 
 
-def _kept(target: Path, data: bytes) -> None:
+def _made(folder: Path) -> None:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"the cache {target.parent} cannot be written: {error.strerror}.") from None
+        raise DiskError(f"the cache {folder} cannot be written: {error.strerror}.") from None
+
+
+def _kept(target: Path, data: bytes) -> None:
+    _made(target.parent)
     write_bytes(target, data)

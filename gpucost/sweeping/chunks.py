@@ -15,7 +15,7 @@ from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
-from gpucost.sweeping.grid import Grid
+from gpucost.sweeping.grid import SweepGrid
 from gpucost.sweeping.work import Task, work
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) ->
     from contextlib import nullcontext
 
     if sum((scheduler is not None, executor is not None, workers > 1)) > 1:
-        raise UsageError("--workers, --scheduler and an executor say the same. Give one of them.")
+        raise UsageError("--workers, --scheduler and an executor exclude each other. Give one of them.")
     if scheduler is not None:
         return cluster(scheduler)
     if executor is not None:
@@ -141,10 +141,10 @@ CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: 
 _LENGTH = 32  # signs of a hash in a file's name
 
 
-class Plan(NamedTuple):
+class SweepPlan(NamedTuple):
     """A sweep cut into chunks, and the folder that keeps them."""
 
-    grid: Grid
+    grid: SweepGrid
     versions: dict[str, str]
     folder: Path
     cases: int  # per chunk
@@ -167,7 +167,7 @@ class Plan(NamedTuple):
         return self.folder / f"{task.key[:_LENGTH]}.parquet"
 
 
-def answer(plan: Plan, mapper: Mapper, report_progress: Callable[[int], None]) -> list[Path]:
+def answer(plan: SweepPlan, mapper: Mapper, report_progress: Callable[[int], None]) -> list[Path]:
     """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases."""
     ours = not plan.folder.exists()
     try:
@@ -239,6 +239,21 @@ _HEAT_VALUES = 40
 _FRONT_CASES = 2_000_000
 
 
+# Arguments that say what is to be done; the others say how, where and by when.
+WORK = (
+    "model",
+    "tokens",
+    "epochs",
+    "method",
+    "sequence",
+    "tokens_per_month",
+    "requests_per_s",
+    "prompt_tokens",
+    "output_tokens",
+    "distribution",
+)
+
+
 class Found:
     """The chunks of a sweep as one table that can be asked."""
 
@@ -266,15 +281,25 @@ class Found:
         query = f"select * from found where reason is null order by {self.goal}, {self.other} limit 1"
         return next(iter(self.rows(query)), None)
 
-    def front(self, cases: int) -> list[Row]:
-        """Return the cases that no other one beats in both goals; of very many, none is looked for."""
+    def works(self, axes: Mapping[str, int]) -> list[str]:
+        """Return the columns that say what is to be done, where they vary: cases compete for the same work alone."""
+        named = {row["column_name"] for row in self.rows("describe found")}
+        varied = [name for name, count in axes.items() if count > 1 and name in WORK]
+        columns = (f"asked_{name}" if f"asked_{name}" in named else name for name in varied)
+        return [column for column in columns if column in named]
+
+    def front(self, cases: int, axes: Mapping[str, int]) -> list[Row]:
+        """Return the cases that no other one of the same work beats in both goals; of very many, none is looked for."""
         if cases > _FRONT_CASES:
             return []
+        works = ", ".join(f'"{name}"' for name in self.works(axes))
         before = "rows between unbounded preceding and 1 preceding"
-        window = f"min({self.other}) over (order by {self.goal}, {self.other} {before})"
+        part = f"partition by {works} " if works else ""
+        window = f"min({self.other}) over ({part}order by {self.goal}, {self.other} {before})"
         inner = f"select *, {window} as least from found where reason is null"
         query = f"select * exclude (least) from ({inner}) where least is null or {self.other} < least"
-        return self.rows(f"{query} order by {self.goal} limit {_FRONT_ROWS}")
+        order = f"{works}, {self.goal}" if works else self.goal
+        return self.rows(f"{query} order by {order} limit {_FRONT_ROWS}")
 
     def heat(self, axes: Mapping[str, int]) -> Heat | None:
         """Return the best value over the two arguments with the most values that a map can show."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.physics.hardware import peak, peaks
-from gpucost.training.cases import Cases, Problem, concatenate, evaluate
+from gpucost.training.cases import Cases, Problem, concatenate, evaluate, verified
 from gpucost.types import Accelerator
 from gpucost.units import SECONDS_PER_DAY, TERA
 from gpucost.workloads.training import Workload
@@ -40,15 +40,15 @@ class Lines(NamedTuple):
 def search(problem: Problem) -> tuple[Cases, Indices]:
     """Evaluate what is needed and return the cases with, per request and offer looked at, the one it is judged by.
 
-    The second array names one case per (request, offer): of those that meet the deadline the best by the goal, the
-    smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the sizes between two
-    doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
+    The second array names one case per (request, offer): of those that meet the deadline and can be ordered the best
+    by the goal, the smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the
+    sizes between two doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
     """
     lines = _lines(problem)
     doubled, line = _double(problem, lines)
-    found = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
-    cases = concatenate([cases for cases, _ in found])
-    return cases, _judged(problem, cases, np.concatenate([line for _, line in found]))
+    evaluated = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
+    cases = concatenate([cases for cases, _ in evaluated])
+    return cases, _judged(problem, cases, np.concatenate([line for _, line in evaluated]))
 
 
 def _lines(problem: Problem) -> Lines:
@@ -110,16 +110,16 @@ def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
 
     A chip of which no peak is known could be of any speed.
     """
-    own = peak(accelerator, workload.precision_on(accelerator)).tflops
-    known = [tflops for tflops in peaks(accelerator) if not np.isnan(tflops)]
-    return (max(known, default=np.inf) if np.isnan(own) else own) * TERA
+    native_peak = peak(accelerator, workload.precision_on(accelerator)).tflops
+    known_peaks = [tflops for tflops in peaks(accelerator) if not np.isnan(tflops)]
+    return (max(known_peaks, default=np.inf) if np.isnan(native_peak) else native_peak) * TERA
 
 
-def _whole(problem: Problem, offer: Indices) -> Flags:
+def _sells_whole_nodes(problem: Problem, offer: Indices) -> Flags:
     """Tell which offers sell whole nodes, of which any number makes a cluster."""
     node_gpus = np.array([key.system.gpus for key in problem.supply.keys], np.int64)
-    whole: Flags = problem.supply.unit_gpus[offer] >= node_gpus[problem.supply.key[offer]]
-    return whole
+    flags: Flags = problem.supply.unit_gpus[offer] >= node_gpus[problem.supply.key[offer]]
+    return flags
 
 
 def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
@@ -128,8 +128,14 @@ def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Case
         return []
     unit, largest = problem.supply.unit_gpus[doubled.offer], problem.supply.largest_gpus[doubled.offer]
     gpus = doubled.gpus // 2 * 3
-    wanted = _wants_all(problem, doubled.request) & (_pinned(problem, doubled.request) == 0)
-    keep = wanted & (gpus % unit == 0) & (gpus > doubled.gpus) & (gpus <= largest) & _whole(problem, doubled.offer)
+    every_size = _wants_all(problem, doubled.request) & (_pinned(problem, doubled.request) == 0)
+    keep = (
+        every_size
+        & (gpus % unit == 0)
+        & (gpus > doubled.gpus)
+        & (gpus <= largest)
+        & _sells_whole_nodes(problem, doubled.offer)
+    )
     if not keep.any():
         return []
     return [(evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
@@ -142,20 +148,20 @@ def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> l
     """
     first, stop = _window(problem, lines, doubled, line)
     unit = problem.supply.unit_gpus[lines.offer]
-    found: list[tuple[Cases, Indices]] = []
+    evaluated: list[tuple[Cases, Indices]] = []
     open_line, many = np.flatnonzero(first < stop), _MULTIPLES_AT_FIRST
     while len(open_line):
         units = first[open_line][:, None] + np.arange(many)[None, :]
         keep = units < stop[open_line][:, None]
-        own = np.broadcast_to(open_line[:, None], keep.shape)[keep]
-        cases = evaluate(problem, lines.request[own], lines.offer[own], unit[own] * units[keep])
+        open_lines = np.broadcast_to(open_line[:, None], keep.shape)[keep]
+        cases = evaluate(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
         done = np.zeros(len(first), bool)
-        done[own[_meets(problem, cases)]] = True
-        best = _judged(problem, cases, own)
-        found.append((cases.take(best), own[best]))
+        done[open_lines[_meets(problem, cases)]] = True
+        best = _judged(problem, cases, open_lines)
+        evaluated.append((cases.take(best), open_lines[best]))
         first, many = first + many, 2 * many
         open_line = open_line[~done[open_line] & (first[open_line] < stop[open_line])]
-    return found
+    return evaluated
 
 
 def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tuple[Indices, Indices]:
@@ -177,7 +183,7 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     first = lines.fewest_gpus.copy()
     np.maximum.at(first, line, np.where(below, np.maximum(needed, cases.gpus + 1.0), needed))
     idle = np.isinf(stop) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
-    idle |= ~_whole(problem, lines.offer)
+    idle |= ~_sells_whole_nodes(problem, lines.offer)
     stop = np.where(idle, 0, stop)
     return np.ceil(first / unit - 1e-9).astype(np.int64), (stop // unit).astype(np.int64)
 
@@ -195,11 +201,14 @@ def _wants_all(problem: Problem, request: Indices) -> Flags:
 
 
 def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
-    """Pick one case per line: met before missed, then by the goal, then fewer accelerators."""
+    """Pick one case per line: met before missed, then a size that can be ordered, by the goal, fewer accelerators."""
     if not len(line):
         return np.zeros(0, np.int64)
     met = _meets(problem, cases)
     budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
+    over = cases.costs.cost_usd > budget
+    sure = problem.asked(lambda ask: ask.include_unverified, cases.request)
+    sure = sure | verified(problem, cases, np.arange(len(cases)))
     goal = np.select(
         [
             ~met,
@@ -208,13 +217,13 @@ def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
         ],
         [
             np.where(cases.speed.fits, cases.costs.days, 1e300),
-            np.where(cases.costs.cost_usd <= budget, cases.costs.days, 1e100 + cases.costs.cost_usd),
+            np.where(over, 1e100 + cases.costs.cost_usd, cases.costs.days),
             np.nan_to_num(cases.costs.kgco2e, nan=1e200),
         ],
         default=cases.costs.cost_usd,
     )
     smallest_last = np.where(met, cases.gpus, -cases.gpus)
-    order = np.lexsort((smallest_last, goal, ~met, line))
+    order = np.lexsort((smallest_last, goal, met & ~sure, met & over, ~met, line))
     _, first = np.unique(line[order], return_index=True)
     return order[first]
 

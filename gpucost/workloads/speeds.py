@@ -39,6 +39,7 @@ Flags = NDArray[np.bool_]
 
 MEASURED_FAMILIES = ("ampere", "hopper")
 SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
+LOADING_WIDTH = 0.15  # assumed: half the logarithmic range of what storage and workers deliver against what is stated
 MEASURED = "own"  # confidence of a speed that was measured, not predicted
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
 
@@ -139,8 +140,9 @@ def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
     """Return cases that never train faster than their data come; the parts of a step are those without waiting."""
     most = loading.tokens_per_s(gpus) / gpus
     names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
+    ends = (most, most * np.exp(-LOADING_WIDTH), most * np.exp(LOADING_WIDTH))
     return speeds._replace(
-        **{name: np.minimum(getattr(speeds, name), most) for name in names},
+        **{name: np.minimum(getattr(speeds, name), end) for name, end in zip(names, ends, strict=True)},
         mfu_fraction=speeds.mfu_fraction * np.minimum(1.0, most / speeds.tokens_per_s_per_gpu),
     )
 

@@ -99,6 +99,8 @@ def test_the_measured_side_of_a_first_prediction_is_the_measurements_own():
     for one in CATALOG.rows("first_predictions"):
         if one["kind"] == "training":
             stated = rows[one["id"].split(" ")[0]]["measured_tokens_per_s_per_gpu"]
+            if stated is None:  # the source states a utilisation alone
+                continue
             assert one["measured"] == pytest.approx(stated, rel=1e-5)
 
 

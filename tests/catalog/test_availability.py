@@ -18,6 +18,7 @@ SPRING, SUMMER, AUTUMN = date(2026, 5, 20), date(2026, 8, 3), date(2026, 10, 1)
 def row(provider, machine, region, evidence, source_id, on=SPRING, spot=None, zones=None):
     return {
         "provider": provider, "machine": machine, "region": region, "zones": zones, "on_demand": None, "spot": spot,
+        "list": source_id,
         "evidence": evidence, "observed_on": on, "source_id": source_id,
     }  # fmt: skip
 

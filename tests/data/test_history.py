@@ -10,7 +10,7 @@ import pytest
 from gpucost.catalog import open_catalog
 from gpucost.catalog.asof import current_rows
 from gpucost.catalog.availability import UNSOLD
-from gpucost.options import MARKETS, expiry_by_option
+from gpucost.options import MARKETS, OPTIONS
 from gpucost.schemas import HISTORY, TABLES
 
 from .tables import ROOT, catalog, files, rows
@@ -58,7 +58,7 @@ def test_prices_of_capacity_blocks_that_state_their_end_are_no_offers():
 
 
 def test_a_spot_price_of_last_year_is_history():
-    limit = expiry_by_option()["spot"]
+    limit = OPTIONS["spot"].expires_days
     spot = catalog(TODAY).offers(option="spot")
     assert spot
     assert all(offer.age_days <= limit for offer in spot)
@@ -83,7 +83,7 @@ def test_no_superseded_price_is_among_the_offers():
     for offer in catalog(TODAY).offers():
         assert offer.recorded_on.isoformat() == newest[offer.offer_id], offer.offer_id
         market = offer.tier in MARKETS
-        assert offer.age_days <= (180 if market else expiry_by_option()[offer.option]), offer.offer_id
+        assert offer.age_days <= (180 if market else OPTIONS[offer.option].expires_days), offer.offer_id
 
 
 def test_a_list_without_regions_gives_way_to_a_newer_one_with_them():

@@ -10,6 +10,8 @@ from gpucost.catalog import open_catalog
 from gpucost.cli.question import command_of
 from gpucost.errors import AmbiguousNameError, NothingFitsError, UnknownNameError, UsageError
 from gpucost.fitting.fit import COSTS
+from gpucost.physics.training.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO
+from gpucost.units import GB, GIB
 
 command = command_of("fit")
 
@@ -45,7 +47,7 @@ def test_an_8b_model_does_not_fit_one_h100_with_adamw(catalog):
     assert found.smallest_change["fits"]
 
 
-@pytest.mark.parametrize(("model", "gpu"), [("65b", "rtx-a6000"), ("33b", "rtx-4090")])
+@pytest.mark.parametrize(("model", "gpu"), [("llama-65b", "rtx-a6000"), ("llama-33b", "rtx-4090")])
 def test_qlora_fits_where_its_paper_says(catalog, model, gpu):
     """arXiv:2305.14314: 65B on one 48 GB GPU, 33B on one 24 GB GPU, at the paper's sequence of 512."""
     assert fit(catalog, model, gpu, 1, method="qlora", sequence=512).fits
@@ -230,7 +232,7 @@ def test_the_longest_context_and_the_largest_batch_fit_and_the_next_do_not(catal
 
 
 def test_a_shorter_sequence_a_chunked_loss_and_smaller_moments_are_tried_together(catalog):
-    ask = {"gpus": 1, "method": "qlora", "catalog": catalog}
+    ask = {"gpus": 1, "method": "qlora", "style": "library", "catalog": catalog}
     found = gpucost.fit("32b", "rtx-4090", **ask)
     assert not found.fits
     row = next(row for row in found.payload["changes"] if "+ sequence" in row["change"])
@@ -246,9 +248,9 @@ def test_32b_in_4_bits_on_a_4090_is_what_bitsandbytes_keeps(catalog):
     hidden, wide, heads, layers, vocabulary = 5120, 27648, 1024, 64, 152064
     linear = layers * (2 * hidden * hidden + 2 * hidden * heads + 3 * hidden * wide)
     ends, adapters = 2 * vocabulary * hidden, layers * 16 * (4 * hidden + 2 * (hidden + heads) + 3 * (hidden + wide))
-    ask = {"gpus": 1, "method": "qlora", "sequence": 1024, "loss_chunk": 256, "catalog": catalog}
+    ask = {"gpus": 1, "method": "qlora", "sequence": 1024, "loss_chunk": 256, "style": "library"}
     for optimizer, moments in (("adamw", 8), ("adamw-8bit", 2)):
-        found = gpucost.fit("qwen2.5-32b", "rtx-4090", optimizer=optimizer, **ask).payload
+        found = gpucost.fit("qwen2.5-32b", "rtx-4090", optimizer=optimizer, catalog=catalog, **ask).payload
         parts = {row["component"]: row["needed_gb"] * 1e9 for row in found["components"]}
         assert parts["weights"] == pytest.approx(linear * 4.127 / 8 + 2 * ends + 4 * adapters, rel=1e-3)
         assert parts["optimizer"] == pytest.approx(moments * adapters, rel=1e-3)
@@ -279,7 +281,7 @@ def test_a_price_over_all_accelerators_is_of_a_seller_that_hosts_so_many(catalog
 
 def test_what_does_not_fit_names_what_would_on_as_many_gpus_where_the_smallest_change_takes_more(catalog):
     # 70.6e9 parameters in 4 bits are 35 GB, 18 GB on each of two cards of 22.9 GB: the rest is activations and logits
-    found = gpucost.fit("70b", "rtx-4090", 2, method="qlora", catalog=catalog)
+    found = gpucost.fit("70b", "rtx-4090", 2, method="qlora", style="library", catalog=catalog)
     assert not found.fits
     lead = found.payload["lead"]
     assert "more GPUs, 4; on 2: " in lead
@@ -304,3 +306,31 @@ def test_a_mixture_is_searched_on_fewer_gpus_than_usual_expert_ranks(catalog):
         assert fewest == 4
         timed = gpucost.throughput(model, gpu, gpus=fewest, **asked).payload
         assert timed["layout"]["expert"] < 8
+
+
+# Longest sequences that Hugging Face's Trainer with fused attention takes, by the card's GiB: QLoRA of rank 32 on all
+# matrices, one sequence at a time (Unsloth, "Fine-tune Llama 3.3", 2024-12-10, and the table of Llama 3.1 8B beside it)
+TRAINER_LIMITS = [
+    ("llama-3.1-8b", 12, 932),
+    ("llama-3.1-8b", 16, 2_551),
+    ("llama-3.1-8b", 24, 5_789),
+    ("llama-3.1-8b", 40, 12_264),
+    ("llama-3.1-8b", 48, 15_502),
+    ("llama-3.1-8b", 80, 28_454),
+    ("llama-3.3-70b", 80, 6_916),
+]
+
+
+@pytest.mark.parametrize(("model", "gib", "tokens"), TRAINER_LIMITS)
+def test_the_longest_sequence_of_a_trainer_fills_the_card(catalog, model, gib, tokens):
+    found = gpucost.fit(
+        model, "h100-sxm", 1, method="qlora", sequence=tokens, lora_rank=32, recompute="full", catalog=catalog
+    )
+    usable = (gib * GIB - CONTEXT_BYTES) / FRAGMENTATION_RATIO / GB
+    assert found.needed_gb == pytest.approx(usable, rel=0.10)
+
+
+def test_70b_in_4_bits_does_not_fit_48_gb_in_a_trainer(catalog):
+    """Unsloth, 2024-12-10: "OOM" for Hugging Face with fused attention on 48 GB, whatever the length."""
+    found = gpucost.fit("llama-3.3-70b", "rtx-a6000", 1, method="qlora", sequence=512, lora_rank=32, catalog=catalog)
+    assert not found.fits

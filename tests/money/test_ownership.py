@@ -212,7 +212,7 @@ def _case(**changes):
         "residual_basis",
         "financing",
     ):
-        flags.setdefault(choice, registry_of(catalog()).inputs[choice]["choices"].split("|")[0])
+        flags.setdefault(choice, registry_of(catalog()).choices[choice][0])
     return assemble(catalog(), plan, flags, {})
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.cli.question import command_of
 from gpucost.errors import DataError, GpuCostError, PriceMissingError, UnknownNameError, UsageError
+from gpucost.ownership.assemble import registry_of
 from tests.money.plans import catalog
 
 command = command_of("tco")
@@ -25,7 +26,9 @@ def value(payload, name):
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in catalog().rows("plan_inputs") if not row["choices"]], ids=lambda row: row["name"]
+    "row",
+    [row for row in catalog().rows("plan_inputs") if row["name"] not in registry_of(catalog()).choices],
+    ids=lambda row: row["name"],
 )
 def test_every_input_can_be_set_by_name(row):
     special = {
@@ -37,10 +40,10 @@ def test_every_input_can_be_set_by_name(row):
         "rent_term_months": 12.0,
     }
     wanted = special.get(row["name"], max(row["minimum"] or 0.0, 0.0) + 0.5)
-    choice, _, word = (row["counts_when"] or "").partition("=")
-    needed = {"residual_basis=given": {"residual_fraction": 0.3}}.get(row["counts_when"], {})
+    condition = registry_of(catalog()).conditions.get(row["name"])
+    chosen = {condition.input: condition.choices[0]} if condition else {}
+    needed = {"residual_fraction": 0.3} if chosen == {"residual_basis": "given"} else {}
     needed |= {"rent_term_months": 12.0} if row["name"] == "rent_upfront_fraction" else {}
-    chosen = {choice: word.split("|")[0]} if choice else {}
     plan = {"rent_usd_per_gpu_hour": 2.35, **needed, **chosen, row["name"]: wanted}
     found = value(gpucost.tco("h100-sxm", plan=plan, draws=0, catalog=catalog()).payload, row["name"])
     assert (found["value"], found["status"], found["counts"]) == (wanted, "given", True)
@@ -137,10 +140,13 @@ def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
         ({"rent_usd_per_gpu_hour": -2.35}, "rent_usd_per_gpu_hour"),
         ({"rent_usd_per_gpu_hour": 0}, "positive"),
         ({"electricity_usd_per_kwh": "cheap"}, "not a number"),
-        ({"electricity_usd_per_kwh": "0,12"}, "has a comma that parts no thousands"),
-        ({"server_usd": "1.234,56"}, "has a comma that parts no thousands"),
-        ({"server_usd": {"value": 280000, "low": "1,5", "high": "300,000"}}, "has a comma that parts no thousands"),
-        ({"usd_per_unit": "1,10", "currency": "EUR"}, "usd_per_unit: .*has a comma that parts no thousands"),
+        ({"electricity_usd_per_kwh": "0,12"}, "has a comma that does not separate thousands"),
+        ({"server_usd": "1.234,56"}, "has a comma that does not separate thousands"),
+        (
+            {"server_usd": {"value": 280000, "low": "1,5", "high": "300,000"}},
+            "has a comma that does not separate thousands",
+        ),
+        ({"usd_per_unit": "1,10", "currency": "EUR"}, "usd_per_unit: .*has a comma that does not separate thousands"),
         ({"wacc_fraction": float("nan")}, "not a finite number"),
         ({"financing": "gift"}, "cash, loan, lease"),
         ({"server_usd": 0}, "positive"),

@@ -37,7 +37,7 @@ def test_no_chip_reaches_more_than_its_peak_however_much_power_it_has(catalog):
     for chip in catalog.accelerators():
         found = efficiency(catalog, chip.id)
         assert max(found.matrix[0], found.flash[0]) <= MOST_OF_PEAK, chip.id
-    assert efficiency(catalog, "h20").flash[0] == MOST_OF_PEAK  # the power of an H100 for a seventh of its peak
+    assert efficiency(catalog, "h20").flash[0] > 0.9  # more than half the power of an H100 for a seventh of its peak
 
 
 ROW = {"gpu": "h100-sxm5-80gb", "n_gpus": 8, "tp": 1, "pp": 1, "seq_len": 4096, "micro_batch": 1, "global_batch": 64,
@@ -45,16 +45,15 @@ ROW = {"gpu": "h100-sxm5-80gb", "n_gpus": 8, "tp": 1, "pp": 1, "seq_len": 4096, 
 
 
 def seconds(catalog, **more):
-    found = training.gather([{**ROW, **more}], catalog)
+    found = training.gather([{**ROW, **more}], catalog, words=True)
     return float(np.exp(-training.cal.log_predicted(training.observe(found), DEFAULTS))[0])
 
 
-def test_experts_of_a_stack_before_mid_2026_take_longer_in_all_their_parts(catalog):
-    experts, dense = {"model": "qwen3-30b-a3b", "ep": 8, "micro_batch": 8}, {"model": "llama-3-8b"}
-    slower = seconds(catalog, **experts, as_of="2026-05") / seconds(catalog, **experts, as_of="2026-07")
-    assert 1.12 < slower < np.exp(DEFAULTS["expert_aging"])
-    before, after = (seconds(catalog, **dense, as_of=day) for day in ("2026-05", "2026-07"))
+def test_the_dispatcher_decides_and_not_the_day(catalog):
+    experts = {"model": "qwen3-30b-a3b", "ep": 8, "micro_batch": 8}
+    before, after = (seconds(catalog, **experts, as_of=day) for day in ("2026-05", "2026-07"))
     assert before == pytest.approx(after, rel=0.02)
+    assert 1.03 < before / seconds(catalog, **experts, as_of="2026-05", dispatcher="fused") < DEFAULTS["alltoall_ratio"]
 
 
 def test_hours_of_a_published_run_count_its_failures_and_those_of_steps_do_not(catalog):
@@ -65,7 +64,7 @@ def test_hours_of_a_published_run_count_its_failures_and_those_of_steps_do_not(c
              (("large", card), ("small", small))}  # fmt: skip
     assert 1.2 < ratio["small"] < 1.21 < 1.3 < ratio["large"] < 1.4
     assert read_row({**card, "value_basis": "step_hours"}, catalog).long_run_ratio == 1
-    row = training.gather([{**card, "value_basis": "gpu_hours"}], catalog)
+    row = training.gather([{**card, "value_basis": "gpu_hours"}], catalog, words=True)
     seen = training.observe(row)
     steps = replace(row, rows=[replace(row.rows[0], long_run_ratio=1.0, end_to_end=False)])
     lost = training.cal.log_predicted(training.observe(steps), DEFAULTS) - training.cal.log_predicted(seen, DEFAULTS)
@@ -74,7 +73,7 @@ def test_hours_of_a_published_run_count_its_failures_and_those_of_steps_do_not(c
 
 def test_no_long_row_asks_more_of_attention_than_the_best_kernels_attain(catalog):
     rows = [row for row in catalog.rows("training_measurements") if "nemolong" in row["id"]]
-    found = training.gather(rows, catalog)
+    found = training.gather(rows, catalog, words=True)
     for row, figure in zip(found.rows, found.figures, strict=True):
         a = row.architecture
         flop = 3.5 * 2 * a.layers * a.hidden * row.sequence_tokens  # half the square, forward and backward

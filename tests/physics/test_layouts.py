@@ -17,7 +17,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns
 from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.physics.training.grid import Grid, make_grid
-from gpucost.physics.training.memory import training_memory, usable_bytes
+from gpucost.physics.training.memory import from_training, training_memory, usable_bytes
 from gpucost.physics.training.recomputation import grid_layouts
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
@@ -152,6 +152,7 @@ def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(se
     keys = search.make_keys(chips, [NODE] * 3, gpus, lambda _: "bf16")
     found = search.search(grid, job, keys)
     shape, recipe = stack([model]), recipe_columns(1, 8192.0, method=method)
+    kept = from_training(recipe, "vendor")
     capacity = np.repeat(usable_bytes(np.array(sizes)), len(grid))
     every = np.concatenate([np.full(len(grid), float(n)) for n in gpus])
     many = Grid.concatenate([grid] * 3)
@@ -163,7 +164,7 @@ def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(se
     at_power, at_degree = (
         np.array(
             [
-                training_memory(shape, grid_layouts(rows, job, degree, np.full(len(rows), code)), recipe).total_bytes
+                training_memory(shape, grid_layouts(rows, job, degree, np.full(len(rows), code)), kept).total_bytes
                 for code in range(3)
             ]
         )

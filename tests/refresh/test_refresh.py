@@ -277,8 +277,10 @@ def test_an_offer_that_is_gone_while_an_old_unknown_stays_is_gone(tmp_path):
         with Server({path: {"items": items}}) as server:
             wish = Wish(mirror=server.url, pause=lambda _: None)
             today = date(2026, 11, 23 + number)
-            outcome = _one(all_sources["oci"], known, earlier, folder, tmp_path / str(number), wish, today)
+            outcome = _one(all_sources["oci"], known, earlier, tmp_path / str(number), wish, today)
         with folder.workplace() as place:
+            for part in outcome.parts:
+                folder.adopt(tmp_path / part.sha256)
             folder.publish(outcome.parts, place)
         found.append((outcome.verdict.gone, outcome.verdict.unknown))
     assert found == [(0, {"description not known": 1}), (1, {"description not known": 1})]

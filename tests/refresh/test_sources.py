@@ -31,7 +31,6 @@ from gpucost.refresh.run import Wish, _one
 from gpucost.refresh.source import Desk
 from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client
-from gpucost.store.folder import Folder
 from tests.refresh.server import Server, send
 
 TODAY = date(2026, 11, 22)
@@ -621,12 +620,11 @@ def test_a_hostile_answer_is_a_sentence_without_keys(name, known, tmp_path, monk
     """Whatever comes, the source alone fails: in one line, in a sentence of ours, in time, and with no key in it."""
     for key in SOURCES[name].keys:
         monkeypatch.setenv(key, "key-NOT-TO-BE-SAID")
-    folder = Folder(tmp_path / "store")
     with Server() as server:
         wish = Wish(mirror=server.url, seconds=20, regions=("us-east-1",), pause=lambda _: None)
         for number, (what, answer) in enumerate(HOSTILE.items()):
             server.routes = _Always(answer)
-            found = _one(SOURCES[name], known, {}, folder, tmp_path / str(number), wish, TODAY)
+            found = _one(SOURCES[name], known, {}, tmp_path / str(number), wish, TODAY)
             assert found.state == "failed", what
             assert "its format may have changed" not in found.reason, (what, found.reason)
             assert found.reason.isprintable(), what

@@ -128,6 +128,7 @@ ASKED: dict[str, Callable[[], Mapping[str, Any]]] = {
     "estimate in a report": reported,
     "inference": serving,
     "inference of a model that nobody hosts": lambda: gpucost.inference("13b", gpu="h100-sxm", top=1).payload,
+    "processing": lambda: gpucost.inference("sdxl", gpu="h100-sxm", top=2).payload,
     "tco": ownership,
     "tco of a workload": workload,
     "mix": mix,

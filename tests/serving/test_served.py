@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from gpucost.calibration import importer
 from gpucost.calibration import serving as validation
-from gpucost.calibration import wording
 from gpucost.calibration.serving import varied_burst
 from gpucost.catalog import open_catalog
 from gpucost.physics.serving import steps as serving
@@ -89,7 +89,7 @@ def test_prompts_of_a_batch_are_read_at_once():
     row = {"id": "x", "source_name": "s", "model": "mistral-7b", "gpu": "h200-sxm-141gb", "n_gpus": 1, "tp": 1,
            "engine": "TensorRT-LLM", "weight_precision": "fp8", "scenario": "fixed-batch", "isl": 128, "osl": 128,
            "batch_or_concurrency": 896, "measured_output_tokens_per_s": 20460.0}  # fmt: skip
-    found = validation.gather([row], CATALOG)
+    found = validation.gather([row], CATALOG, words=True)
     speed = float(np.exp(validation.log_predicted(validation.observe(found), DEFAULTS))[0])
     case, _ = build([found.rows[0].deployment], DEFAULTS)
     one = np.ones(1)
@@ -115,4 +115,4 @@ def test_prompts_of_a_batch_are_read_at_once():
     ],
 )
 def test_how_a_row_was_served_is_read_from_its_words(stated, words, kind, server):
-    assert wording.server(stated, words, kind) == server
+    assert importer.server(stated, words, kind) == server

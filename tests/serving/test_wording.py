@@ -2,13 +2,17 @@
 
 import pytest
 
-from gpucost.calibration import serving, wording
-from gpucost.calibration.serving_rows import read_row
+from gpucost.calibration import importer, serving, serving_rows
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
 from gpucost.physics.serving.calibration import SCHEME
 
 CATALOG = open_catalog()
+
+
+def read_row(row, catalog):
+    """Read a row as a person writes it: its words become columns first."""
+    return serving_rows.read_row(importer.entered(row, "serving", catalog), catalog)
 
 
 def row(**more):
@@ -46,11 +50,11 @@ def row(**more):
     ],
 )
 def test_engines_and_their_eras(text, year, engine):
-    assert wording.engine(text, year) == engine
+    assert importer.engine(text, year) == engine
 
 
 def test_a_row_with_only_names_and_one_figure_is_predicted():
-    found = serving.gather([{"model": "llama-3-8b", "gpu": "H100", "tpot_ms": 9.0}], CATALOG)
+    found = serving.gather([{"model": "llama-3-8b", "gpu": "H100", "tpot_ms": 9.0}], CATALOG, words=True)
     assert not found.skipped
     assert len(serving.predict(found, SCHEME.load([]))[0]) == 1
 
@@ -95,7 +99,9 @@ def test_degrees_that_do_not_divide_the_heads_are_wide_expert_parallel():
 
 def test_time_to_first_token_under_load_is_never_an_item():
     found = serving.gather(
-        [row(ttft_ms="900"), row(id="y", scenario="single-stream", batch_or_concurrency="1", ttft_ms="30")], CATALOG
+        [row(ttft_ms="900"), row(id="y", scenario="single-stream", batch_or_concurrency="1", ttft_ms="30")],
+        CATALOG,
+        words=True,
     )
     assert [(f.metric, found.rows[f.row].id) for f in found.shown] == [("ttft_ms", "x")]
     assert ("ttft_ms", "y") in [(f.metric, found.rows[f.row].id) for f in found.figures]
@@ -111,7 +117,7 @@ def test_time_to_first_token_under_load_is_never_an_item():
     ],
 )
 def test_what_cannot_be_read_is_skipped_with_its_reason(change, words):
-    found = serving.gather([row(**change)], CATALOG)
+    found = serving.gather([row(**change)], CATALOG, words=True)
     assert len(found.skipped) == 1
     assert words in found.skipped[0]["reason"]
 

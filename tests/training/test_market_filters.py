@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpucost import estimate, inference
+from gpucost import choose, estimate, inference, tco
 from gpucost.errors import PriceMissingError, UsageError
-from gpucost.render.launch import launch
+from gpucost.options import OPTIONS
 
 ASKED = {"model": "8b", "tokens": "100b"}
 
@@ -31,7 +31,7 @@ def test_a_seller_and_a_kind_of_seller_are_left_out(catalog):
 
 def test_a_network_is_that_of_the_machine(catalog):
     assert {row["provider"] for row in options(catalog, fabric="efa")} <= {"aws", "aws-sagemaker"}
-    with pytest.raises(UsageError, match="no machine on offer is joined by it"):
+    with pytest.raises(UsageError, match="no machine on offer has it"):
         options(catalog, fabric="carrier-pigeon")
 
 
@@ -48,7 +48,7 @@ def test_prices_of_low_confidence_are_left_out(catalog):
 def test_a_price_of_ones_own_for_a_chip_that_nobody_sells(catalog):
     (found,) = options(catalog, gpu="h800", usd_per_gpu_hour=2.0, gpus=64)
     assert found["cost_usd"] == pytest.approx(found["gpu_hours"] * 2.0, rel=0.01)
-    with pytest.raises(PriceMissingError, match=r"nobody is known to sell h800.* GPU-hours"):
+    with pytest.raises(PriceMissingError, match=r"no seller is known for h800.* GPU-hours"):
         options(catalog, gpu="h800", gpus=64)
 
 
@@ -68,12 +68,41 @@ def test_batches_end_where_measurements_do(catalog):
     assert best["output_tokens_per_s_per_gpu"] < 1.25 * 14_700  # the best ever published, at 256
 
 
-def test_the_launch_line_is_that_of_the_layout(catalog):
-    run = estimate(**ASKED, gpu="h100-sxm", provider="aws", gpus=16, catalog=catalog).payload
-    assert "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d" in launch(run)
-    served = inference("70b", precision="fp8", gpu="h100-sxm", tpot="50ms", catalog=catalog).payload
-    best = served["options"][0]
-    assert f"vllm serve llama-3.1-70b -tp {best['layout']['tensor']}" in launch(served)
-    assert f"--max-num-seqs {best['batch']}" in launch(served)
-    with pytest.raises(UsageError, match="--launch starts"):
-        launch({"kind": "tco"})
+def family(row):
+    return OPTIONS[row["option"]].family
+
+
+def test_a_service_leads_with_what_binds_nobody_and_names_the_commitment_beside_it(catalog):
+    found = inference("70b", precision="fp8", gpu="h100-sxm", provider="aws", top=0, catalog=catalog)
+    assert family(found.best) == "on demand"
+    bound = [row for row in found.options if family(row) == "committed" and not row["missing"]]
+    least = min(bound, key=lambda row: row["usd_per_mtok"])
+    assert least["usd_per_mtok"] < found.best["usd_per_mtok"]
+    assert f"Bound for {least['term_months']} months it is" in found.headline
+    assert f"at {least['provider']} for {least['usd_per_month']:,.0f} USD a month" in found.headline
+
+
+def test_a_commitment_that_is_asked_for_leads(catalog):
+    assert family(inference("8b", option="reserved", catalog=catalog).best) == "committed"
+    assert "Bound for" not in inference("8b", option="reserved", catalog=catalog).headline
+
+
+def test_a_booked_window_leads_no_service(catalog):
+    found = inference("llama-3.1-405b", precision="bf16", gpu="h100-sxm", provider="aws", top=0, catalog=catalog)
+    assert family(found.best) == "on demand"
+    assert "scheduled" in {family(row) for row in found.options}
+
+
+def test_every_kind_of_first_answer_says_that_no_list_had_its_offer_lately(catalog):
+    """Hot Aisle's MI300X was seen 62 days before, within the age of its kind."""
+    place = {"gpu": "mi300x", "provider": "hotaisle", "catalog": catalog}
+    heads = [
+        estimate(**ASKED, **place).headline,
+        inference("8b", **place).headline,
+        tco(**place).headline,
+        choose("8b", purpose="training", **place).headline,
+        choose("8b", purpose="research", **place).headline,
+    ]
+    for head in heads:
+        assert "No list had this offer within 60 days: look it up before you order." in head
+    assert "No list had" not in estimate(**ASKED, gpu="h100-sxm", catalog=catalog).headline

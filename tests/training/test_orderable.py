@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from gpucost.errors import NothingFitsError
 from gpucost.market.facts import make_market
 from gpucost.market.terms import ORDER_GPUS
-from gpucost.market.tiers import LARGEST_SPOT_GPUS, MEASURED_SPOT_GPUS, said
+from gpucost.market.tiers import LARGE_GPUS, LARGEST_SPOT_GPUS, MEASURED_SPOT_GPUS, said
 from tests.training.market import BUCKET, FAST, answer, facts, node, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")
@@ -31,7 +31,7 @@ def test_an_old_price_does_not_lead_however_cheap():
 def test_where_nothing_can_be_ordered_the_headline_says_what_is_missing():
     found = answer([offer(0.5, age_days=400)])
     assert found["headline"].startswith("Lowest quoted, unverified: about")
-    assert found["headline"].endswith("Missing: price of 400 days (limit 180).")
+    assert "Missing: price of 400 days (limit 180). No list had this offer within 60 days" in found["headline"]
 
 
 def test_asked_for_together_the_cheapest_leads():
@@ -72,8 +72,24 @@ def test_no_range_of_a_large_run_has_a_tail_of_years():
 
 def test_a_large_order_needs_its_capacity_confirmed():
     found = answer([offer(2.0)], gpus=2 * ORDER_GPUS["cloud"])
-    assert first(found)["missing"] == [f"confirm the capacity: more than {ORDER_GPUS['cloud']}"]
+    most = f"the {ORDER_GPUS['cloud']} accelerators that it is assumed to sell at once"
+    assert first(found)["missing"] == [f"confirm the capacity: more than {most}"]
     assert not first(answer([offer(2.0, maximum_units=1000)], gpus=2 * ORDER_GPUS["cloud"]))["missing"]
+
+
+def test_of_the_sizes_of_an_offer_one_that_can_be_ordered_is_taken():
+    """The fastest size of a seller is one that nobody sells; what leads is its fastest that can be ordered."""
+    found = answer([offer(2.0)], optimize="time", gpus=None)
+    assert first(found)["gpus"] == ORDER_GPUS["cloud"]
+    assert not first(found)["missing"]
+    assert answer([offer(2.0)], optimize="time", gpus=None, include_unverified=True)["options"][0]["gpus"] > 128
+
+
+def test_a_large_order_that_may_be_had_is_to_be_confirmed_on_the_first_screen():
+    large = kinds(answer([offer(2.0)], gpus=ORDER_GPUS["cloud"]))["cheapest"]
+    assert large["confirm"].startswith(f"Confirm the capacity of {ORDER_GPUS['cloud']} × fast at acme")
+    assert kinds(answer([offer(2.0)], gpus=LARGE_GPUS))["cheapest"]["confirm"] == ""
+    assert kinds(answer([offer(2.0, maximum_units=1000)], gpus=ORDER_GPUS["cloud"]))["cheapest"]["confirm"] == ""
 
 
 def test_commitments_far_longer_than_the_run_are_hidden_unless_asked_for():

@@ -1,11 +1,17 @@
 """What a calibration of serving is made of: its parameters, and what makes a prediction less certain."""
 
+from gpucost.gate import beside
 from gpucost.physics.calibration import Scheme
+from gpucost.physics.serving.cases import Deployment
 from gpucost.physics.serving.efficiency import PARAMETERS, TRAITS
 
 USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")
 USUAL_ENGINES = ("vllm", "sglang", "trtllm", "llama.cpp")
 HOST_BOUND_FRACTION = 0.3
+
+# Makers of accelerators on which somebody measured an engine: a port to another maker's chips is another engine.
+MEASURED_ON = frozenset((vendor, engine) for vendor, engine in beside(__file__, "measured_engines")[1:])
+UNMEASURED_RATIO = 2.0  # by which a range widens elsewhere: an assumption, as early ports run at a third of the speed
 
 SCHEME = Scheme(
     parameters=PARAMETERS,
@@ -13,4 +19,17 @@ SCHEME = Scheme(
     width=0.22,
     ratio=1.2,
     usual=0.15,
+    assumed={"unmeasured_engine": UNMEASURED_RATIO},
 )
+
+
+def doubts(deployment: Deployment) -> dict[str, bool]:
+    """Return what makes the predictions of a deployment less certain, whatever is asked of it."""
+    chip, engine = deployment.accelerator, deployment.engine
+    return {
+        "mixture_of_experts": deployment.architecture.experts > 0,
+        "unusual_family": chip.family not in USUAL_FAMILIES,
+        "unusual_engine": engine not in USUAL_ENGINES,
+        "unmeasured_engine": (chip.vendor, engine) not in MEASURED_ON,
+        "served": deployment.server == "default",
+    }

@@ -8,7 +8,7 @@ accelerators that hold one copy of the model, and every count of sequences is pe
 
 import numpy as np
 
-from gpucost.physics.columns import Columns, Flags, Floats
+from gpucost.physics.columns import ColumnStruct, Flags, Floats
 from gpucost.physics.serving.cases import Options, ServingCase, Work
 from gpucost.units import GIGA, MICRO, MILLI, NANO, TERA
 
@@ -45,8 +45,13 @@ def prompt_wait_s(load: Floats, prompt_time_fraction: Floats, prompt_s: Floats) 
 
 BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
 HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
-USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
-RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
+USABLE_MEMORY = 0.90  # share of the device memory that engines take by default (vLLM: gpu_memory_utilization)
+TIGHT_MEMORY = 0.98  # the share that people raise it to where a model else does not fit (vLLM issue 2248, on an A2)
+CONTEXT_GB = 0.6  # driver context, communicators and libraries of one process; with one rank and no graphs 0.4
+TIGHT_CONTEXT_GB = 0.4
+LARGE_MEMORY_GB = 75.0  # chips from here on read prompts in larger pieces (vLLM, arg_utils.py: 70 GiB)
+PASS_TOKENS, LARGE_PASS_TOKENS, TIGHT_PASS_TOKENS = 2048.0, 8192.0, 512.0  # tokens of one pass
+SCORED, LARGE_SCORED, TIGHT_SCORED = 256.0, 1024.0, 4.0  # sequences whose logits one pass holds
 NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
 ROUTING_LAYERS = 2.0  # dense layers with as many kernels as routing adds where none are fused: 28 beside a layer's 14
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
@@ -107,9 +112,14 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
     experts = smooth_max(
         quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
-        2 * w.moe_layers * w.experts_per_token * w.expert * tokens * uneven
+        2
+        * w.moe_layers
+        * w.experts_per_token
+        * w.expert
+        * tokens
+        * uneven
         / (chip.matrix_tflops * TERA * r.matrix_experts),
-    )  # fmt: skip
+    )
     head = smooth_max(
         seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half), 2 * w.head * scored / p.data / p.tensor / half
     )
@@ -229,7 +239,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
 
 
-class StepParts(Columns, frozen=True):
+class StepParts(ColumnStruct, frozen=True):
     """Seconds of one decode step by what they go to; `total_s` is what a sequence waits for its next token."""
 
     linear_s: Floats
@@ -260,9 +270,14 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
     step = step + r.served_ms * MILLI + r.served_sequence_us * held / p.data * MICRO
     return StepParts(
-        linear * r.engine, attention * r.engine, latency * r.engine, exchange * r.engine, step - device,
-        np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape), step + prompt_s,
-    )  # fmt: skip
+        linear * r.engine,
+        attention * r.engine,
+        latency * r.engine,
+        exchange * r.engine,
+        step - device,
+        np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape),
+        step + prompt_s,
+    )
 
 
 def fullest_rank(case: ServingCase) -> Floats:
@@ -280,8 +295,8 @@ def tokens_per_step(options: Options) -> Floats:
 
     (1 − a^(d+1)) ÷ (1 − a): Leviathan et al. 2023, arXiv:2211.17192, eq. 1.
     """
-    kept = np.clip(options.acceptance, 0.0, 1 - 1e-9)
-    return (1 - kept ** (options.draft_tokens + 1)) / (1 - kept)
+    probability = np.clip(options.acceptance, 0.0, 1 - 1e-9)
+    return (1 - probability ** (options.draft_tokens + 1)) / (1 - probability)
 
 
 def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float = 1.0) -> Floats:
@@ -341,25 +356,59 @@ def cache_bytes_per_sequence(case: ServingCase, context: Floats) -> Floats:
     return kept_values(case.work, context) * case.bytes.cache * repeated
 
 
-def free_memory_bytes(case: ServingCase) -> Floats:
+def workspace_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
+    """Return what an accelerator holds beside weights and cache: the process, one pass's activations, its logits.
+
+    A pass of T tokens keeps about six 16-bit values of the model's width and three of the widest layer's, experts'
+    copies included; the logits of S sequences are kept twice in fp32. Llama 3 8B on a card of 24 GB by hand:
+    0.6 + 2,048 · (6 · 4,096 + 3 · 14,336) · 2 B + 256 · 128,256 · 8 B = 0.6 + 0.28 + 0.26 = 1.14 GB; on 80 GB, where
+    a pass is four times as large, 0.6 + 1.11 + 1.05 = 2.76 GB. `tight` is what is left where memory is short.
+    """
+    w, tensor = case.work, case.placement.tensor
+    large = case.chip.memory_gb >= LARGE_MEMORY_GB
+    tokens = TIGHT_PASS_TOKENS if tight else np.where(large, LARGE_PASS_TOKENS, PASS_TOKENS)
+    scored = TIGHT_SCORED if tight else np.where(large, LARGE_SCORED, SCORED)
+    width = np.maximum(w.hidden, 1.0)
+    routed = w.experts_per_token * (width + w.expert / width)
+    values = 6 * width + (w.dense / width / np.maximum(w.layers, 1.0) + routed) / tensor
+    logits = scored * w.head / width * 8.0 / tensor
+    return (TIGHT_CONTEXT_GB if tight else CONTEXT_GB) * GIGA + tokens * values * 2.0 + logits
+
+
+def free_memory_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
     """Return what weights and workspace leave for the cache in one replica; negative where the weights do not fit."""
-    gpus = case.placement.gpus
     resident = weight_bytes(case) * (1 - case.options.offloaded)
-    return gpus * (case.chip.memory_gb * GIGA * USABLE_MEMORY - RESERVED_GB * GIGA) - resident
+    share = TIGHT_MEMORY if tight else USABLE_MEMORY
+    return case.placement.gpus * (case.chip.memory_gb * GIGA * share - workspace_bytes(case, tight=tight)) - resident
 
 
 def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the sequences whose cache fits at once; 0 if weights do not fit.
 
     Sequences are half-way through their output on average; engines that never evict one set its whole cache aside
-    (TensorRT-LLM's GUARANTEED_NO_EVICT, its default).
+    (TensorRT-LLM's GUARANTEED_NO_EVICT, its default). Where the share of the memory that engines take by default
+    holds fewer than a few, people raise it and shorten a pass: then up to TIGHT_SCORED run. A local engine takes
+    what it needs.
     """
+    bytes_per_sequence = held_bytes(case, prompt_tokens, output_tokens)
+    tight = np.maximum(np.floor(free_memory_bytes(case, tight=True) / bytes_per_sequence), 0.0)
+    few = np.where(case.rates.frugal, tight, np.minimum(tight, TIGHT_SCORED))
+    return np.maximum(usual_sequences(case, prompt_tokens, output_tokens), few)
+
+
+def usual_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+    """Return the sequences whose cache fits at once in the share of the memory that engines take by default."""
+    each = held_bytes(case, prompt_tokens, output_tokens)
+    return np.maximum(np.floor(free_memory_bytes(case) / each), 0.0)
+
+
+def held_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+    """Return the cache that one running sequence takes of a replica."""
     held = prompt_tokens + output_tokens * np.where(case.rates.reserving, 1.0, 0.5) + case.options.longer_tokens
-    each = cache_bytes_per_sequence(case, held)
-    return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
+    return np.maximum(cache_bytes_per_sequence(case, held), 1.0)
 
 
-class Steady(Columns, frozen=True):
+class Steady(ColumnStruct, frozen=True):
     """A replica under a steady load: per sequence, per replica, and where the time goes."""
 
     sequences: Floats
@@ -381,14 +430,14 @@ def steady(
     per_step = tokens_per_step(case.options)
     share = prompts_share_s(case, sequences, context, prompt_tokens, output_tokens / per_step)
     share = np.where(mixed, share, 0.0)
-    others = np.maximum(sequences - 1, 0.0) / np.maximum(sequences, 1.0)
-    step = decode_step(case, sequences, context, share * others)
-    whole = step.total_s - step.prompt_s + share
+    running_fraction = np.maximum(sequences - 1, 0.0) / np.maximum(sequences, 1.0)
+    step = decode_step(case, sequences, context, share * running_fraction)
+    step_with_prompt = step.total_s - step.prompt_s + share
     return Steady(
         sequences=sequences,
         tpot_s=step.total_s / per_step,
         ttft_s=prompt_s(case, prompt_tokens),
-        output_tokens_per_s=sequences * per_step / whole,
-        prompt_time_fraction=share / whole,
+        output_tokens_per_s=sequences * per_step / step_with_prompt,
+        prompt_time_fraction=share / step_with_prompt,
         step=step,
     )

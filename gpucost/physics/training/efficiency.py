@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from gpucost.physics.calibration import declared
-from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.columns import ColumnStruct, Floats, Integers
 from gpucost.physics.hardware import FAMILIES, HardwareColumns
 from gpucost.physics.software import CLASSES
 
@@ -19,7 +19,7 @@ PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-class Efficiencies(Columns, frozen=True):
+class Efficiencies(ColumnStruct, frozen=True):
     """The parameters, resolved for each case."""
 
     matrix: Floats
@@ -50,7 +50,7 @@ class Efficiencies(Columns, frozen=True):
     cast_bytes: Floats
     grouped_ratio: Floats
     expert_host_us: Floats
-    expert_aging: Floats  # time of experts against that of a current stack
+    dispatch_ratio: Floats  # time of all that brings tokens to their experts against that of a fused dispatcher
     sinks_apart: Floats  # share of windowed layers with learned sinks that no fused kernel computes
     selective_repeat: Floats
     host_us: Floats
@@ -66,14 +66,34 @@ class Efficiencies(Columns, frozen=True):
 
 
 _SAME = (
-    "fp8_ratio", "fp4_ratio", "int8_ratio", "matrix_tokens", "matrix_width", "flash_tokens", "softmax_passes",
-    "scan_fraction", "scaleup_latency_us", "scaleout_latency_us", "data_hidden", "interference", "alltoall_exposed",
-    "alltoall_pipelined", "expert_imbalance", "expert_traffic", "grouped_ratio", "host_group_ratio", "optimizer_ratio",
-    "straggler", "own_ratio",
-)  # fmt: skip
+    "fp8_ratio",
+    "fp4_ratio",
+    "int8_ratio",
+    "matrix_tokens",
+    "matrix_width",
+    "flash_tokens",
+    "softmax_passes",
+    "scan_fraction",
+    "scaleup_latency_us",
+    "scaleout_latency_us",
+    "data_hidden",
+    "interference",
+    "alltoall_exposed",
+    "alltoall_pipelined",
+    "expert_imbalance",
+    "expert_traffic",
+    "grouped_ratio",
+    "host_group_ratio",
+    "optimizer_ratio",
+    "straggler",
+    "own_ratio",
+)
 _PLAIN = {name: name for name in _SAME} | {
-    "copy": "copy_fraction", "scaleup": "scaleup_fraction", "pcie": "pcie_fraction", "scaleout": "scaleout_fraction",
-}  # fmt: skip
+    "copy": "copy_fraction",
+    "scaleup": "scaleup_fraction",
+    "pcie": "pcie_fraction",
+    "scaleout": "scaleout_fraction",
+}
 
 
 # Families whose matrix units outran the fused attention kernels of the generation before.
@@ -131,24 +151,21 @@ def by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], cod
 # Share of each class whose "selective" recomputation repeats every second product, not only attention.
 PER_OPERATION = np.array([{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in KINDS])
 WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in KINDS])  # the compiler sees all experts at once
-EXPERTS_MATURE_YEAR = 2026.44  # releases from June 2026 on run experts without asking the host for their sizes
-SINKS_FUSED_YEAR = 2026.44  # from when on fused kernels take windows and learned sinks together
 MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
 
 UNSAID, ALLTOALL, FUSED = -1, 0, 1  # how tokens are sent to their experts: by plain all-to-all or a fused kernel
 
 
-def expert_aging(
-    values: Mapping[str, float], software: Integers, software_year: Floats, dispatcher: Integers | int = UNSAID
-) -> Floats:
-    """Return the time of experts against that of a stack that sends their tokens by a fused dispatcher.
+def dispatch_ratio(values: Mapping[str, float], software: Integers, dispatcher: Integers | int = UNSAID) -> Floats:
+    """Return the time of what brings tokens to their experts against that of a fused dispatcher.
 
-    The dispatcher decides (DeepEP, HybridEP against all-to-all); where none is named, that of the release's time.
+    Exchanges, permutations and the host's part of them. The dispatcher decides (DeepEP, HybridEP against all-to-all);
+    one that nobody names is plain all-to-all, the default of Megatron-Core and torchtitan. Compilers that see the
+    whole graph have neither.
     """
-    usual = np.where(software_year < EXPERTS_MATURE_YEAR, ALLTOALL, FUSED)
-    apart = np.where(np.equal(dispatcher, UNSAID), usual, dispatcher) == ALLTOALL
-    return np.where(apart & ~WHOLE_GRAPH[software], np.exp(values["expert_aging"]), 1.0)
+    plain = np.not_equal(dispatcher, FUSED) & ~WHOLE_GRAPH[software]
+    return np.where(plain, values["alltoall_ratio"], 1.0)
 
 
 def written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
@@ -185,13 +202,12 @@ def resolve(
 ) -> Efficiencies:
     """Look the parameters up for each case by chip, software class and age of the software against the chip.
 
-    The kernels' ratio is quality · lag. Products and attention slow down with the power limit: rate ∝ (watts per peak
-    FLOP/s)^α within a family. `dispatcher` and `sinks` are codes: UNSAID, apart (0) or FUSED.
+    The kernels' ratio is quality · lag. Products and attention run at what the power sustains of the peak. `dispatcher`
+    and `sinks` are codes: UNSAID, apart (0) or FUSED; what nobody names is apart.
     """
     family = hardware.family
     software = of_its_time(software, software_year)
-    aging = expert_aging(values, software, software_year, dispatcher)
-    clocks = hardware.power_ratio ** values["power_exponent"]
+    clocks = hardware.sustained_ratio
     second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
@@ -219,8 +235,8 @@ def resolve(
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", KINDS, software) * values["host_ratio"],
         expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
-        expert_aging=aging,
-        sinks_apart=np.where(np.equal(sinks, UNSAID), software_year < SINKS_FUSED_YEAR, np.equal(sinks, 0)) * 1.0,
+        dispatch_ratio=dispatch_ratio(values, software, dispatcher),
+        sinks_apart=np.not_equal(np.broadcast_to(sinks, count), FUSED) * 1.0,
         sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
         whole_graph=WHOLE_GRAPH[software].astype(np.float64),
         kernel_ratio=by("quality", KINDS, software) * lag(values, hardware, software, software_year),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.physics.columns import PRECISIONS, Columns, Flags, Floats, Integers, LayoutColumns
+from gpucost.physics.columns import PRECISIONS, ColumnStruct, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import HardwareColumns, peak_tflops
 from gpucost.physics.transformer import Shape
 from gpucost.types import Architecture
@@ -25,8 +25,10 @@ REASONS = (
     "the context degree leaves less than one token",
     "the chip lacks the precision",
     "more accelerators or tokens in a sequence than any question may name",
+    "the chip is made for inference alone",
 )
 OK = 0
+FOR_INFERENCE = "is made for inference alone: its software does not train. `gpucost gpus` lists others."
 MOST_GPUS, MOST_TOKENS = 1_000_000, 16_777_216  # of a question about one layout
 
 
@@ -37,9 +39,20 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
     micro-batch that is not full count whole.
     """
     degrees = (
-        layout.gpus, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data, layout.micro_batch,
-        layout.global_batch, layout.virtual_stages, sequence_tokens, shape.layers, shape.hidden, shape.heads,
-    )  # fmt: skip
+        layout.gpus,
+        layout.tensor,
+        layout.pipeline,
+        layout.context,
+        layout.expert,
+        layout.data,
+        layout.micro_batch,
+        layout.global_batch,
+        layout.virtual_stages,
+        sequence_tokens,
+        shape.layers,
+        shape.hidden,
+        shape.heads,
+    )
     sound = np.ones(len(layout), dtype=np.bool_)
     for value in degrees:
         sound = sound & np.isfinite(value) & (value > 0)
@@ -58,6 +71,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
             sequence_tokens < layout.context,
             np.isnan(peak_tflops(hardware, layout.precision)),
             (layout.gpus > MOST_GPUS) | (sequence_tokens > MOST_TOKENS),
+            ~np.broadcast_to(hardware.trains, sound.shape),
         )
     return np.select(tests, range(1, len(tests) + 1), default=OK).astype(np.int64)
 
@@ -95,11 +109,12 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
             f"expert {v('expert')} must divide the {experts} experts and tensor × context × data = "
             f"{v('tensor') * v('context') * v('data')}."
             if experts
-            else f"expert {v('expert')}: the model is no mixture of experts. Use 1."
+            else f"expert {v('expert')}: the model is not a mixture of experts. Use 1."
         ),
         7: f"context {v('context')} leaves less than one token to a GPU.",
         8: f"{chip} has no known {PRECISIONS[v('precision')]} peak. `gpucost gpus` lists what it has.",
         9: f"at most {MOST_GPUS:,} accelerators and {MOST_TOKENS:,} tokens in a sequence can be asked about.",
+        10: f"{chip} {FOR_INFERENCE}",
     }[code]
 
 
@@ -120,7 +135,7 @@ USUAL_EXPERT = 8  # fewest expert ranks in common use
 SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
-class Grid(Columns, frozen=True):
+class Grid(ColumnStruct, frozen=True):
     """Combinations of degrees, without data parallelism."""
 
     tensor: Floats

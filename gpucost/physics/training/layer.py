@@ -7,7 +7,7 @@ import numpy as np
 
 from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
-from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.columns import ColumnStruct, Floats
 from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, peak_tflops
 from gpucost.physics.training.cases import FP4, FP8, FP32, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
 from gpucost.physics.training.efficiency import Efficiencies
@@ -26,7 +26,7 @@ ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one
 # Products ----------------------------------------------------------------------------------------------------------
 
 
-class LayerRates(Columns, frozen=True):
+class LayerRates(ColumnStruct, frozen=True):
     """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits or more, bytes/s of the memory."""
 
     matrix_flop_per_s: Floats
@@ -110,6 +110,11 @@ def layer_scan_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats
     return flop / (rate.half_flop_per_s * case.efficiency.scan_fraction)
 
 
+def dispatch_ratio(case: TrainingCase) -> Floats:
+    """Return the time of what brings tokens to experts on other ranks against that of a fused dispatcher."""
+    return np.where(case.layout.expert > 1, case.efficiency.dispatch_ratio, 1.0)
+
+
 def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one mixture of experts' products in one pass: routed on the busiest rank, and shared.
 
@@ -130,7 +135,7 @@ def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     shared = product_s(tokens, wide * shared_width, h, peak, rate, e) + product_s(
         tokens, h, shared_width, peak, rate, e
     )
-    busiest = routed * e.expert_aging * np.where(spread, e.expert_imbalance, 1.0)
+    busiest = routed * np.where(spread, e.expert_imbalance, 1.0)
     return busiest + np.where(s.shared_experts > 0, shared, 0.0)
 
 
@@ -187,9 +192,9 @@ def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) ->
     s, e, layout = case.shape, case.efficiency, case.layout
     moe = s.moe_layers / s.layers
     active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
-    ffn = ((1 - moe) * s.ffn_hidden + moe * e.expert_aging * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
+    ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
     residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
-    routed = moe * e.expert_aging * e.expert_traffic * s.experts_per_token * s.hidden / layout.tensor
+    routed = moe * dispatch_ratio(case) * e.expert_traffic * s.experts_per_token * s.hidden / layout.tensor
     values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn + routed)
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
     moved = tokens * HALF_BYTES * values * again
@@ -207,9 +212,8 @@ def cast_bytes(case: TrainingCase, tokens: Floats, active: Floats) -> Floats:
     if not np.any(narrow):
         return np.zeros(len(case))
     moe, wide = s.moe_layers / s.layers, np.where(s.gated, 2.0, 1.0)
-    aged = moe * case.efficiency.expert_aging
-    visits = (1 - moe) * (s.ffn_hidden > 0) + aged * (s.experts_per_token + s.shared_experts)
-    ffn = 2 * visits * s.hidden + (1 + wide) * ((1 - moe) * s.ffn_hidden + aged * active)
+    visits = (1 - moe) * (s.ffn_hidden > 0) + moe * (s.experts_per_token + s.shared_experts)
+    ffn = 2 * visits * s.hidden + (1 + wide) * ((1 - moe) * s.ffn_hidden + moe * active)
     attention = tf.attention_matrix_parameters(s) / s.hidden + 2 * s.hidden
     moved: Floats = np.where(narrow, case.efficiency.cast_bytes * tokens * (attention + ffn) / layout.tensor, 0.0)
     return moved
@@ -293,7 +297,8 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * s.moe_layers / s.layers
     e = case.efficiency
     exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)
-    return np.where(layout.pipeline > 1, e.alltoall_pipelined, e.alltoall_exposed) * count * exchange * e.expert_aging
+    exposed = np.where(layout.pipeline > 1, e.alltoall_pipelined, e.alltoall_exposed)
+    return exposed * count * exchange * dispatch_ratio(case)
 
 
 def exposed_s(exchange: Floats, compute: Floats, interference: Floats) -> Floats:

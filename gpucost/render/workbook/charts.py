@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.render.document import visible
+from gpucost.render.document import columns_of, visible
 from gpucost.render.workbook import options, statements, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
@@ -102,7 +102,8 @@ class Gallery:
 
     def sizes(self, title: str, first: int, last: int) -> None:
         """Cost against time of one offer at several sizes of cluster."""
-        days, cost = static.SIZE_COLUMNS.index("days"), static.SIZE_COLUMNS.index("cost_usd")
+        keys = [column.key for column in columns_of("sheet sizes")]
+        days, cost = keys.index("days"), keys.index("cost_usd")
         curve = self.book.file.add_chart({"type": "scatter", "subtype": "straight_with_markers"})
         curve.add_series(
             {

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from gpucost.answers.ownership import interruptible
-from gpucost.gate import beside
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import CASES, Case, CaseBlock, FlowRows, plain, scalar_reference
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
@@ -35,8 +34,26 @@ class OptionColumn(NamedTuple):
 
 
 COLUMNS = {
-    name: OptionColumn(heading, int(width), unit, bool(live), bool(shown))
-    for name, heading, width, unit, live, shown in beside(__file__, "options")[1:]
+    "option": OptionColumn("option", 26),
+    "words": OptionColumn("meaning", 32),
+    "price": OptionColumn("price, USD per GPU-hour", 12, _PER_HOUR),
+    "billing": OptionColumn("billing", 13),
+    "term": OptionColumn("term, months", 10, "months"),
+    "upfront": OptionColumn("upfront", 10, "fraction of one"),
+    "worth": OptionColumn("present value", 16, "USD in whole", live=True, shown=True),
+    "level": OptionColumn("USD per GPU-hour, levelised", 14, _PER_HOUR, live=True, shown=True),
+    "cash": OptionColumn("cash", 16, "USD in whole", live=True, shown=True),
+    "rival": OptionColumn("closest rival", 24, live=True, shown=True),
+    "saves": OptionColumn("saves against it", 16, "USD in whole", live=True, shown=True),
+    "at_price": OptionColumn("break-even price", 12, _PER_HOUR, live=True, shown=True),
+    "at_use": OptionColumn("break-even use", 11, "fraction of one", live=True, shown=True),
+    "wins": OptionColumn("wins in the draws", 11, "fraction of one", live=True, shown=True),
+    "p5": OptionColumn("saves, P5", 15, "USD in whole", live=True, shown=True),
+    "p50": OptionColumn("saves, P50", 15, "USD in whole", live=True, shown=True),
+    "p95": OptionColumn("saves, P95", 15, "USD in whole", live=True, shown=True),
+    "by_price": OptionColumn("moves with price", 16, "USD in whole", live=True),
+    "by_use": OptionColumn("moves with use", 16, "USD in whole", live=True),
+    "rival_worth": OptionColumn("rival's value", 16, "USD in whole", live=True),
 }
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 WIDTHS = tuple(column.width for column in COLUMNS.values())
@@ -49,7 +66,7 @@ _INSTRUCTIONS = (
 )
 
 
-class Leg(NamedTuple):
+class CasePart(NamedTuple):
     """A part of an option: how often it counts, and its case; no case is the rent as asked."""
 
     weight: float
@@ -63,15 +80,15 @@ class RentOptions(CaseBlock):
         self.base, self.name = base, name
         self.rows_of = _ordered(model.ways)
         self.rivals = [row for row in self.rows_of if row["name"] != "own_in_cash" and not interruptible(row)]
-        self.legs: dict[str, list[Leg]] = {}
+        self.legs: dict[str, list[CasePart]] = {}
         cases: list[Case] = []
         for row in self.rows_of:
             self.legs[row["name"]] = legs = []
             for number, leg in enumerate(row.get("legs") or ()):
                 if not leg["changes"]:
-                    legs.append(Leg(leg["weight"], None))
+                    legs.append(CasePart(leg["weight"], None))
                     continue
-                legs.append(Leg(leg["weight"], len(cases)))
+                legs.append(CasePart(leg["weight"], len(cases)))
                 cells = self._cells(model, row, leg["changes"], number)
                 cases.append(Case(f"{row['name']} {number + 1}", leg["changes"], compute(model, leg["changes"]), cells))
         super().__init__(model, cases, ("npv_rent_usd", _MOVES), flows)

@@ -5,7 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from gpucost.render.document import Chart, Document, Table, heading_of, in_words, short_unit, visible, with_heading
+from gpucost.render.document import (
+    Chart,
+    Document,
+    Table,
+    columns_of,
+    heading_of,
+    in_words,
+    short_unit,
+    visible,
+    with_heading,
+)
 from gpucost.render.json import dumps
 from gpucost.render.table_csv import flatten, is_nested
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, number_format
@@ -135,89 +145,6 @@ _IN_USE = {
 }
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
 SIZES = "Sizes"
-_OFFER_COLUMNS = (
-    "part",
-    "rank",
-    "name",
-    "provider",
-    "instance_type",
-    "region",
-    "option",
-    "terms",
-    "term_months",
-    "gpu",
-    "gpus",
-    "nodes",
-    "replicas",
-    "days",
-    "gpu_hours",
-    "usd_per_gpu_hour",
-    "list_usd_per_gpu_hour",
-    "cost_usd",
-    "cost_low_usd",
-    "cost_high_usd",
-    "usd_per_mtok",
-    "usd_per_mtok_low",
-    "usd_per_mtok_high",
-    "usd_per_mtok_input",
-    "usd_per_mtok_output",
-    "usd_per_month",
-    "npv_usd",
-    "levelised_usd_per_gpu_hour",
-    "exposure_usd",
-    "contract_exposure_usd",
-    "cash_usd",
-    "ttft_ms",
-    "tpot_ms",
-    "mfu_fraction",
-    "energy_kwh",
-    "kgco2e",
-    "price_observed_on",
-    "age_days",
-    "source_ids",
-)
-# The comparison that a buyer makes: what, at which price, bound for how long, what it costs and what is at stake.
-_FIRST = (
-    "rank",
-    "provider",
-    "instance_type",
-    "region",
-    "option",
-    "tier",
-    "term_months",
-    "payment",
-    "gpu",
-    "gpus",
-    "nodes",
-    "replicas",
-    "usd_per_gpu_hour",
-    "list_usd_per_gpu_hour",
-    "cost_usd",
-    "cost_low_usd",
-    "cost_high_usd",
-    "usd_per_month",
-    "usd_per_mtok",
-    "days",
-    "days_low",
-    "days_high",
-    "exposure_usd",
-    "cash_usd",
-    "amortised_usd",
-    "unused_usd",
-    "gpu_hours",
-    "price_observed_on",
-    "age_days",
-)
-SIZE_COLUMNS = (
-    "gpus",
-    "nodes",
-    "days",
-    "cost_usd",
-    "cost_low_usd",
-    "cost_high_usd",
-    "mfu_fraction",
-    "tokens_per_s_per_gpu",
-)
 _LOOKED_AT = 1000  # rows that decide which columns are filled
 _SIDE_BY_SIDE = 6
 _HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "model"}
@@ -227,7 +154,7 @@ Parts = Sequence[tuple[str, Mapping[str, Any]]]  # (title, payload)
 def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, list[str]]:
     """Write every offer as one filterable table; return its first and last row and its columns."""
     rows = [(title, row) for title, payload in parts for row in payload.get("options") or ()]
-    columns = _offer_columns(rows)
+    columns = _offer_columns(rows, [str(payload.get("kind")) for _, payload in parts])
     sheet.title("Offers")
     sheet.static_banner()
     head = sheet.heading(*(_head(key) for key in columns))
@@ -251,10 +178,11 @@ def _number_width(key: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> in
     return max(13, 2 + max(map(len, texts), default=0))
 
 
-def _offer_columns(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Choose the columns that any offer fills; JSON and CSV hold every other figure."""
+def _offer_columns(rows: Sequence[tuple[str, Mapping[str, Any]]], kinds: Iterable[str]) -> list[str]:
+    """Choose the columns that any offer fills, those that only the screen has last; JSON and CSV hold every figure."""
     present = {key for _, row in rows[:_LOOKED_AT] for key, value in row.items() if value is not None}
-    return [key for key in _OFFER_COLUMNS if key in present or key == "part"]
+    listed = dict.fromkeys(column.key for name in ("sheet offers", *kinds) for column in columns_of(name))
+    return [key for key in listed if key in present or key == "part"]
 
 
 def _fast_rows(
@@ -287,14 +215,14 @@ def write_sizes(sheet: Sheet, parts: Parts) -> list[tuple[str, int, int]]:
     """Write the sizes of cluster of each first offer; return of each part its title, first and last row."""
     sheet.title("Cost against time by size of cluster")
     sheet.static_banner()
-    places = []
+    columns, places = columns_of("sheet sizes"), []
     for title, rows in ((title, payload.get("scaling") or ()) for title, payload in parts):
         if len(rows) > 1:
             sheet.skip()
             sheet.row(Cell(title, "heading"))
-            first = sheet.heading(*(_head(key) for key in SIZE_COLUMNS)) + 1
+            first = sheet.heading(*(_head(column.key) for column in columns)) + 1
             for row in rows:
-                sheet.row(*(Cell(row[key], "plain", unit_of(key)) for key in SIZE_COLUMNS))
+                sheet.row(*(Cell(row[column.key], "plain", unit_of(column.key)) for column in columns))
             places.append((title, first, sheet.next_row - 1))
     return places
 
@@ -307,6 +235,7 @@ def _head(key: str) -> str:
 
 def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
     """Write the best offers of each part side by side, one attribute a row: term, exposure, cash and the rest."""
+    order = {column.key: place for place, column in enumerate(columns_of("sheet options"))}
     sheet.title("Options side by side")
     sheet.static_banner()
     for title, payload in parts:
@@ -318,7 +247,7 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         sheet.row(Cell(title, "heading"))
         first = sheet.heading("option", "unit", *(_option_name(row) for row in best)) + 1
         present = dict.fromkeys(name for row in flat for name in row if name != "name")
-        for key in sorted(present, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
+        for key in sorted(present, key=lambda name: order.get(name, len(order))):
             if any(row.get(key) not in (None, "") for row in flat):
                 unit = unit_of(key.rsplit(".", 1)[-1])
                 sheet.row(

@@ -1,0 +1,409 @@
+"""Speeds and costs of one question as relations of SQL, beside the tables of the catalog.
+
+`speeds` and `deployments` are physics alone and join any price of any day; `estimates` and `served` are priced as
+`estimate` and `inference` price them, on the catalog's day.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpucost.arguments import read_list
+from gpucost.arguments.signature import Argument, argument_of
+from gpucost.arguments.vocabulary import RELATION_ARGUMENTS
+from gpucost.catalog.names import listed
+from gpucost.catalog.relations import Relation
+from gpucost.errors import NothingFitsError, PriceMissingError, UsageError, nearest
+from gpucost.gate import shown
+from gpucost.types import Accelerator
+from gpucost.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+    from gpucost.serving.request import InferenceRequest
+    from gpucost.training.request import TrainingRequest
+
+_TRAINING = [
+    "model",
+    "tokens",
+    "gpus",
+    "gpu",
+    "method",
+    "sequence",
+    "global_batch",
+    "precision",
+    "software",
+    "deadline",
+]
+_SERVING = [
+    "model",
+    "gpu",
+    "prompt_tokens",
+    "output_tokens",
+    "requests_per_s",
+    "tokens_per_month",
+    "ttft",
+    "tpot",
+    "engine",
+]
+
+# Sizes whose speed `speeds` holds: those that machines have or had, then doublings of whole nodes.
+_MACHINE_SIZES = (1, 2, 4, 5, 6, 8, 10, 12, 16)
+_DOUBLINGS = 7
+
+_TEXT, _COUNT, _NUMBER, _FLAG, _DAY = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "DATE"
+
+_PLACES = dict.fromkeys(("offer_id", "provider", "instance_type", "region", "option", "tier", "payment"), _TEXT) | {
+    "term_months": _COUNT,
+    "gpu": _TEXT,
+    "gpus": _COUNT,
+    "instances": _COUNT,
+}
+_PRICED = {
+    "usd_per_gpu_hour": _NUMBER,
+    "quoted_usd_per_gpu_hour": _NUMBER,
+    "price_observed_on": _DAY,
+    "age_days": _COUNT,
+    "price_stale": _FLAG,
+    "sale": _TEXT,
+    "missing": _TEXT,
+}
+_DEGREES = dict.fromkeys(("tensor", "pipeline", "context", "expert", "data"), _COUNT)
+
+SPEEDS = {
+    "model": _TEXT,
+    "gpu": _TEXT,
+    "gpus": _COUNT,
+    "system": _TEXT,
+    "node_gpus": _COUNT,
+    "fits": _FLAG,
+    "reason": _TEXT,
+    "tokens_per_s": _NUMBER,
+    "tokens_per_s_per_gpu": _NUMBER,
+    "tokens_per_s_per_gpu_low": _NUMBER,
+    "tokens_per_s_per_gpu_high": _NUMBER,
+    "mfu_fraction": _NUMBER,
+    "peak_tflops": _NUMBER,
+    "memory_gb": _NUMBER,
+    "days": _NUMBER,
+    "gpu_hours": _NUMBER,
+    "gpu_hours_low": _NUMBER,
+    "gpu_hours_high": _NUMBER,
+    "confidence": _TEXT,
+    "precision": _TEXT,
+    **_DEGREES,
+    "sharding": _COUNT,
+    "micro_batch": _COUNT,
+    "global_batch": _COUNT,
+    "recompute": _TEXT,
+}
+ESTIMATES = {
+    "rank": _COUNT,
+    **_PLACES,
+    "cost_usd": _NUMBER,
+    "cost_low_usd": _NUMBER,
+    "cost_high_usd": _NUMBER,
+    "days": _NUMBER,
+    "days_low": _NUMBER,
+    "days_high": _NUMBER,
+    "gpu_hours": _NUMBER,
+    **_PRICED,
+    "tokens_per_s_per_gpu": _NUMBER,
+    "mfu_fraction": _NUMBER,
+    "memory_gb": _NUMBER,
+    "usd_per_mtok": _NUMBER,
+    "energy_kwh": _NUMBER,
+    "kgco2e": _NUMBER,
+    "interruptions": _NUMBER,
+    "precision": _TEXT,
+    **_DEGREES,
+}
+SERVED = {
+    "rank": _COUNT,
+    **_PLACES,
+    "replicas": _COUNT,
+    "usd_per_mtok": _NUMBER,
+    "usd_per_mtok_low": _NUMBER,
+    "usd_per_mtok_high": _NUMBER,
+    "usd_per_mtok_input": _NUMBER,
+    "usd_per_mtok_output": _NUMBER,
+    "usd_per_month": _NUMBER,
+    "tokens_per_month": _NUMBER,
+    **_PRICED,
+    "ttft_ms": _NUMBER,
+    "tpot_ms": _NUMBER,
+    "output_tokens_per_s": _NUMBER,
+    "tokens_per_s_per_gpu": _NUMBER,
+    "batch": _COUNT,
+    "bottleneck": _TEXT,
+    "energy_kwh": _NUMBER,
+    "kgco2e": _NUMBER,
+    "precision": _TEXT,
+    "engine": _TEXT,
+    "tensor": _COUNT,
+    "pipeline": _COUNT,
+    "data": _COUNT,
+}
+DEPLOYMENTS = {
+    "model": _TEXT,
+    "gpu": _TEXT,
+    "gpus": _COUNT,
+    "system": _TEXT,
+    "node_gpus": _COUNT,
+    "serves": _FLAG,
+    "reason": _TEXT,
+    "output_tokens_per_s": _NUMBER,
+    "tokens_per_s": _NUMBER,
+    "tokens_per_s_low": _NUMBER,
+    "tokens_per_s_high": _NUMBER,
+    "gpu_hours_per_mtok": _NUMBER,
+    "ttft_ms": _NUMBER,
+    "tpot_ms": _NUMBER,
+    "batch": _COUNT,
+    "batch_that_fits": _NUMBER,
+    "precision": _TEXT,
+    "engine": _TEXT,
+    "tensor": _COUNT,
+    "pipeline": _COUNT,
+    "data": _COUNT,
+    "expert": _COUNT,
+}
+
+
+def arguments() -> tuple[Argument, ...]:
+    """Return what a question over relations takes."""
+    return tuple(argument_of(name, annotation) for name, annotation in RELATION_ARGUMENTS.items())
+
+
+def relations(catalog: "Catalog", names: Iterable[str], stated: Mapping[str, Any]) -> dict[str, Relation]:
+    """Return the relations that a query names, filled for a question; the others are left out."""
+    values = _read(stated)
+    wanted = [name for name in RELATIONS if name in set(names)]
+    if wanted and values["model"] is None:
+        raise UsageError(
+            f"{' and '.join(wanted)}: of which model? Add --model, such as --model 8b --tokens 100b (in the library"
+            " catalog.sql(query, model='8b', tokens='100b'))."
+        )
+    if "estimates" in wanted and values["tokens"] is None:
+        raise UsageError("estimates: of a run over how many tokens? Add --tokens, such as --tokens 100b.")
+    return {name: RELATIONS[name](catalog, values) for name in wanted}
+
+
+def _read(stated: Mapping[str, Any]) -> dict[str, Any]:
+    known = {argument.name for argument in arguments()}
+    for name in stated:
+        if name not in known:
+            near = nearest(name, sorted(known), 2)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(sorted(known))}."
+            raise UsageError(f"a query takes no {shown(name)}. {hint}")
+    return read_list(arguments(), stated)
+
+
+def _relation(types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Relation:
+    return Relation(dict(types), [[_cell(row.get(name)) for row in rows] for name in types])
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as a database takes it: not finite is not known."""
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(str, value))
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+# --- Training: speeds by accelerator and size, and what offers make of them.
+
+
+def _training_request(values: Mapping[str, Any]) -> "TrainingRequest":
+    from gpucost.ask.estimate import request_of
+
+    stated = {name: values[name] for name in _TRAINING if values[name] is not None}
+    return request_of({"tokens": 1e12, **stated, "top": 0, "include_unverified": True, "all_regions": True})
+
+
+def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
+    """Return the speed of every accelerator at every size, on its usual node, each at its best layout."""
+    from gpucost.catalog.calibrations import training_calibration
+    from gpucost.physics.columns import PRECISIONS, RECOMPUTES
+    from gpucost.physics.training.layouts import REASONS
+    from gpucost.training.run import workload_of
+    from gpucost.workloads.speeds import key_of, search_layouts
+
+    request = _training_request(values)
+    architecture = catalog.architecture(request.model)
+    workload = workload_of(request, architecture, catalog.as_of)
+    keys, counts = [], []
+    for chip in _chips(catalog, request.gpu):
+        key = key_of(catalog, chip.id)
+        for size in _sizes(key.system.gpus, key.system.scaleup_gpus, key.system.scaleout_gb_per_s, request.gpus):
+            keys.append(key)
+            counts.append(size)
+    gpus = np.array(counts, np.int64)
+    speeds = search_layouts(workload, keys, gpus, training_calibration(catalog))
+    fits = speeds.fits
+    tokens = values["tokens"] and request.trained_tokens
+
+    def hours(rate: Any) -> Any:
+        """Return accelerator-hours of the run with its overhead: tokens ÷ (tokens/s of one) × (1 + overhead)."""
+        if not tokens:
+            return np.full(len(gpus), np.nan)
+        return tokens / rate / SECONDS_PER_HOUR * (1 + request.evaluation_fraction)
+
+    typical, low, high = (
+        hours(rate)
+        for rate in (speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_high, speeds.tokens_per_s_per_gpu_low)
+    )
+    rows = []
+    for row, key in enumerate(keys):
+        layout = speeds.layout
+        rows.append(
+            {
+                "model": architecture.name,
+                "gpu": key.accelerator.id,
+                "gpus": counts[row],
+                "system": key.system.id,
+                "node_gpus": key.system.gpus,
+                "fits": bool(fits[row]),
+                "reason": None if fits[row] else REASONS[int(speeds.reason[row])],
+                "confidence": str(speeds.confidence[row]),
+            }
+            | (
+                {}
+                if not fits[row]
+                else {
+                    "tokens_per_s": speeds.tokens_per_s_per_gpu[row] * counts[row],
+                    "tokens_per_s_per_gpu": speeds.tokens_per_s_per_gpu[row],
+                    "tokens_per_s_per_gpu_low": speeds.tokens_per_s_per_gpu_low[row],
+                    "tokens_per_s_per_gpu_high": speeds.tokens_per_s_per_gpu_high[row],
+                    "mfu_fraction": speeds.mfu_fraction[row],
+                    "peak_tflops": speeds.peak_tflops[row],
+                    "memory_gb": speeds.memory_gb[row],
+                    "days": typical[row] / counts[row] / HOURS_PER_DAY,
+                    "gpu_hours": typical[row],
+                    "gpu_hours_low": low[row],
+                    "gpu_hours_high": high[row],
+                    **{name: int(getattr(layout, name)[row]) for name in (*_DEGREES, "sharding", "micro_batch")},
+                    "global_batch": int(layout.global_batch[row]),
+                    "precision": PRECISIONS[int(layout.precision[row])],
+                    "recompute": RECOMPUTES[int(layout.recompute[row])],
+                }
+            )
+        )
+    return _relation(SPEEDS, rows)
+
+
+def _chips(catalog: "Catalog", names: str | None) -> list[Accelerator]:
+    if names is None:
+        return catalog.accelerators()
+    return list({chip.id: chip for name in listed(names) for chip in catalog.accelerators(name)}.values())
+
+
+def _sizes(node: int, domain: int, network_gb_per_s: float | None, asked: int | None) -> list[int]:
+    """Return the counts of an accelerator whose speed is of interest; beyond a node only where a network joins nodes.
+
+    >>> _sizes(8, 8, None, None)
+    [1, 2, 4, 5, 6, 8]
+    """
+    if asked is not None:
+        return [asked]
+    whole = max(node, domain if domain else 1)
+    sizes = {size for size in _MACHINE_SIZES if size <= whole}
+    if network_gb_per_s:
+        sizes |= {node * 2**step for step in range(_DOUBLINGS + 1)}
+    return sorted(sizes | {node})
+
+
+def _estimates(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
+    """Return every option of `estimate`, a row for each offer and size."""
+    from gpucost.training.run import estimate
+
+    try:
+        options = estimate(_training_request(values), catalog, with_facts=False)["options"]
+    except (NothingFitsError, PriceMissingError):
+        options = []
+    return _relation(ESTIMATES, [{**row, **_inner(row["layout"])} for row in options])
+
+
+def _inner(layout: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in layout.items() if name not in ("gpus",)}
+
+
+# --- Serving: replicas by accelerator and layout, and what offers make of them.
+
+
+def _serving_request(catalog: "Catalog", values: Mapping[str, Any]) -> "InferenceRequest":
+    from gpucost.ask.inference import request_of
+
+    stated = {name: values[name] for name in _SERVING if values[name] is not None}
+    if values["weights"] is not None:
+        stated["precision"] = values["weights"]
+    return request_of(catalog, **stated, top=0, include_unverified=True)
+
+
+def _served(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
+    """Return every option of `inference`, a row for each offer."""
+    from gpucost.serving.run import infer
+
+    try:
+        options = infer(_serving_request(catalog, values), catalog)["options"]
+    except (NothingFitsError, PriceMissingError):
+        options = []
+    return _relation(SERVED, [{**row, **_inner(row["layout"])} for row in options])
+
+
+def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
+    """Return every layout of a replica on every accelerator in its usual node, each at its best batch."""
+    from gpucost.catalog.calibrations import serving_calibration
+    from gpucost.serving.plans import REASONS, evaluate
+    from gpucost.serving.run import REASONS_IN_WORDS
+    from gpucost.workloads.speeds import key_of
+
+    request = _serving_request(catalog, values)
+    architecture = catalog.architecture(request.model)
+    keys = [key_of(catalog, chip.id) for chip in _chips(catalog, request.gpu)]
+    calibration = serving_calibration(catalog)
+    largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
+    plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
+    rows = []
+    for plan, d in enumerate(plans.deployments):
+        serves, wide = bool(plans.serves[plan]), float(np.exp(plans.width[plan]))
+        both = float(plans.output_tokens_per_s[plan]) * request.tokens_per_request / request.output_tokens
+        row = {
+            "model": architecture.name,
+            "gpu": d.accelerator.id,
+            "gpus": d.gpus,
+            "system": d.system.id,
+            "node_gpus": d.system.gpus,
+            "serves": serves,
+            "reason": None if serves else REASONS_IN_WORDS[REASONS[int(plans.reason[plan])]],
+            "precision": d.format,
+            "engine": d.engine,
+            "tensor": d.tensor,
+            "pipeline": d.pipeline,
+            "data": d.data,
+            "expert": d.expert,
+        }
+        if serves:
+            row |= {
+                "output_tokens_per_s": float(plans.output_tokens_per_s[plan]),
+                "tokens_per_s": both,
+                "tokens_per_s_low": both / wide,
+                "tokens_per_s_high": both * wide,
+                "gpu_hours_per_mtok": d.gpus * 1e6 / both / SECONDS_PER_HOUR,
+                "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
+                "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
+                "batch": int(plans.sequences[plan]),
+                "batch_that_fits": float(plans.capacity[plan]),
+            }
+        rows.append(row)
+    return _relation(DEPLOYMENTS, rows)
+
+
+RELATIONS: dict[str, Callable[["Catalog", Mapping[str, Any]], Relation]] = {
+    "speeds": _speeds,
+    "estimates": _estimates,
+    "served": _served,
+    "deployments": _deployments,
+}

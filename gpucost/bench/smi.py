@@ -1,0 +1,133 @@
+"""What `nvidia-smi --format=csv` writes over a job: how busy the GPUs were, what they drew, held and cost."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from typing import Any, NamedTuple
+
+from gpucost.answers.training import Estimate
+from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_parts, read_table
+from gpucost.units import SECONDS_PER_HOUR
+
+_COLUMNS = {  # as --query-gpu names them -> what is read of them
+    "timestamp": "at",
+    "index": "gpu",
+    "uuid": "gpu",
+    "pci.bus_id": "gpu",
+    "utilization.gpu": "busy",
+    "power.draw": "power_w",
+    "power.draw.average": "power_w",
+    "memory.used": "memory_mib",
+    "temperature.gpu": "celsius",
+}
+_UNIT = re.compile(r"\s*\[[^\]]*\]\s*$")
+_FEWEST = 2  # moments that make a span
+_IDLE_PERCENT = 5.0
+_GAP_RATIO = 10.0  # of the usual step between two moments: longer, and nothing was seen in between
+_MIB_PER_GIB = 1024
+
+
+class Seen(NamedTuple):
+    """One GPU at one moment; None is not known."""
+
+    at: datetime
+    gpu: str
+    busy: float | None
+    power_w: float | None
+    memory_mib: float | None
+    celsius: float | None
+
+
+def is_smi(path: str) -> bool:
+    """Tell whether a file begins with the heading that nvidia-smi writes."""
+    first = next(read_parts(path), b"")[:2000].split(b"\n", 1)[0].decode("utf-8", "replace").lower()
+    names = [_UNIT.sub("", cell.strip()) for cell in first.split(",")]
+    return "timestamp" in names and any(name in names for name in ("utilization.gpu", "power.draw"))
+
+
+def read_smi(path: str) -> list[Seen]:
+    """Read the file; what it says in other units than those of nvidia-smi is refused with its row and column."""
+    header, rows = read_table(path)
+    named = {name: _COLUMNS.get(_UNIT.sub("", name.strip().lower())) for name in header}
+    return list(_seen(path, rows, named))
+
+
+def _seen(path: str, rows: Sequence[tuple[int, dict[str, str]]], named: dict[str, str | None]) -> Iterator[Seen]:
+    for line, row in rows:
+        cells = {field: row[name].strip() for name, field in named.items() if field and row.get(name)}
+        if "at" not in cells:
+            continue  # the last line may be half written
+        try:
+            at = datetime.fromisoformat(cells["at"].replace("/", "-"))
+        except ValueError:
+            raise DataError(f"{cells['at']!r} is not a time", file=path, row=line, column="timestamp") from None
+        number = {name: _number(cells.get(name)) for name in ("busy", "power_w", "memory_mib", "celsius")}
+        yield Seen(at, cells.get("gpu", "0"), **number)
+
+
+def _number(text: str | None) -> float | None:
+    """Read a cell with or without its unit; [N/A] and the like are not known.
+
+    >>> _number("98 %"), _number("683.12 W"), _number("[N/A]")
+    (98.0, 683.12, None)
+    """
+    found = re.match(r"-?\d+(?:\.\d+)?", (text or "").strip())
+    return float(found.group()) if found else None
+
+
+def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[dict[str, Any]]:
+    """Return what the GPUs did: hours, how busy, watts, kWh, memory; with an estimate what the hours cost so far.
+
+    Energy is watts × the time to the next moment, added up over GPUs; where the file falls silent for long, nothing is
+    counted.
+    """
+    seen = read_smi(path)
+    moments = sorted({one.at for one in seen})
+    gpus = sorted({one.gpu for one in seen})
+    if len(moments) < _FEWEST:
+        raise UsageError(f"{path} holds {len(moments)} moment: let nvidia-smi repeat with -l 10, and look again.")
+    steps = [(after - before).total_seconds() for before, after in pairwise(moments)]
+    usual = median(steps)
+    span = dict(zip(moments, (step if step <= _GAP_RATIO * usual else usual for step in [*steps, usual]), strict=True))
+    hours = sum(span.values()) / SECONDS_PER_HOUR
+    busy = [one.busy for one in seen if one.busy is not None]
+    watts = [one.power_w for one in seen if one.power_w is not None]
+    memory = [one.memory_mib for one in seen if one.memory_mib is not None]
+    option = None
+    if estimate is not None:
+        option = next((row for row in estimate["options"] if row["rank"] == rank), None)
+        if option is None:
+            raise UsageError(f"the estimate has no option of rank {rank}: it shows {len(estimate['options'])}.")
+    planned_w = None
+    if option is not None and option["energy_kwh"]:
+        planned_w = 1000 * option["energy_kwh"] / option["gpu_hours"]
+    rows = [
+        _row("GPUs", float(len(gpus)), option and float(option["gpus"]), "accelerators"),
+        _row("hours", hours, option and option["days"] * 24, "hours"),
+        _row("busy", sum(busy) / len(busy) / 100 if busy else None, None, "fraction of one"),
+        _row("idle", sum(one <= _IDLE_PERCENT for one in busy) / len(busy) if busy else None, None, "fraction of one"),
+        _row("power of a GPU", sum(watts) / len(watts) if watts else None, planned_w, "W"),
+        _row("memory of a GPU", max(memory) / _MIB_PER_GIB if memory else None, option and option["memory_gb"], "GiB"),
+    ]
+    if watts:
+        kwh = sum(one.power_w * span[one.at] for one in seen if one.power_w is not None) / SECONDS_PER_HOUR / 1000
+        rows.append(_row("energy of the GPUs", kwh, option and option["energy_kwh"], "kWh"))
+    if option is not None:
+        spent = hours * option["gpus"] * option["usd_per_gpu_hour"]
+        rows.append(_row("cost so far", spent, option["cost_usd"], "USD"))
+    return [row for row in rows if row["now"] is not None]
+
+
+def _row(what: str, now: float | None, estimated: float | None, unit: str) -> dict[str, Any]:
+    return {
+        "what": what,
+        "now": now,
+        "low": None,
+        "high": None,
+        "estimated": estimated,
+        "against_ratio": None,
+        "unit": unit,
+    }

@@ -1,0 +1,385 @@
+"""From the words of a published row to columns: read once, when a row is entered.
+
+Rows come from many hands, and what matters often stands in a note: a power limit, the requests of a benchmark, how
+tokens reach their experts. `entered` fills the columns that a row leaves empty with what its words say, so that
+predictions read columns and nothing else. `gpucost calibrate --enter` and every file of a user pass here; the shipped
+tables were entered once.
+"""
+
+import re
+from typing import Any
+
+from gpucost.calibration import wording
+from gpucost.calibration.record import Row
+from gpucost.calibration.training_rows import find_accelerator
+from gpucost.calibration.wording import signed
+from gpucost.catalog import Catalog
+from gpucost.physics.serving.efficiency import SERVERS
+
+VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
+LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
+QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
+OFFLINE_OUTPUT_TOKENS = 4e6  # an assumption: what a benchmark's requests generate together, within the range it states
+# "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
+_GBIT = re.compile(
+    r"(?:(?<!\d)(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)"
+)
+_LIMIT_W = re.compile(
+    r"(?:limit\w{0,12}|capped|tdp)\D{0,20}(\d{3,4})\s?W\b|[A-Z]\w{0,30}\d-(\d{3,4})\s?W\b", re.IGNORECASE
+)
+_PLAIN_SIGNS = ("plain", "cuda graph", "cudagraph", "pytorch", "torch", "own", "bare")
+_EARLY_SIGNS = ("fastgen", "deepspeed", "lightllm", "tgi", "text-generation-inference", "fastertransformer")
+SERVED_SIGNS = (
+    r"bench serve|benchmark_serving|bench_serving|http|openai|guidellm|llmperf|locust|default (flags|settings)"
+)
+TUNED_SIGNS = r"mlperf|max_num_seqs ?=|max-num-seqs|trtllm-bench|submission|vendor"
+
+
+def entered(row: Row, kind: str, facts: Catalog) -> dict[str, Any]:
+    """Return a row with the columns filled that its words speak of; what a column states already stands."""
+    told = training_columns(row, facts) if kind == "training" else serving_columns(row, facts)
+    spoken = {name: value for name, value in told.items() if wording.missing(row.get(name)) and value not in (None, "")}
+    return {**row, **spoken}
+
+
+# --- Training ------------------------------------------------------------------------------------------------------
+
+
+def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
+    """Return what the words of a row of training say, by column."""
+    said, notes = f"{row.get('gpu')} {row.get('notes')}", row.get("notes")
+    framework = str(row.get("framework") or "")
+    software = f"{framework} {notes}"
+    accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
+    variant = accelerator.id.startswith("h100-sxm") and says_variant(said)
+    limit = power_limit_w(said)
+    if limit is None and is_power_limited(said):
+        power_w = facts.accelerator(VARIANT).tdp_w if variant else accelerator.tdp_w
+        limit = LIMITED_SHARE * power_w if power_w else None
+    text = str(row.get("interconnect") or "")
+    node = re.search(r"(?<!\d)(\d+)-GPU node", text)
+    node_gpus = int(node[1]) if node else facts.default_system(VARIANT if variant else accelerator.id).gpus
+    questions = tunes_questions(row)
+    both = "megatron" in framework.lower() and "deepspeed" in framework.lower()
+    return {
+        "accelerator": VARIANT if variant else "",
+        "power_limit_w": limit,
+        "node_gpus": int(node[1]) if node else None,
+        "scaleout_gb_per_s": scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
+        "flash_attention": "n" if both else "",
+        "dispatcher": dispatcher(software),
+        "sinks": "fused" if has_flexible_attention(framework) else "",
+        "local_batch": local_batch(notes),
+        "offload": "" if (found := offload(notes)) == "none" else found,
+        "document_tokens": QUESTION_TOKENS if questions else None,
+        "lora_targets": "qkv" if questions else "",
+    }
+
+
+def tunes_questions(row: Row) -> bool:
+    """Return whether a row tunes as NeMo and its heirs time it: packed questions, adapters on one product a layer.
+
+    Their recipes take SQuAD in packed sequences and adapt the product of queries, keys and values (NVIDIA/NeMo,
+    scripts/performance and collections/llm/recipes); MLPerf's task has documents that fill their sequence.
+    """
+    words = f"{row.get('framework')} {row.get('notes')}".lower()
+    named = re.search(r"nemo|megatron[-_ ]?bridge", words) is not None
+    return named and str(row.get("task") or "") in ("sft", "lora") and "mlperf" not in words
+
+
+def power_limit_w(text: object) -> float | None:
+    """Read the power limit of an accelerator, or None where none is named.
+
+    >>> power_limit_w("H100 SXM, power limit 500 W"), power_limit_w("8x H100-700W"), power_limit_w("400 W idle")
+    (500.0, 700.0, None)
+    """
+    match = _LIMIT_W.search(str(text or ""))
+    return float(match[1] or match[2]) if match else None
+
+
+def is_power_limited(text: object) -> bool:
+    """Tell whether words say that an accelerator runs below its full power, without saying how far.
+
+    >>> is_power_limited("8x POWER-LIMITED B200"), is_power_limited("not power-limited"), is_power_limited("B200")
+    (True, False, False)
+    """
+    word = str(text or "").lower()
+    return re.search(r"(?<!not )(?<!un)(power[- ](limited|capped)|(lower|reduced) (tdp|power))", word) is not None
+
+
+def says_variant(text: object) -> bool:
+    """Tell whether words name the H100 that Meta runs: HBM2e, 500 W.
+
+    >>> says_variant("8xH100 (Meta H100 variant likely)"), says_variant("H100 96GB HBM2e"), says_variant("H100 80GB")
+    (True, True, False)
+    """
+    word = str(text or "").lower()
+    return re.search(r"\bh100\b", word) is not None and re.search(r"meta h100|hbm2e|\b96 ?gb\b", word) is not None
+
+
+def local_batch(text: object) -> int | None:
+    """Read the sequences that each data-parallel rank takes in a step, or None where none are named.
+
+    >>> local_batch("torchtitan, local batch size 2"), local_batch("local_batch_size=1"), local_batch("batch 512")
+    (2, 1, None)
+    """
+    match = re.search(
+        r"(?:local|per[- ](?:gpu|device|rank))[ _-]*batch(?:[ _-]*size)?\W{0,3}(?:of )?(\d+)", str(text or "").lower()
+    )
+    return int(match[1]) if match else None
+
+
+def offload(text: object) -> str:
+    """Read what host memory takes: nothing, the optimizer's states, or the weights too.
+
+    >>> offload("ZeRO 3 + Full Offload"), offload("optimizer offload to CPU"), offload("no offload"), offload("")
+    ('all', 'states', 'none', 'none')
+    """
+    word = str(text or "").lower()
+    if re.search(r"offload", word) is None or re.search(r"(no|without)[ -](cpu )?offload", word):
+        return "none"
+    return "all" if re.search(r"(full|param\w{0,12}|weights?)[ -]offload", word) else "states"
+
+
+def scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
+    """Read the network between nodes from words, in GB/s per accelerator and direction; None where none is stated.
+
+    "N x R Gb/s" counts per node; a bare rate counts per node unless "per GPU" stands beside it.
+
+    >>> scaleout_gb_per_s("1600 Gbps/node RoCE", 8), scaleout_gb_per_s("8x400Gb/s IB NDR per node", 8)
+    (25.0, 50.0)
+    >>> scaleout_gb_per_s("RoCE 400Gb/s per GPU", 8), scaleout_gb_per_s("NVLink single node", 8)
+    (50.0, None)
+    >>> scaleout_gb_per_s("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
+    50.0
+    """
+    word = re.sub(r"(management|storage\+?\w{0,12}):[^,]*(,|$)", "", str(text or ""), flags=re.IGNORECASE)
+    best = None
+    for match in _GBIT.finditer(word):
+        cards = int(match[1]) if match[1] else 1
+        per_node = cards * float(match[2]) / 8
+        rate = float(match[2]) / 8 if "per gpu" in word.lower() and not match[1] else per_node / node_gpus
+        best = rate if best is None else max(best, rate)
+    if best is None:
+        lowered = word.lower()
+        if re.search(r"\bndr\b", lowered):
+            return 50.0
+        if re.search(r"\bhdr\b", lowered):
+            return 25.0
+    return best
+
+
+def dispatcher(text: object) -> str:
+    """Read how tokens are sent to their experts: by plain all-to-all, by a fused kernel, or nothing where it is unsaid.
+
+    >>> dispatcher("FSDP2, Transformer Engine, DeepEP"), dispatcher("all-to-all dispatcher"), dispatcher("NeMo 25.09")
+    ('fused', 'alltoall', '')
+    """
+    word = str(text or "").lower()
+    if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher|hai-?llm", word):
+        return "fused"
+    return (
+        "alltoall"
+        if re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word)
+        else ""
+    )
+
+
+def has_flexible_attention(text: object) -> bool:
+    """Tell whether a stack has attention kernels that take learned sinks: PyTorch's flex attention, before others.
+
+    >>> has_flexible_attention("NeMo AutoModel (PyTorch FSDP2)"), has_flexible_attention("Megatron-Bridge/NeMo 25.09")
+    (True, False)
+    """
+    return re.search(r"automodel|torchtitan|flex[ _-]?attention", str(text or "").lower()) is not None
+
+
+# --- Serving -------------------------------------------------------------------------------------------------------
+
+
+def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
+    """Return what the words of a row of serving say, by column."""
+    words = str(row.get("notes") or "")
+    batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
+    batch = batch if batch is not None and batch > 0 else None
+    name = row.get("engine_class") or engine_class(row, facts)
+    load = row.get("load") or scenario(row.get("scenario"), batch, rate, words)
+    if load == "rated" and name == "tuned":  # a submission's server scenario: the highest rate that meets its latency
+        load = "saturated"
+    request_set = sign_of("lengths", words.lower())
+    _, output, _ = wording.lengths(None, wording.number(row.get("osl")), load, request_set)
+    pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", words)
+    spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", words.lower())
+    hit, tokens = prefix_hit(words), drafted(words)
+    return {
+        "engine_class": "" if name == "unknown" else name,
+        "load": load,
+        "served_by": server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {words}", load),
+        "request_set": request_set,
+        "requests": requests(words, max(output, 1.0)),
+        "varied_lengths": 1 if varied(words) else None,
+        "decode_only": 1 if re.search(r"decode only|= ?1000 ?/ ?itl", words.lower()) else None,
+        "draft_tokens": tokens or None,
+        "prefix_hit_fraction": hit or None,
+        "attention_data": _count_in(r"attention data parallel\s+(\d+)", words),
+        "attention_spread": 1 if spread else None,
+        "expert_tensor": _count_in(r"moe tp\s+(\d+)", words),
+        "prompt_workers": int(pools[1]) if pools else None,
+        "decode_workers": int(pools[2]) if pools else None,
+    }
+
+
+def sign_of(of: str, words: str) -> str:
+    """Return the first sign of a kind that stands in some words; nothing where none does."""
+    return next((sign for kind, sign, _ in wording.signs() if kind == of and sign in words), "")
+
+
+def engine_class(row: Row, facts: Catalog) -> str:
+    """Return the engine of a row by the table of names; a row that describes a bare step has none."""
+    accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
+    year = wording.year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0), [])
+    found = engine(row.get("engine"), year)
+    if found == "unknown" and is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
+        return "plain"
+    return found
+
+
+def engine(text: object, year: float) -> str:
+    """Read an engine and its era; where no version is stated the date decides.
+
+    >>> engine("vLLM 0.7.3", 2026), engine("vllm 0.18.0", 2026), engine("vLLM (ROCm, Nov 2024)", 2024.9)
+    ('vllm-2025', 'vllm', 'vllm-rocm')
+    >>> engine("TensorRT 10.11, CUDA 12.9", 2025.5), engine("TensorRT-LLM v1.0 (PyTorch backend)", 2025.7)
+    ('tuned', 'trtllm')
+    """
+    word = str(text or "").lower()
+    word = "" if word == "nan" else word
+    if name := signed("engine", word):
+        return name
+    if "vllm" in word:
+        return vllm_era(word, year)
+    if "transformers" in word or "huggingface" in word or "hf " in word:
+        return "transformers"
+    if any(sign in word for sign in _EARLY_SIGNS):
+        return "vllm-2024"
+    if "eager" in word:
+        return "eager"
+    return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
+
+
+def vllm_era(word: str, year: float) -> str:
+    """Read the era of vLLM: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work."""
+    match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", word)
+    stated = re.search(r"\b(20\d\d)\b", word)
+    year = float(stated[1]) + 0.5 if stated else year
+    minor = int(match[2]) if match and match[1] == "0" else 99 if match else None
+    if "tpu" in word:
+        return "vllm-tpu"
+    if "xpu" in word or "intel" in word:
+        return "vllm-xpu"
+    modern = minor >= 8 if minor is not None else year >= 2025.1
+    if modern:
+        return "vllm"
+    if "rocm" in word:
+        return "vllm-rocm"
+    if minor is not None:
+        return "vllm-2025" if minor >= 6 else "vllm-2024" if minor >= 3 else "vllm-2023"
+    return "vllm-2023" if year < 2024 else "vllm-2024" if year < 2024.7 else "vllm-2025"
+
+
+def is_bare_step(*texts: object) -> bool:
+    """Tell whether words describe a decode step on its own rather than an engine that serves requests.
+
+    >>> is_bare_step("decode-step", ""), is_bare_step("fixed-concurrency", "arch from public config")
+    (True, False)
+    """
+    word = " ".join(str(text or "") for text in texts).lower()
+    return re.search(r"decode[- _]?steps?|random weights|micro-?benchmark|bare step|cuda ?graph", word) is not None
+
+
+def scenario(text: object, batch: float | None, rate: float | None, notes: str) -> str:
+    """Read how requests arrive: see SCENARIOS.
+
+    >>> scenario("fixed-concurrency", 32, None, ""), scenario("offline-max-throughput", None, None, "")
+    ('steady', 'saturated')
+    """
+    word = str(text or "").lower()
+    if "prefill" in word:
+        return "prompt"
+    if "pool" in word or ("decode" in word and "disagg" not in word):
+        return "pool"
+    if "single" in word or (batch == 1 and "server" not in word and "offline" not in word):
+        return "single"
+    if "batch" in word or "decode only" in notes.lower():
+        return "batch"
+    if "offline" in word or "throughput" in word:
+        return "burst" if batch else "saturated"
+    if batch:
+        return "steady"
+    return "rated" if rate else "saturated"
+
+
+def server(stated: object, words: str, kind: str) -> str:
+    """Read how a model is served: offline, by a tuned server, or by one as it comes.
+
+    Benchmarks that drive a server and name no setting ran it as it comes; what runs alone or in fixed batches has none.
+
+    >>> server("", "1000 requests (vllm bench serve, rate inf)", "burst"), server("", "fixed-batch", "batch")
+    ('default', 'offline')
+    >>> server("", "benchmark_serving, max_num_seqs=512", "burst"), server("default", "", "steady")
+    ('tuned', 'default')
+    """
+    word = str(stated or "").strip().lower()
+    if word in SERVERS:
+        return word
+    lowered = re.sub(r"(no|without a?) ?server", "offline", words.lower())
+    if re.search(SERVED_SIGNS, lowered) and not re.search(TUNED_SIGNS, lowered):
+        return "default"
+    return "offline" if kind in ("single", "batch", "prompt", "pool") and "server" not in lowered else "tuned"
+
+
+def varied(notes: str) -> bool:
+    """Tell whether requests are of a conversation set, whose outputs differ, rather than of one length.
+
+    >>> varied("1000 requests all at once; ShareGPT"), varied("random lengths fixed")
+    (True, False)
+    """
+    return re.search(r"sharegpt|open-?orca|lmsys|conversation|burstgpt|wildchat", notes.lower()) is not None
+
+
+def requests(notes: str, output_tokens: float) -> float | None:
+    """Read how many requests a benchmark sends; of a stated range, more where outputs are short.
+
+    >>> requests("3000 ShareGPT prompts at rate inf", 200.0), requests("requests 1000-30000", 4096.0)
+    (3000.0, 1000.0)
+    """
+    span = re.search(r"requests (\d+)-(\d+)", notes)
+    if span:
+        return min(max(OFFLINE_OUTPUT_TOKENS / output_tokens, float(span[1])), float(span[2]))
+    match = re.search(r"\b(\d+) (?:ShareGPT )?(?:requests|prompts)\b", notes)
+    return float(match[1]) if match else None
+
+
+def drafted(notes: str) -> int:
+    """Read how many tokens are drafted per step: "MTP speculative decoding, 3 draft layers".
+
+    >>> drafted("MTP speculative decoding, 3 draft layers"), drafted("MTP use not stated")
+    (3, 0)
+    """
+    match = re.search(r"(?:speculative decoding|mtp)\W{1,3}(?:with )?(\d+) (?:draft|layers|tokens)", notes.lower())
+    return int(match[1]) if match else 0
+
+
+def prefix_hit(notes: str) -> float:
+    """Read the share of prompt tokens that a cache held: "incl. 56.3% on-disk KV cache hits".
+
+    >>> prefix_hit("INPUT tokens incl. 56.3% on-disk KV cache hits"), prefix_hit("no cache hits")
+    (0.563, 0.0)
+    """
+    match = re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", notes)
+    return min(float(match[1]) / 100, 0.99) if match else 0.0
+
+
+def _count_in(pattern: str, text: str) -> int | None:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else None

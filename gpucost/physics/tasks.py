@@ -1,0 +1,277 @@
+"""Models that give no tokens out: embeddings, rerankers, speech, images; FLOP, bytes and fixed time of a unit of work.
+
+All is a roofline: arithmetic at a share of the dense 16-bit peak, then memory traffic at a share of the bandwidth, then
+the fixed time of steps that cannot be batched further. The shares are assumptions with wide ends, not fits: no
+measurement of such models has been entered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpucost.physics import diffusion, transformer
+from gpucost.physics.hardware import peak
+from gpucost.types import Accelerator, Architecture
+from gpucost.units import GB, GIB, SECONDS_PER_HOUR, TERA
+
+UNITS = {
+    "embedding": "million tokens",
+    "reranker": "million tokens",
+    "speech": "hour of audio",
+    "unet": "image",
+    "dit": "image",
+}
+PLURALS = {"million tokens": "million tokens", "hour of audio": "hours of audio", "image": "images"}
+NAMES = {
+    "embedding": "an encoder for embeddings",
+    "reranker": "a reranker",
+    "vision": "a language model that sees images",
+    "speech": "a speech recogniser",
+    "unet": "a diffusion model (UNet)",
+    "dit": "a diffusion model (transformer)",
+}
+VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+
+
+class Ends(NamedTuple):
+    """A slow, a usual and a fast case."""
+
+    slow: float
+    typical: float
+    fast: float
+
+
+# Shares of the dense peak. Assumed: well batched encoders reach what prefill of language models does, small widths and
+# convolutions less; a pipeline without a compiler lies at the slow end.
+_OF_PEAK = {
+    "embedding": Ends(0.15, 0.40, 0.65),
+    "reranker": Ends(0.15, 0.40, 0.65),
+    "vision": Ends(0.15, 0.35, 0.60),
+    "speech": Ends(0.15, 0.35, 0.60),
+    "unet": Ends(0.18, 0.35, 0.55),
+    "dit": Ends(0.25, 0.45, 0.65),
+}
+_NARROW = 1536  # width below which matrices are too small to fill an accelerator
+_NARROW_RATIO = Ends(0.4, 0.65, 1.0)
+_OF_BANDWIDTH = Ends(0.4, 0.6, 0.8)
+RUNTIME_GB = 1.5  # context of the driver and the libraries, assumed
+
+# Speech: text tokens per second of talk, sequences decoded at once, time of a decoder layer without a roof. Assumed:
+# 150 words a minute of 1.35 tokens; frameworks launch each kernel of a layer, compiled graphs do not.
+SPOKEN_TOKENS_PER_S = Ends(4.5, 3.4, 2.2)
+WINDOW_S = 30.0
+_WINDOWS_AT_ONCE = Ends(8, 24, 64)
+_LAYER_S = Ends(8e-4, 3e-4, 5e-5)
+
+
+class Task(Struct, frozen=True):
+    """What one unit takes: `flop`, bytes and fixed seconds in a slow, a usual and a fast case; what memory holds."""
+
+    name: str
+    kind: str
+    unit: str
+    parameters: float
+    flop: Ends
+    traffic_bytes: Ends
+    fixed_s: Ends
+    activation_gb: float
+    batch: int
+    told: tuple[str, ...]  # what was assumed, for the reader
+    width: int
+
+
+class Speed(NamedTuple):
+    """How fast one accelerator works: seconds of a unit in a slow, a usual and a fast case, and what binds it."""
+
+    seconds: Ends
+    bottleneck: str
+
+
+def speed(task: Task, chip: Accelerator, precision: str) -> Speed | None:
+    """Return how long a chip takes for a unit; None where it lacks the precision."""
+    dense = peak(chip, precision).tflops
+    if not dense > 0:
+        return None
+    shares = _OF_PEAK[task.kind]
+    if task.width < _NARROW:
+        shares = Ends(*(share * ratio for share, ratio in zip(shares, _NARROW_RATIO, strict=True)))
+    arithmetic = [flop / (share * dense * TERA) for flop, share in zip(task.flop, shares, strict=True)]
+    memory = [
+        moved * (VALUE_BYTES[precision] / 2) / (share * chip.hbm_gb_per_s * GB)
+        for moved, share in zip(task.traffic_bytes, _OF_BANDWIDTH, strict=True)
+    ]
+    parts = {"arithmetic": arithmetic[1], "memory bandwidth": memory[1], "fixed time of the kernels": task.fixed_s[1]}
+    total = Ends(*(one + other + fixed for one, other, fixed in zip(arithmetic, memory, task.fixed_s, strict=True)))
+    return Speed(total, max(parts, key=lambda part: parts[part]))
+
+
+def memory_gb(task: Task, precision: str) -> float:
+    """Return what one accelerator holds: weights, activations of a batch, the runtime."""
+    return task.parameters * VALUE_BYTES[precision] / GB + task.activation_gb + RUNTIME_GB
+
+
+def usable_gb(chip: Accelerator) -> float:
+    """Return an accelerator's memory in GB."""
+    return chip.memory_gib * GIB / GB
+
+
+def fits(task: Task, chip: Accelerator, precision: str) -> bool:
+    """Tell whether the whole model lies in the memory of one accelerator."""
+    return memory_gb(task, precision) <= usable_gb(chip)
+
+
+# --- Text: tokens in, none out.
+
+
+def encoder(row: Mapping[str, Any], base: Architecture | None, input_tokens: float) -> Task:
+    """Return a million tokens through an encoder: 2 FLOP per weight of its layers, and attention both ways.
+
+    BERT base at 512 tokens: 2 × 85e6 + 12 × 4 × 512 × 768 = 189e6 FLOP a token.
+    """
+    if base is not None:
+        shape = transformer.stack([base])
+        linear = float(transformer.layers_linear_flop(shape)[0])
+        causal = row["id"].startswith("qwen")
+        attention = float(transformer.attention_flop(shape, input_tokens, causal=causal)[0])
+        head = 0.0 if base.tied_embeddings else float(base.vocab * base.hidden)
+        parameters, hidden = float(transformer.total_parameters(shape)[0]) - head, base.hidden
+    else:
+        hidden = int(row["hidden"])
+        matrices = row["layers"] * (4 * hidden**2 + (3 if row["gated"] else 2) * hidden * row["ffn_hidden"])
+        linear, attention = 2.0 * matrices, 4.0 * row["layers"] * input_tokens * hidden
+        parameters = float(matrices + row["vocab"] * hidden + 8194 * hidden)
+    flop = (linear + attention) * 1e6
+    batch = max(1, int(16_384 // input_tokens))
+    return Task(
+        name=row["id"],
+        kind=row["kind"],
+        unit=UNITS[row["kind"]],
+        parameters=parameters,
+        flop=Ends(flop, flop, flop),
+        traffic_bytes=Ends(*(parameters * 2 * 1e6 / (input_tokens * at_once) for at_once in (8, batch, batch))),
+        fixed_s=Ends(0.0, 0.0, 0.0),
+        activation_gb=batch * input_tokens * hidden * 2 * 20 / GB,
+        batch=batch,
+        told=(f"inputs of {input_tokens:,.0f} tokens, {batch:,} at once",),
+        width=hidden,
+    )
+
+
+# --- Speech.
+
+
+def recogniser(row: Mapping[str, Any]) -> Task:
+    """Return an hour of audio through an encoder of windows and a decoder of text (arXiv:2212.04356).
+
+    A window of 30 s is 1,500 positions. A decoder step reads its weights for all windows at once, and of each window
+    the keys and values of the cross-attention: 2 × 1,500 × width a layer.
+    """
+    width, positions = int(row["hidden"]), int(row["context_tokens"])
+    of_encoder = row["layers"] * (4 * width**2 + 2 * width * row["ffn_hidden"])
+    of_decoder = row["decoder_layers"] * (8 * width**2 + 2 * width * row["ffn_hidden"])
+    parameters = float(of_encoder + of_decoder + row["vocab"] * width + 3 * width**2 + 3 * 128 * width)
+    windows = SECONDS_PER_HOUR / WINDOW_S
+    flops, traffic, fixed = [], [], []
+    for spoken, at_once, layer_s in zip(SPOKEN_TOKENS_PER_S, _WINDOWS_AT_ONCE, _LAYER_S, strict=True):
+        steps = spoken * WINDOW_S
+        encoded = 2 * of_encoder * positions + 4 * row["layers"] * positions**2 * width
+        cross = row["decoder_layers"] * 2 * 2 * width**2 * positions
+        decoded = steps * (2 * (of_decoder + row["vocab"] * width) + 4 * row["decoder_layers"] * positions * width)
+        flops.append(windows * (encoded + cross + decoded))
+        read = steps * (
+            2 * (of_decoder + row["vocab"] * width) / at_once + row["decoder_layers"] * 4 * positions * width
+        )
+        traffic.append(windows * read)
+        fixed.append(windows * steps * row["decoder_layers"] * layer_s / at_once)
+    cache_gb = _WINDOWS_AT_ONCE.typical * row["decoder_layers"] * 4 * positions * width / GB
+    return Task(
+        name=row["id"],
+        kind=row["kind"],
+        unit=UNITS["speech"],
+        parameters=parameters,
+        flop=Ends(*flops),
+        traffic_bytes=Ends(*traffic),
+        fixed_s=Ends(*fixed),
+        activation_gb=cache_gb + 1.0,
+        batch=int(_WINDOWS_AT_ONCE.typical),
+        told=(
+            f"{SPOKEN_TOKENS_PER_S.typical:g} text tokens a second of talk ({SPOKEN_TOKENS_PER_S.fast:g} to"
+            f" {SPOKEN_TOKENS_PER_S.slow:g})",
+            f"{_WINDOWS_AT_ONCE.typical:.0f} windows of {WINDOW_S:.0f} s at once"
+            f" ({_WINDOWS_AT_ONCE.slow:.0f} to {_WINDOWS_AT_ONCE.fast:.0f})",
+        ),
+        width=_NARROW,
+    )
+
+
+# --- Images.
+
+
+def painter(row: Mapping[str, Any], side: int, steps: int) -> Task:
+    """Return an image: steps × evaluations of the network, the text encoders once, the decoder once."""
+    if row["kind"] == "unet":
+        channels, depths = ([int(cell) for cell in row[name].split(";")] for name in ("channels", "depths"))
+        pooled = 2816 if row["context_width"] >= 2048 else 0  # SDXL conditions on a pooled text and on sizes
+        once = diffusion.unet(channels, depths, row["context_width"], row["context_tokens"], side // 8, pooled)
+    else:
+        tokens = (side / row["patch"]) ** 2
+        once = diffusion.transformer(
+            row["hidden"], row["layers"], row["decoder_layers"] or 0, tokens, row["context_tokens"]
+        )
+    decoder = diffusion.image_decoder(side)
+    evaluations = steps * row["evaluations"]
+    text = 2 * row["text_parameters"] * row["context_tokens"] * row["evaluations"]
+    flop = evaluations * once.flop + text + decoder.flop
+    parameters = once.parameters + row["text_parameters"] + decoder.parameters
+    read = evaluations * once.parameters * 2
+    return Task(
+        name=row["id"],
+        kind=row["kind"],
+        unit=UNITS[row["kind"]],
+        parameters=parameters,
+        flop=Ends(flop, flop, flop),
+        traffic_bytes=Ends(2 * read, read, read / 4),
+        fixed_s=Ends(0.0, 0.0, 0.0),
+        activation_gb=2.5 * (side / 1024) ** 2 + 0.5,
+        batch=1,
+        told=(
+            f"{side} × {side} pixels, {steps} steps of {row['evaluations']}"
+            f" evaluation{'s' if row['evaluations'] > 1 else ''}",
+        ),
+        width=_NARROW if row["kind"] == "unet" else int(row["hidden"]),
+    )
+
+
+# --- Images into a language model.
+
+
+class Sight(NamedTuple):
+    """What one image is to a language model: the tokens it becomes, and FLOP and parameters of its encoder."""
+
+    tokens: int
+    flop: float
+    parameters: float
+
+
+def sight(row: Mapping[str, Any], side: int) -> Sight:
+    """Return what an image of a side becomes: (side ÷ patch)² patches, merge² of them a token (arXiv:2409.12191).
+
+    1,024 × 1,024 pixels in patches of 14: 73² patches, by fours 1,332 tokens.
+    """
+    patches = (side // row["patch"]) ** 2
+    tokens = patches // row["merge"] ** 2
+    width = row["hidden"]
+    matrices = row["layers"] * (4 * width**2 + (3 if row["gated"] else 2) * width * row["ffn_hidden"])
+    flop = 2.0 * matrices * patches + 4.0 * row["layers"] * patches**2 * width
+    return Sight(int(tokens), flop, float(matrices + 3 * 2 * row["patch"] ** 2 * width))
+
+
+def scaled(task: Task, units: float) -> Task:
+    """Return a task of so many units."""
+
+    def times(ends: Ends) -> Ends:
+        return Ends(*(end * units for end in ends))
+
+    return replace(task, flop=times(task.flop), traffic_bytes=times(task.traffic_bytes), fixed_s=times(task.fixed_s))

@@ -1,0 +1,368 @@
+"""Where machines are sold: the clouds' own lists of zones, and public copies of them that need no key.
+
+`machines` lists what one may start in a zone, `chips` the regions that have a chip, `prices` only where a price exists,
+which proves little. Each list has a name; its newest version speaks.
+
+    gcp      the Compute Engine API, https://docs.cloud.google.com/compute/docs/reference/rest/v1/machineTypes
+             /aggregatedList; Google's page of regions and zones with GPUs
+    azure    the list of resource SKUs, https://learn.microsoft.com/rest/api/compute/resource-skus/list
+    aws      DescribeInstanceTypeOfferings, https://docs.aws.amazon.com/AWSEC2/latest/APIReference/
+             API_DescribeInstanceTypeOfferings.html; the Spot Instance Advisor, which names where spot is sold
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import partial
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from gpucost.errors import UsageError
+from gpucost.refresh import aws_spot, karpenter, skypilot
+from gpucost.refresh.aws import INSTANCES
+from gpucost.refresh.source import Desk, Source, columns_of, csv_text, held, require
+
+_MOST_PAGES = 500
+_MOST_BYTES = 64_000_000
+RAW = "https://raw.githubusercontent.com/"
+GCP_INSTANCES = r"(a\d+[a-z]*|g[2-9])-.+"  # also of a series that nobody knows yet
+AZURE_INSTANCES = r"Standard_N\w+"
+_WANTED = {"gcp": GCP_INSTANCES, "azure": AZURE_INSTANCES, "aws": INSTANCES}
+
+Row = dict[str, Any]
+
+
+def _row(provider: str, name: str, evidence: str, machine: str, region: str, **more: Any) -> Row:
+    return {"provider": provider, "list": name, "evidence": evidence, "machine": machine, "region": region, **more}
+
+
+# --- Google Cloud: the machine types of every zone, and the page of GPU zones.
+
+GCP_API = "https://compute.googleapis.com/compute/v1/projects/{project}/aggregated/machineTypes"
+GCP_KEYS = ("GCP_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
+GCP_PAGE = "https://docs.cloud.google.com/compute/docs/gpus/gpu-regions-zones"
+_GCP_ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
+# series as the page writes them, the longer names first: A4X Max is no A4X
+_SERIES = {
+    "A4X MAX": "GB300",
+    "A4X": "GB200",
+    "A4": "B200",
+    "A3 ULTRA": "H200",
+    "A3 HIGH": "H100",
+    "A3 MEGA": "H100",
+    "G4": "RTX PRO 6000",
+}
+
+
+def fetch_gcp_zones(desk: Desk) -> None:
+    """Ask the Compute Engine API for the machine types of every zone, page after page."""
+    address = GCP_API.format(project=quote(desk.key("GCP_PROJECT", "GOOGLE_CLOUD_PROJECT"), safe=""))
+    headers = {"authorization": f"Bearer {desk.key(*GCP_KEYS)}"}
+    asked, token = {"maxResults": "500", "returnPartialSuccess": "true"}, ""
+    for _ in range(_MOST_PAGES):
+        url = f"{address}?{urlencode({**asked, **({'pageToken': token} if token else {})})}"
+        page = desk.client.json(url, headers=headers, most_bytes=_MOST_BYTES)
+        desk.add(_of_machine_types(held(page, "items", kind=dict, what="a page holds no zones")), "sales")
+        if not (token := str(page.get("nextPageToken") or "")):
+            return
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
+
+
+def _of_machine_types(zones: Mapping[str, Any]) -> Iterator[Row]:
+    for scope, entry in zones.items():
+        zone = _GCP_ZONE.fullmatch(scope.removeprefix("zones/"))
+        types = entry.get("machineTypes") if isinstance(entry, dict) else None
+        for item in types or ():
+            name, state = str(item.get("name") or ""), (item.get("deprecated") or {}).get("state")
+            if zone and re.fullmatch(GCP_INSTANCES, name) and state not in ("OBSOLETE", "DELETED"):
+                yield _row("gcp", "gcp-zones", "machines", name, zone[1], zone=zone[0], on_demand=True)
+
+
+class _Table(HTMLParser):
+    """The cells of every row of a page's tables, as texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a row or a cell."""
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self._inside = True
+            (self.rows or self.rows.append([]) or self.rows)[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a cell."""
+        if tag in ("td", "th"):
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        """Take in a cell's text."""
+        if self._inside:
+            self.rows[-1][-1] += f" {data}"
+
+
+def fetch_gcp_page(desk: Desk) -> None:
+    """Read Google's page: a row names a zone and the series of machines with GPUs in it."""
+    table = _Table()
+    table.feed(desk.client.body(GCP_PAGE, most_bytes=16_000_000).decode("utf-8", "replace"))
+    rows = [row for cells in table.rows for row in of_page(cells)]
+    if not rows:
+        raise UsageError("the page names no zone with a GPU: its format has changed.")
+    desk.add(rows, "sales")
+
+
+def of_page(cells: list[str]) -> Iterator[Row]:
+    """Yield what a row of the page says of its zone; longer names of series are taken out first."""
+    texts = [" ".join(cell.split()) for cell in cells]
+    zone = next((found for text in texts[:2] if (found := _GCP_ZONE.fullmatch(text))), None)
+    series = " ".join(texts[1:]).upper()
+    chips = dict[str, None]()
+    for name, chip in _SERIES.items():
+        series, times = re.subn(rf"(?<![A-Z0-9]){name}(?![A-Z0-9])", " ", series)
+        if times and zone:
+            chips[chip] = None
+    for chip in chips:
+        yield _row("gcp", "gcp-gpu-regions", "chips", f"gpu {chip} (page)", zone[1], zone=zone[0])  # type: ignore[index]
+
+
+# --- Azure: the SKUs that a subscription may order, with what restricts them.
+
+AZURE_API = "https://management.azure.com/subscriptions/{subscription}/providers/Microsoft.Compute/skus"
+AZURE_KEYS = ("AZURE_ACCESS_TOKEN",)
+
+
+def fetch_azure_skus(desk: Desk) -> None:
+    """Ask Azure for its virtual machines by region, page after page."""
+    address = AZURE_API.format(subscription=quote(desk.key("AZURE_SUBSCRIPTION_ID"), safe=""))
+    headers = {"authorization": f"Bearer {desk.key(*AZURE_KEYS)}"}
+    url, seen = f"{address}?{urlencode({'api-version': '2021-07-01'})}", set()
+    for _ in range(_MOST_PAGES):
+        if url in seen or not url.startswith("https://management.azure.com/"):
+            raise UsageError("the pages lead in a circle or elsewhere.")
+        seen.add(url)
+        page = desk.client.json(url, headers=headers, most_bytes=_MOST_BYTES)
+        desk.add(_of_skus(held(page, "value", what="a page holds no list of SKUs")), "sales")
+        if not (url := str(page.get("nextLink") or "")):
+            return
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
+
+
+def _of_skus(items: list[Any]) -> Iterator[Row]:
+    """Yield the machines of each region. What a subscription may not order is still sold: its region stands."""
+    for item in items:
+        if not isinstance(item, dict) or item.get("resourceType") != "virtualMachines":
+            continue
+        name = str(item.get("name") or "")
+        if not re.fullmatch(AZURE_INSTANCES, name):
+            continue
+        capable = {str(one.get("name")): str(one.get("value")) for one in item.get("capabilities") or ()}
+        spot = {"True": True, "False": False}.get(capable.get("LowPriorityCapable", ""))
+        for place in item.get("locationInfo") or ({"location": one} for one in item.get("locations") or ()):
+            region = str(place.get("location") or "").lower()
+            for zone in place.get("zones") or (None,):
+                named = f"{region}-{zone}" if zone else None
+                yield _row("azure", "azure-skus", "machines", name, region, zone=named, on_demand=True, spot=spot)
+
+
+# --- AWS: the offerings of a region's zones, and where spot is sold.
+
+ADVISOR = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
+
+
+def fetch_aws_offerings(desk: Desk) -> None:
+    """Ask every region for the instances that its zones offer."""
+    regions = desk.asked.get("regions") or aws_spot.REGIONS
+    desk.each({region: partial(_offerings, desk, region) for region in regions})
+
+
+def _offerings(desk: Desk, region: str) -> None:
+    asked = {"Action": "DescribeInstanceTypeOfferings", "LocationType": "availability-zone-id"}
+    desk.add(
+        (
+            _row(
+                "aws",
+                "aws-offerings",
+                "machines",
+                item["instanceType"],
+                region,
+                zone=item.get("location"),
+                on_demand=True,
+            )
+            for page in aws_spot.pages(desk, region, asked)
+            for item in page
+            if re.fullmatch(INSTANCES, item.get("instanceType", ""))
+        ),
+        "sales",
+    )
+
+
+def fetch_aws_advisor(desk: Desk) -> None:
+    """Read the Spot Instance Advisor: the instances of which spot is sold, by region."""
+    answer = desk.client.json(ADVISOR, most_bytes=_MOST_BYTES)
+    places = held(answer, "spot_advisor", kind=dict, what="the advisor names no regions")
+    rows = [
+        _row("aws", "aws-spot-advisor", "machines", name, region, spot=True)
+        for region, systems in places.items()
+        for name in (systems.get("Linux") or () if isinstance(systems, dict) else ())
+        if re.fullmatch(INSTANCES, name)
+    ]
+    if not rows:
+        raise UsageError("the advisor names no instance with accelerators: its format has changed.")
+    desk.add(rows, "sales")
+
+
+# --- Public copies of such lists.
+
+SKYPILOT = {"aws": "skypilot-aws", "gcp": "skypilot-gcp"}  # made from the clouds' own lists of zones
+ANYCLOUD = "anycloud-sh/catalog/main/{provider}/vms.csv"
+MONITOR = "koen-nebius/price-monitor/main/capacity/store/last_snapshot.json"
+VANTAGE = "tsaol/aws-gpu/main/data/all_gpu_instances.js"
+
+
+def fetch_skypilot(desk: Desk) -> None:
+    """Read the zones of SkyPilot's catalogues of AWS and Google."""
+    desk.each(
+        {
+            cloud: partial(_zones_of_csv, desk, skypilot.ADDRESS.format(cloud=cloud), cloud, name, "machines")
+            for cloud, name in SKYPILOT.items()
+        }
+    )
+
+
+def fetch_anycloud(desk: Desk) -> None:
+    """Read the catalogue of anycloud: zones of Google, and the regions of Azure in which a price exists."""
+    kinds = {"gcp": "machines", "azure": "prices"}
+    desk.each(
+        {
+            cloud: partial(
+                _zones_of_csv, desk, RAW + ANYCLOUD.format(provider=cloud), cloud, f"anycloud-{cloud}", evidence
+            )
+            for cloud, evidence in kinds.items()
+        }
+    )
+
+
+def _zones_of_csv(desk: Desk, url: str, provider: str, name: str, evidence: str) -> None:
+    """Read a catalogue by the names of its columns; of Google a TPU stands among the accelerators."""
+    file = desk.client.file(url, desk.path(f"{name}.csv"))
+    source = csv_text(file)
+    columns = columns_of(desk, source)
+    require(columns, ("InstanceType", "AcceleratorName", "Region", "Price", "SpotPrice"))
+    zone = "AvailabilityZone" if "AvailabilityZone" in columns else "NULL"
+    tpu = "CASE WHEN starts_with(AcceleratorName, 'tpu-') THEN AcceleratorName END"
+    machine = f"coalesce(InstanceType, {tpu})" if provider == "gcp" else "InstanceType"
+    pattern = f"{_WANTED[provider]}|tpu-.+" if provider == "gcp" else _WANTED[provider]
+    desk.select(
+        f"""SELECT '{provider}' AS provider, '{name}' AS list, '{evidence}' AS evidence, {machine} AS machine,
+        Region AS region, nullif(trim({zone}), '') AS zone, CASE WHEN Price IS NOT NULL THEN true END AS on_demand,
+        CASE WHEN SpotPrice IS NOT NULL THEN true END AS spot
+        FROM {source} WHERE regexp_full_match({machine}, '{pattern}') AND Region IS NOT NULL""",
+        "sales",
+    )
+
+
+def fetch_monitor(desk: Desk) -> None:
+    """Read a watcher's last look at Google's page of GPU zones."""
+    found = []
+    for item in held(desk.client.json(RAW + MONITOR, most_bytes=_MOST_BYTES), what="the snapshot is no list"):
+        chip = {"RTX6000": "RTX PRO 6000"}.get(item.get("gpu_model"), item.get("gpu_model"))
+        region = str(item.get("region") or "global")
+        if (item.get("provider"), item.get("metric_type")) == ("gcp", "listed_offering") and region != "global":
+            seen_on = str(item.get("fetched_at") or "")[:10]
+            name = f"gpu {chip} (page)"
+            found.append(_row("gcp", "gcp-gpu-regions", "chips", name, region, observed_on=seen_on))
+    if not found:
+        raise UsageError("the snapshot names no region of Google: its format has changed.")
+    desk.add(found, "sales")
+
+
+def fetch_vantage(desk: Desk) -> None:
+    """Read the regions in which AWS has a price, as a page copies them from Vantage."""
+    text = desk.client.body(RAW + VANTAGE, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
+    made = re.search(r"Last updated: (\d{4}-\d\d-\d\d)", text)
+    seen_on = date.fromisoformat(made[1]) if made else None
+    rows, machine = [], ""
+    for key, value, opened in re.findall(r'"([^"]+)":\s*(?:"([^"]*)"|(\{))?', text):
+        if key == "name":
+            machine = value
+        elif opened and re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d(-[a-z]+-\d)?", key) and re.fullmatch(INSTANCES, machine):
+            rows.append(_row("aws", "vantage-aws", "prices", machine, key, on_demand=True, observed_on=seen_on))
+    if not rows:
+        raise UsageError("it names no instance with a price: its format has changed.")
+    desk.add(rows, "sales")
+
+
+def fetch_karpenter(desk: Desk) -> None:
+    """Read the regions of the price tables that the autoscalers ship; Google's agree with its zones."""
+    kinds = {"aws": "prices", "azure": "prices", "gcp": "machines"}
+    desk.each({cloud: partial(_of_karpenter, desk, cloud, evidence) for cloud, evidence in kinds.items()})
+
+
+def _of_karpenter(desk: Desk, provider: str, evidence: str) -> None:
+    rows = [
+        _row(
+            provider,
+            f"karpenter-{provider}",
+            evidence,
+            str(row["instance_type"]),
+            str(row["region"]),
+            observed_on=row.get("observed_on"),
+            on_demand=row["option"] == "on_demand" or None,
+            spot=row["option"] == "spot" or None,
+        )
+        for row in karpenter.table_rows(desk, provider)
+    ]
+    desk.add(rows, "sales")
+
+
+def _source(name: str, publisher: str, title: str, locator: str, fetch: Any, **more: Any) -> Source:
+    return Source(name, publisher, title, locator, fetch, kind="availability", **more)
+
+
+SOURCES = (
+    _source(
+        "gcp-zones", "Google Cloud", "Compute Engine machine types by zone", GCP_API, fetch_gcp_zones, keys=GCP_KEYS
+    ),
+    _source("gcp-gpu-regions", "Google Cloud", "GPU regions and zones", GCP_PAGE, fetch_gcp_page),
+    _source("azure-skus", "Microsoft Azure", "Compute resource SKUs", AZURE_API, fetch_azure_skus, keys=AZURE_KEYS),
+    _source(
+        "aws-offerings",
+        "Amazon Web Services",
+        "EC2 instance type offerings",
+        aws_spot.ADDRESS,
+        fetch_aws_offerings,
+        keys=aws_spot.KEYS,
+        heeds=("mirror", "regions"),
+    ),
+    _source("aws-spot-advisor", "Amazon Web Services", "Spot Instance Advisor", ADVISOR, fetch_aws_advisor),
+    _source(
+        "skypilot-zones",
+        "skypilot-org/skypilot-catalog",
+        "SkyPilot catalog, zones",
+        skypilot.ADDRESS.format(cloud="<cloud>"),
+        fetch_skypilot,
+    ),
+    _source("anycloud-zones", "anycloud-sh/catalog", "anycloud catalog, zones", RAW + ANYCLOUD, fetch_anycloud),
+    _source(
+        "price-monitor-zones",
+        "koen-nebius/price-monitor",
+        "Google's GPU regions as last watched",
+        RAW + MONITOR,
+        fetch_monitor,
+    ),
+    _source(
+        "vantage-regions", "tsaol/aws-gpu", "EC2 instances with accelerators by region", RAW + VANTAGE, fetch_vantage
+    ),
+    _source(
+        "karpenter-regions",
+        "the Karpenter providers of AWS, Azure and GCP",
+        "Karpenter price tables, regions",
+        RAW + karpenter.FILES["aws"][0],
+        fetch_karpenter,
+    ),
+)

@@ -1,0 +1,209 @@
+"""From what lists say of where a machine is sold to rows of the table `availability`, judged like prices.
+
+A row of a list names one machine in one zone or region. Rows of one list, machine and region become one. What cannot be
+read is left out, a machine or a region that nobody knows is kept apart, and a machine that a list suddenly has in less
+than half of its regions is held back, with what the list said before in its place, until `--accept`. A list that names
+less than 70 % of what it named before says nothing.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from gpucost.catalog.loader import file_name
+from gpucost.errors import CheckFailedError
+from gpucost.refresh.complete import load
+from gpucost.refresh.integrity import LEAST_COVERAGE, CandidateVerdict, count_unknown, keep_unknown
+from gpucost.refresh.known import Known
+from gpucost.refresh.source import SALES, Desk
+from gpucost.schemas import DUCKDB_TYPES, TABLES
+
+CHIPS = {  # as Google names the series of a chip -> the beginnings of the names of its machines
+    "B200": ("a4-highgpu",),
+    "GB200": ("a4x-highgpu",),
+    "GB300": ("a4x-maxgpu",),
+    "H100": ("a3-highgpu", "a3-megagpu"),
+    "H200": ("a3-ultragpu",),
+    "RTX PRO 6000": ("g4-standard",),
+}
+TPU = re.compile(r"tpu-(v\d\w*?)(litepod)?-\d+")
+KEPT_REGIONS = 0.5  # of the regions that a list named for a machine; with fewer it is held back
+_FEW_REGIONS, _FEW_ROWS = 4, 20  # below, shares mean nothing
+_EXAMPLES = 3
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{2,80}")
+_COLUMNS = {column.name: DUCKDB_TYPES[column.kind] for column in TABLES["availability"].columns}
+
+Row = dict[str, Any]
+Place = tuple[str, str]  # machine and region
+ListName = tuple[str, str]  # provider and list
+
+
+def machines_of(name: str) -> tuple[str, ...]:
+    """Return the products of the prices that a name of a list means; none for the chip of a machine that is listed.
+
+    >>> machines_of("tpu-v5litepod-8"), machines_of("p5.48xlarge"), machines_of("accelerator H100x1")
+    (('TPU v5e chip',), ('p5.48xlarge',), ())
+    """
+    if chip := re.fullmatch(r"gpu (.+?) \(.*\)", name):
+        return CHIPS.get(chip[1], ())
+    if tpu := TPU.fullmatch(name):
+        return (f"TPU {tpu[1]}{'e' if tpu[2] else ''} chip",)
+    return () if name.startswith("accelerator ") else (name,)
+
+
+def judge_sales(
+    desk: Desk, known: Known, earlier: Path | None, earlier_unknown: Path | None, accept: bool
+) -> CandidateVerdict:
+    """Make the table `part` of what is sold where, with the same kind of verdict as prices get."""
+    verdict = CandidateVerdict()
+    listed = _shaped(desk, verdict)
+    before = _before(desk, known, earlier)
+    _keep_apart(desk, known, listed, earlier_unknown)
+    part: list[Row] = []
+    for name, rows in listed.items():
+        part += _judged(desk, verdict, name, rows, before.get(name, {}), accept)
+    if not part:
+        said = "; ".join(desk.failures) or "; ".join(f"{count:,} {why}" for why, count in verdict.left_out.items())
+        raise CheckFailedError(f"none of its rows says where a known machine is sold ({said or 'it is empty'}).")
+    if earlier is not None:  # of a list that could not be read this time its last word stays
+        told = {(row["provider"], row["list"]) for row in part}
+        part += [
+            {**row, "source_id": desk.source_id}
+            for row in _rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})")
+            if (row["provider"], row["list"]) not in told
+        ]
+    part.sort(key=lambda row: (row["provider"], row["list"], row["machine"], row["region"]))
+    load(desk, "part", _COLUMNS, [tuple(row[name] for name in _COLUMNS) for row in part])
+    verdict.rows = len(part)
+    count_unknown(desk, verdict)
+    return verdict
+
+
+def _shaped(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place, Row]]:
+    """Return a row per list, machine and region; what cannot be read is counted."""
+    zones: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in _rows(desk, f"SELECT {', '.join(SALES)} FROM sales"):
+        cells = [row[name] for name in ("provider", "list", "machine", "region", "evidence")]
+        if not all(isinstance(cell, str) and _NAME.fullmatch(cell) for cell in cells):
+            verdict.left_out["unreadable name"] = verdict.left_out.get("unreadable name", 0) + 1
+            continue
+        for machine in machines_of(row["machine"]):
+            zones[row["provider"], row["list"], machine, row["region"], row["evidence"]].append(row)
+    listed: dict[ListName, dict[Place, Row]] = defaultdict(dict)
+    for (provider, name, machine, region, evidence), rows in zones.items():
+        listed[provider, name][machine, region] = {
+            "provider": provider,
+            "machine": machine,
+            "region": region,
+            "zones": " ".join(sorted({row["zone"] for row in rows if row["zone"]})) or None,
+            "on_demand": _either(row["on_demand"] for row in rows),
+            "spot": _either(row["spot"] for row in rows),
+            "list": name,
+            "evidence": evidence,
+            "observed_on": min(
+                max((row["observed_on"] for row in rows if row["observed_on"]), default=desk.today), desk.today
+            ),
+        }
+    return listed
+
+
+def _either(marks: Iterable[bool | None]) -> bool | None:
+    """Return whether some zone has it; None where the list does not say."""
+    said = set(marks)
+    return True if True in said else False if False in said else None
+
+
+def _before(desk: Desk, known: Known, earlier: Path | None) -> dict[ListName, dict[Place, Row]]:
+    """Return what each list said last: in the store, else in what is shipped."""
+    versions: dict[ListName, dict[str, dict[Place, Row]]] = defaultdict(lambda: defaultdict(dict))
+    refreshed = _rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})") if earlier is not None else ()
+    for row in (*known.sales, *refreshed):
+        versions[row["provider"], row["list"]][row["source_id"]][row["machine"], row["region"]] = dict(row)
+    return {
+        name: max(found.values(), key=lambda rows: max(row["observed_on"] or date.min for row in rows.values()))
+        for name, found in versions.items()
+    }
+
+
+def _keep_apart(
+    desk: Desk, known: Known, listed: Mapping[ListName, dict[Place, Row]], earlier_unknown: Path | None
+) -> None:
+    """Take out of the lists machines without a price and regions that nobody knows; they wait in the table `apart`."""
+    sellers = {provider for provider, _ in known.sold}
+    apart: dict[tuple[str, str, str | None], str] = {}
+    for (provider, _), rows in listed.items():
+        names = {name for seller, name in known.sold if seller == provider}
+        for machine, region in list(rows):
+            chips = rows[machine, region]["evidence"] == "chips"
+            found = any(name.startswith(machine.lower()) for name in names) if chips else machine.lower() in names
+            if provider in sellers and not found:
+                apart[provider, machine, None] = "machine without a price"
+            elif (provider, region) not in known.regions:
+                apart[provider, machine, region] = "a region that is not known"
+            else:
+                continue
+            del rows[machine, region]
+    columns = {"provider": "VARCHAR", "description": "VARCHAR", "region": "VARCHAR", "option": "VARCHAR"}
+    columns |= {"usd_per_hour": "DOUBLE", "reason": "VARCHAR"}
+    load(desk, "unread", columns, [(*key, None, None, reason) for key, reason in apart.items()])
+    desk.connection.execute("CREATE OR REPLACE TABLE earlier (observed_on DATE)")
+    keep_unknown(desk, "SELECT * FROM unread", earlier_unknown)
+
+
+def _judged(
+    desk: Desk,
+    verdict: CandidateVerdict,
+    name: ListName,
+    rows: dict[Place, Row],
+    before: Mapping[Place, Row],
+    accept: bool,
+) -> Sequence[Row]:
+    """Return the rows of a list that are to be published; a list that lost too much says nothing."""
+    if not rows:
+        return ()
+    if len(before) >= _FEW_ROWS and len(rows) < LEAST_COVERAGE * len(before) and not accept:
+        desk.failures.append(
+            f"{name[1]}: it names {len(rows):,} machines in regions where it named {len(before):,} before; --accept"
+            " publishes them nevertheless"
+        )
+        return ()
+    regions, were = _regions(rows), _regions(before)
+    today = {"source_id": desk.source_id}
+    taken = {place: {**row, **today} for place, row in rows.items()}
+    for machine, earlier_regions in were.items():
+        now = regions.get(machine, set())
+        if machine not in regions or len(earlier_regions) < _FEW_REGIONS or accept:
+            continue
+        if len(now & earlier_regions) < KEPT_REGIONS * len(earlier_regions):
+            reason = "sold in less than half of its regions"
+            verdict.held[reason] = verdict.held.get(reason, 0) + 1
+            shown = verdict.examples.setdefault(reason, [])
+            if len(shown) < _EXAMPLES:
+                shown.append(f"{name[0]} {machine} {len(earlier_regions)} to {len(now)}")
+            for region in now:
+                del taken[machine, region]
+            for region in earlier_regions:
+                taken[machine, region] = {**before[machine, region], **today}
+    marks = ("on_demand", "spot", "zones")
+    verdict.new += len(taken.keys() - before.keys())
+    verdict.gone += len(before.keys() - taken.keys())
+    changed = sum(any(taken[key][mark] != before[key].get(mark) for mark in marks) for key in taken.keys() & before)
+    verdict.changed += changed
+    verdict.same += len(taken.keys() & before.keys()) - changed
+    return list(taken.values())
+
+
+def _regions(rows: Iterable[Place]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for machine, region in rows:
+        found[machine].add(region)
+    return found
+
+
+def _rows(desk: Desk, sql: str) -> Iterator[Row]:
+    cursor = desk.connection.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    yield from (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
