@@ -22,10 +22,10 @@ from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 # --- Values: one rule per unit, shared by every medium, so that figures never differ.
 
 MISSING = "–"
-_ACRONYMS, _HEADINGS, _SHORT_UNITS = (
-    {key: shown for kind, key, shown in beside(__file__, "words")[1:] if kind == of}
-    for of in ("word", "heading", "unit")
-)  # of the words of a key, of a whole key, of a unit
+_ACRONYMS, _SHORT_UNITS = (
+    {key: shown for kind, key, shown in beside(__file__, "words")[1:] if kind == of} for of in ("word", "unit")
+)  # of the words of a key, of a unit
+_HEADINGS = {key: heading for list_, key, heading, *_ in beside(__file__, "columns") if list_ == "any"}
 
 
 _ENDS = ("_low", "_high", "_input", "_output")  # which end of a range or side of a price a figure is
