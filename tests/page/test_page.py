@@ -276,7 +276,7 @@ def test_a_page_of_another_site_is_refused_and_so_is_another_host(client):
 def test_the_page_reads_no_file_of_the_user(client, tmp_path):
     for name in ("secret.csv", "config.json"):
         (tmp_path / name).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
-        for argument in (*questions.FIELDS, *questions.OWN, questions.PRICE):
+        for argument in (*questions.FIELDS, *questions.OWN_FIELDS, questions.PRICE):
             for kind in ("plan", "own"):
                 asked = {**ASKED, "own_gpu": "h100-sxm", "own_gpus": "8", argument: str(tmp_path / name)}
                 text = get(client, f"api/{kind}", **asked).text
