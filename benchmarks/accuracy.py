@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from gpucost.calibration import choice, fits, measurements, serving, training
+from gpucost.calibration import choice, fits, measurements, outside, serving, training
 from gpucost.calibration.measurements import Measurements
 from gpucost.calibration.training_rows import TrainingRow
 from gpucost.catalog import Catalog, open_catalog
@@ -63,12 +63,12 @@ def unseen(found: Measurements, logged: Floats, calibration: Calibration, hidden
     doubts = training.row_traits(training.observe(found), found, calibration.values)
     keep = training.timed(found)
     below, above = np.empty_like(residual), np.empty_like(residual)
-    for part in choice.folds(source.tolist(), training.PARTS):
+    for part in choice.folds(source.tolist(), outside.PARTS):
         mine = np.isin(source, list(part))
-        ranges = training.ranges_of(residual, doubts, source, keep & ~mine)
+        others = keep & ~mine
+        apart = {trait: applies[others] for trait, applies in doubts.items()}
+        ranges = outside.ranges_of(cal.SCHEME, residual[others], apart, source[others])
         if hidden:
-            others = keep & ~mine
-            apart = {trait: applies[others] for trait, applies in doubts.items()}
             ranges |= training.unsaid_ratio(hidden, residual[others], apart, source[others], ranges)
         sides = [width_of(doubts, ranges, side) for side in cal.SCHEME.sides]
         below[mine], above[mine] = (side[mine] for side in sides)
@@ -392,6 +392,8 @@ def percent(value: str) -> str:
 
 def page(table: str) -> str:
     """Write the page from the table."""
+    from benchmarks import terms
+
     rows = list(csv.DictReader(io.StringIO(table)))
     counted = [sum(one.fitted for one in parameters) for parameters in (TRAINING_PARAMETERS, SERVING_PARAMETERS)]
     after = f"{counted[0]} of training and {counted[1]} of serving"
@@ -408,6 +410,7 @@ def page(table: str) -> str:
     ):
         kept = worst(rows) if prefix == "worst" else [row for row in rows if row["part"].startswith(prefix)]
         lines += [f"\n## {title}\n", *markdown(kept)]
+    lines += terms.page()
     return "\n".join(lines) + "\n" + READING
 
 

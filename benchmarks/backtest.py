@@ -37,7 +37,7 @@ import numpy as np
 
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.asof import FOREVER
-from gpucost.catalog.price_moves import RULE, USUAL_END, Rule, family_of, price_moves, sighted_pairs
+from gpucost.catalog.price_moves import RULE, USUAL_END, MoveRule, family_of, price_moves, sighted_pairs
 from gpucost.catalog.prices import quarters
 from gpucost.errors import GpuCostError
 from gpucost.market.expected_price import expected_prices
@@ -77,7 +77,7 @@ WHERE offer_id = $offer AND number > $known AND number >= $day AND number <= $da
 ORDER BY number LIMIT 1"""
 
 
-RULES = [Rule(half_life_days=days, cheapest_weight=weight) for days in (90.0, 180.0) for weight in (1.0, 20.0)]
+RULES = [MoveRule(half_life_days=days, cheapest_weight=weight) for days in (90.0, 180.0) for weight in (1.0, 20.0)]
 SHARES = (0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2)  # of moves beyond either end of a range
 INSIDE = 0.8
 FEWEST = 30  # answers seen again, of a family whose ends are chosen
@@ -104,7 +104,7 @@ class Answered(NamedTuple):
 Judged = tuple[Answered, float]  # an answer, and the share of moves beyond either end that its range was chosen with
 
 
-def first_answers(last: date, rule: Rule, out: TextIO) -> list[Answered]:
+def first_answers(last: date, rule: MoveRule, out: TextIO) -> list[Answered]:
     """Ask every question on every day and return what came of the first answers."""
     from gpucost import estimate, inference
 
@@ -192,9 +192,9 @@ def _families(found: list[Answered]) -> list[str]:
     return sorted(family for family, count in counts.items() if count >= FEWEST)
 
 
-def choose(answers: Mapping[Rule, list[Answered]], allowed: Callable[[Answered], bool]) -> Rule:
+def choose(answers: Mapping[MoveRule, list[Answered]], allowed: Callable[[Answered], bool]) -> MoveRule:
     """Return the rule with the least loss on the answers that may take part, its ends by family among it."""
-    best: tuple[float, Rule] | None = None
+    best: tuple[float, MoveRule] | None = None
     for rule, every in answers.items():
         seen = [one for one in every if one.seen and allowed(one)]
         ends, losses = {}, []
@@ -210,7 +210,7 @@ def choose(answers: Mapping[Rule, list[Answered]], allowed: Callable[[Answered],
     return best[1]
 
 
-def nested(answers: Mapping[Rule, list[Answered]]) -> tuple[list[Judged], dict[int, Rule]]:
+def nested(answers: Mapping[MoveRule, list[Answered]]) -> tuple[list[Judged], dict[int, MoveRule]]:
     """Return each answer as the constants chosen without its year judge it, and those constants by year."""
     years = sorted({one.day.year for every in answers.values() for one in every})
     rules = {year: choose(answers, lambda one, year=year: one.day.year != year) for year in years}  # type: ignore[misc]
@@ -249,7 +249,7 @@ def answers_table(judged: list[Judged]) -> list[str]:
     return lines
 
 
-def rules_table(rules: Mapping[Any, Rule]) -> list[str]:
+def rules_table(rules: Mapping[Any, MoveRule]) -> list[str]:
     """Return the constants that were chosen, by the year that they are reported on."""
     families = sorted({family for rule in rules.values() for family, _ in rule.ends})
     lines = [

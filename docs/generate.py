@@ -203,6 +203,13 @@ def accuracy_page() -> str:
     return accuracy.page((ROOT / "docs/accuracy.csv").read_text("utf-8"))
 
 
+def terms_table() -> str:
+    """Ask again what each term of the models earns outside its proposal."""
+    from benchmarks import terms
+
+    return terms.table()
+
+
 def few_shot_table() -> str:
     """Measure again what a few runs of an unseen source teach."""
     from benchmarks import few_shot
@@ -392,6 +399,7 @@ OUTPUTS = (
     Output("docs/accuracy-rows.csv", accuracy_rows, takes_minutes=True),
     Output("docs/accuracy-speeds.svg", accuracy_speeds),  # after the rows that it shows
     Output("docs/accuracy-levels.svg", accuracy_levels),
+    Output("docs/terms.csv", terms_table, takes_minutes=True),
     Output("docs/accuracy.md", accuracy_page),  # after the table that it shows
     Output("docs/few-shot.csv", few_shot_table, takes_minutes=True),
     Output("docs/few-shot.md", few_shot_page),

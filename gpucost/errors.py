@@ -12,8 +12,8 @@ from typing import Any
 
 LONGEST_WORD, LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
 
-_KEPT = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
-_SPACES = re.compile(f"[{_KEPT}]+")
+_ALLOWED_SPACES = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
+_SPACES = re.compile(f"[{_ALLOWED_SPACES}]+")
 
 
 def visible(text: str) -> str:
@@ -25,7 +25,8 @@ def visible(text: str) -> str:
     if text.isprintable() or _SPACES.sub("", text).isprintable():
         return text
     return "".join(
-        sign if sign.isprintable() or sign in _KEPT else sign.encode("unicode_escape").decode("ascii") for sign in text
+        sign if sign.isprintable() or sign in _ALLOWED_SPACES else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
     )
 
 
@@ -40,7 +41,7 @@ def shortened(text: str) -> str:
     return visible(text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…")
 
 
-def nearest(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return the known names that look most like a name, the best first.
 
     >>> nearest("tensr", ["tensor", "pipeline"])
@@ -48,7 +49,7 @@ def nearest(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6)
     """
     from difflib import get_close_matches
 
-    return get_close_matches(name, list(known), n=most, cutoff=cutoff)
+    return get_close_matches(name, list(names), n=most, cutoff=cutoff)
 
 
 class GpuCostError(Exception):
@@ -121,8 +122,8 @@ class DataError(UsageError):
 
     def __init__(self, reason: str, *, file: str, row: int | None = None, column: str | None = None) -> None:
         self.reason, self.file, self.row, self.column = reason, file, row, column
-        place = ":".join(str(part) for part in (file, row, column) if part not in (None, ""))
-        super().__init__(f"{place}: {reason}")
+        location = ":".join(str(part) for part in (file, row, column) if part not in (None, ""))
+        super().__init__(f"{location}: {reason}")
 
 
 class OverBudgetError(GpuCostError):

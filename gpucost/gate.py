@@ -15,14 +15,14 @@ from datetime import date, datetime, time
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
 
 Path_ = str | os.PathLike[str]
 _PART_BYTES = 1_000_000
-_SHOWN = 40  # characters of a value that an error repeats
+_REPEATED_CHARACTERS = 40  # characters of a value that an error repeats
 
 
 def shown(value: object) -> str:
@@ -39,10 +39,10 @@ def shown(value: object) -> str:
         text = " ".join(text.split()) if "\n" in text else text
     except Exception:  # a long integer, a list that holds itself, an object whose own text breaks
         return "an integer of thousands of digits" if isinstance(value, int) else f"a {type(value).__name__}"
-    if len(text) <= 2 * _SHOWN:
+    if len(text) <= 2 * _REPEATED_CHARACTERS:
         return text
     size = len(value) if isinstance(value, str) else len(text)
-    return f"{text[: _SHOWN + 1]}… ({size:,} characters)"
+    return f"{text[: _REPEATED_CHARACTERS + 1]}… ({size:,} characters)"
 
 
 def in_utf8(text: str) -> str:
@@ -50,9 +50,7 @@ def in_utf8(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UsageError(
-            f"{shown(text)} holds bytes that are no UTF-8. Write it, or name the file, in UTF-8."
-        ) from None
+        raise UsageError(f"{shown(text)} is not valid UTF-8. Write it, or name the file, in UTF-8.") from None
     return text
 
 
@@ -69,7 +67,7 @@ def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
     return b"".join(read_parts(path, bound))
 
 
-def regular_file(path: Path_) -> BinaryIO:
+def regular_file(path: Path_) -> io.BufferedReader:
     """Open a regular file to be read; what is none is a sentence, and nobody waits for the other end of a pipe."""
     name = os.fspath(path)
     try:
@@ -83,7 +81,7 @@ def regular_file(path: Path_) -> BinaryIO:
     except FileNotFoundError:
         raise UsageError(f"cannot read {shown(name)}: there is no such file. Name one that exists.") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "this is no name of a file"
+        reason = getattr(error, "strerror", None) or "this is not a name of a file"
         raise UsageError(f"cannot read {shown(name)}: {reason}. Name a file that you may read.") from None
 
 
@@ -106,13 +104,13 @@ def read_text(path: Path_, bound: str = "limit_text_file_bytes") -> str:
     """Read a regular file of bounded size as UTF-8, with or without a mark at its start."""
     raw = read_bytes(path, bound)
     if raw.startswith(b"\x1f\x8b"):
-        raise DataError("is packed by gzip. Unpack it first.", file=os.fspath(path))
+        raise DataError("is compressed with gzip. Unpack it first.", file=os.fspath(path))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"is no UTF-8 text (byte {error.start}). Save it as UTF-8.", file=os.fspath(path)) from None
+        raise DataError(f"is not UTF-8 text (byte {error.start}). Save it as UTF-8.", file=os.fspath(path)) from None
     if "\0" in text:
-        raise DataError("holds NUL bytes, so it is no text file", file=os.fspath(path))
+        raise DataError("contains NUL bytes, so it is not a text file", file=os.fspath(path))
     return text
 
 
@@ -120,12 +118,12 @@ def read_toml(path: Path_) -> dict[str, Any]:
     """Read a TOML file whose values are finite and of bounded size and depth."""
     import tomllib
 
-    found: dict[str, Any] = parsed(path, "TOML", tomllib.loads, read_text(path))
-    return found
+    content: dict[str, Any] = parsed(path, "TOML", tomllib.loads, read_text(path))
+    return content
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def read_json(path: Path_, bound: str = "limit_text_file_bytes", constant: Callable[[str], Any] = _no_number) -> Any:
@@ -147,7 +145,7 @@ def read_rows(path: Path_, bound: str = "limit_text_file_bytes") -> list[tuple[i
             rows.append((start, [cell.strip() for cell in line]))
             start = lines.line_num + 1
     except csv.Error as error:
-        raise DataError(f"is no readable CSV: {error}", file=os.fspath(path), row=lines.line_num) from None
+        raise DataError(f"is not readable as CSV: {error}", file=os.fspath(path), row=lines.line_num) from None
     return [(number, row) for number, row in rows if any(row)]
 
 
@@ -169,7 +167,7 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
     if len(header) == 1 and (sign := re.search("[;\t]", header[0])):
         kind = "semicolons" if sign[0] == ";" else "tabs"
         raise DataError(
-            f"its columns are parted by {kind}. Save it with commas, and numbers as 2.35.", file=file, row=first
+            f"its columns are separated by {kind}. Save it with commas, and numbers as 2.35.", file=file, row=first
         )
     if twice := repeated(filter(None, header)):
         raise DataError("the column appears twice. Keep one.", file=file, row=first, column=twice[0])
@@ -182,15 +180,15 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
     return header, found
 
 
-def in_small(header: Iterable[str], wanted: Iterable[str]) -> str:
+def in_small(header: Iterable[str], columns: Iterable[str]) -> str:
     """Return the hint for a header that has a wanted column in another case; nothing for any other.
 
     >>> in_small(["Month", "gpus"], ["month"]), in_small(["month", "gpus"], ["gpus"])
     ('. Write month for Month.', '')
     """
     low = {name.lower(): name for name in header}
-    found = next((name for name in wanted if low.get(name, name) != name), None)
-    return f". Write {found} for {shown(low[found])[1:-1]}." if found else ""
+    column = next((name for name in columns if low.get(name, name) != name), None)
+    return f". Write {column} for {shown(low[column])[1:-1]}." if column else ""
 
 
 @cache
@@ -211,10 +209,10 @@ def lists_beside(module: str, name: str) -> dict[str, tuple[str, ...]]:
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these keys and values; a key that is there twice is refused, as TOML does."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError(f"the key {shown(repeated(key for key, _ in pairs)[0])} is there twice; keep one")
-    return found
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError(f"the key {shown(repeated(key for key, _ in pairs)[0])} appears twice; keep one")
+    return mapping
 
 
 def parsed(path: Path_, kind: str, parse: Callable[[str], Any], text: str) -> Any:
@@ -238,7 +236,7 @@ def faults(value: Any) -> Iterator[tuple[str, str]]:
     """Yield what a value holds that nothing may hold, as key path and reason.
 
     >>> list(faults({"a": [1, float("inf")], "b": "fine"}))
-    [('a[1]', 'inf is no finite number')]
+    [('a[1]', 'inf is not a finite number')]
     """
     deepest = int(limit("limit_nesting"))
     wrong = _judge()
@@ -247,8 +245,8 @@ def faults(value: Any) -> Iterator[tuple[str, str]]:
     while levels:
         for key, item in levels[-1]:
             keys[-1] = key
-            if type(key) is str and len(key) > _SHOWN and (reason := wrong(key)):
-                yield _place([*keys[1:-1], key[:_SHOWN]]), reason
+            if type(key) is str and len(key) > _REPEATED_CHARACTERS and (reason := wrong(key)):
+                yield _place([*keys[1:-1], key[:_REPEATED_CHARACTERS]]), reason
             if isinstance(item, (dict, list, tuple)):
                 if item and len(levels) > deepest:
                     yield _place(keys[1:])[:200], f"is nested too deeply: more than {deepest} levels"
@@ -283,10 +281,10 @@ def _judge() -> Callable[[Any], str]:
                 return f"a text of {len(item):,} characters; at most {longest:,}"
             return "a text with a NUL character, which no name or path holds" if "\0" in item else ""
         if isinstance(item, float):
-            return "" if -inf < item < inf else f"{item} is no finite number"
+            return "" if -inf < item < inf else f"{item} is not a finite number"
         if isinstance(item, int):
             return "" if -highest < item < highest else f"an integer of more than {digits} digits"
-        known = item is None or isinstance(item, (date, datetime, time))
-        return "" if known else f"{shown(item)} is no value of a file"
+        readable = item is None or isinstance(item, (date, datetime, time))
+        return "" if readable else f"{shown(item)} is not a value of a file"
 
     return wrong

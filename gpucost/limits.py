@@ -29,8 +29,8 @@ class Limit(NamedTuple):
 def _read() -> Iterator[tuple[str, Limit]]:
     """Yield the bounds of limits.csv; the gate, which reads every other table, is bounded by them."""
     with open(Path(__file__).with_suffix(".csv"), encoding="utf-8", newline="") as file:
-        for name, value, most, *words in islice(csv.reader(file, strict=True), 1, None):
-            yield name, Limit(_number(value), _number(most), *words)
+        for name, value, most, *texts in islice(csv.reader(file, strict=True), 1, None):
+            yield name, Limit(_number(value), _number(most), *texts)
 
 
 def _number(text: str) -> float:
@@ -48,7 +48,7 @@ def of_environment(name: str) -> object:
 raised: Callable[[str], object] = of_environment  # the settings put themselves here once they are imported
 
 
-def limit(name: str, asked: object = None, flag: str = "") -> float:
+def limit(name: str, stated: object = None, flag: str = "") -> float:
     """Return a bound: what was asked for, else the setting, else the usual one; above zero and not beyond the most.
 
     An error names the `flag` that it was asked for with, else the setting.
@@ -57,16 +57,16 @@ def limit(name: str, asked: object = None, flag: str = "") -> float:
     (15, 60.0)
     """
     bound = LIMITS[name]
-    asked = raised(name) if asked is None else asked
-    if asked is None:
+    stated = raised(name) if stated is None else stated
+    if stated is None:
         return bound.value
     try:
-        number = float(str(asked))
+        number = float(str(stated))
     except ValueError:
         number = 0.0
     if not 0 < number <= bound.most:
         raise UsageError(
-            f"{flag or name}: {str(asked)[:40]!r} is no number above 0 and up to {bound.most:,.0f} {bound.unit};"
+            f"{flag or name}: {str(stated)[:40]!r} is not a number above 0 and up to {bound.most:,.0f} {bound.unit};"
             f" the usual one is {bound.value:,.0f} ({bound.reason})."
         )
     return number

@@ -61,10 +61,12 @@ def is_slip(value: float) -> bool:
     return 0 < abs(value) < SMALLEST
 
 
-def no_slip(value: float, given: object, what: str) -> float:
+def no_slip(value: float, stated: object, label: str) -> float:
     """Return a number as it is read, unless nobody can have meant it."""
     if is_slip(value):
-        raise UsageError(f"{what}: {shown(given)} is so near to 0 that nobody means it. Write 0, or what you mean.")
+        raise UsageError(
+            f"{label}: {shown(stated)} is so close to 0 that it must be a mistake. Write 0 or another number."
+        )
     return value
 
 
@@ -91,7 +93,7 @@ def share_in(text: str) -> float:
     return as_number(text[:-1]) / 100 if text.endswith("%") else as_number(text)
 
 
-def without_commas(text: str, what: str) -> str:
+def without_commas(text: str, label: str) -> str:
     """Return a number's text without the commas, or underscores, between its thousands; any other is refused.
 
     >>> without_commas("1,234,567.8", "an amount"), without_commas("2_000", "an amount")
@@ -100,20 +102,20 @@ def without_commas(text: str, what: str) -> str:
     parted = text.replace("_", ",")
     if "," in parted and not _THOUSANDS.fullmatch(parted):
         mark = "a comma" if "," in text else "an underscore"
-        raise UsageError(f"{what}: {shown(text)} has {mark} that parts no thousands. Write 2.35 for 2,35.")
+        raise UsageError(f"{label}: {shown(text)} has {mark} that does not separate thousands. Write 2.35 for 2,35.")
     return parted.replace(",", "")
 
 
-def parse_count(text: str | float, what: str = "a count") -> float:
+def parse_count(text: str | float, label: str = "a count") -> float:
     """Read a positive human count such as "100b", "1.5T", "300M", "1e12" or 1000.
 
     >>> parse_count("100b"), parse_count("1.5T"), parse_count(42)
     (100000000000.0, 1500000000000.0, 42.0)
     """
-    return _quantity(text, what, _MULTIPLIERS, "a positive number, such as 64, 100b or 1.5T", "number")
+    return _quantity(text, label, _MULTIPLIERS, "a positive number, such as 64, 100b or 1.5T", "number")
 
 
-def _quantity(text: str | float, what: str, units: Mapping[str, float], words: str, noun: str) -> float:
+def _quantity(text: str | float, label: str, units: Mapping[str, float], examples: str, noun: str) -> float:
     """Read a positive number with one of some units behind it."""
     if isinstance(text, (int, float)):
         value = float(text)
@@ -122,17 +124,17 @@ def _quantity(text: str | float, what: str, units: Mapping[str, float], words: s
         try:
             if match is None:
                 raise ValueError
-            value = float(without_commas(match[1], what)) * units[match[2].lower()]
+            value = float(without_commas(match[1], label)) * units[match[2].lower()]
         except (ValueError, KeyError):
-            raise UsageError(f"{what}: cannot read {shown(text)}. Write {words}.") from None
+            raise UsageError(f"{label}: cannot read {shown(text)}. Write {examples}.") from None
     if 0 < value <= SMALLEST:
-        raise UsageError(f"{what}: {shown(text)} is too small a {noun}: it must be more than {SMALLEST:g}.")
+        raise UsageError(f"{label}: {shown(text)} is too small a {noun}: it must exceed {SMALLEST:g}.")
     if not 0 < value < math.inf:
-        raise UsageError(f"{what}: {shown(text)} is not a positive, finite {noun}.")
+        raise UsageError(f"{label}: {shown(text)} is not a positive, finite {noun}.")
     return value
 
 
-def parse_bytes(text: str | float, what: str = "a size", words: str = "bytes, such as 2TB, 500GB or 2GiB") -> float:
+def parse_bytes(text: str | float, label: str = "a size", examples: str = "bytes, such as 2TB, 500GB or 2GiB") -> float:
     """Read a number of bytes: "2GiB" counts in powers of 1,024, "16gb" in powers of 1,000, "1e9" as it is.
 
     >>> parse_bytes("2GiB") == 2 * 2**30, parse_bytes("16gb"), parse_bytes("1e9"), parse_bytes("1PB")
@@ -140,23 +142,23 @@ def parse_bytes(text: str | float, what: str = "a size", words: str = "bytes, su
     """
     match = _BYTES.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        return _quantity(text, what, _MULTIPLIERS, words, "number")
+        return _quantity(text, label, _MULTIPLIERS, examples, "number")
     base = 1024.0 if match[3] else 1000.0
-    number = _quantity(match[1], what, _MULTIPLIERS, words, "number")
+    number = _quantity(match[1], label, _MULTIPLIERS, examples, "number")
     return number * float(base ** (" kmgtp".index(match[2].lower()) if match[2] else 0))
 
 
-def parse_days(text: str | float, what: str = "a duration") -> float:
+def parse_days(text: str | float, label: str = "a duration") -> float:
     """Read a positive duration in days from "30d", "36h", "6w", "3mo", "1y" or a number of days.
 
     >>> parse_days("36h"), parse_days("2w")
     (1.5, 14.0)
     """
-    words = "days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y"
-    return _quantity(text, what, _DURATION_DAYS, words, "duration")
+    examples = "days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y"
+    return _quantity(text, label, _DURATION_DAYS, examples, "duration")
 
 
-def parse_fraction(text: str | float, what: str = "a fraction") -> float:
+def parse_fraction(text: str | float, label: str = "a fraction") -> float:
     """Read a fraction from "70%", "0.7" or 0.7; anything outside 0 to 1 is refused.
 
     >>> parse_fraction("70%")
@@ -165,20 +167,20 @@ def parse_fraction(text: str | float, what: str = "a fraction") -> float:
     try:
         value = share_in(text.strip()) if isinstance(text, str) else float(text)
     except ValueError:
-        raise UsageError(f"{what}: cannot read {shown(text)}. Write 70% or 0.7.") from None
+        raise UsageError(f"{label}: cannot read {shown(text)}. Write 70% or 0.7.") from None
     if not 0 <= value <= 1:
-        raise UsageError(f"{what}: {shown(text)} lies outside 0 to 100 %. Write 70% or 0.7.")
-    return no_slip(value, text, what)
+        raise UsageError(f"{label}: {shown(text)} lies outside 0 to 100 %. Write 70% or 0.7.")
+    return no_slip(value, text, label)
 
 
-def parse_usd(text: str | float, what: str = "an amount") -> float:
+def parse_usd(text: str | float, label: str = "an amount") -> float:
     """Read a positive amount of USD from "2.35", "$6,291", "10k" or a number.
 
     >>> parse_usd("$6,291"), parse_usd("10k")
     (6291.0, 10000.0)
     """
     number = text.strip().lstrip("$") if isinstance(text, str) else text
-    return _quantity(number, what, _MULTIPLIERS, "US dollars as a bare number, such as 2.35, 500k or 1.5m", "number")
+    return _quantity(number, label, _MULTIPLIERS, "US dollars as a bare number, such as 2.35, 500k or 1.5m", "number")
 
 
 def format_count(value: float) -> str:

@@ -390,8 +390,8 @@ def test_renting_costs_the_same_in_every_question(catalog, gpu, gpus):
     claim = gpucost.audit(model="8b", gpu=gpu, gpus=gpus, tokens="100b", days=30, cost=1e5, catalog=catalog)
     price = next(check for check in claim.options if check["name"] == "price")
     assert price["typical"] == pytest.approx(first["usd_per_gpu_hour"])
-    assert f"{first['usd_per_gpu_hour']:.2f}" in price["reason"]
-    assert f"{first['quoted_usd_per_gpu_hour']:.2f}" in price["reason"]
+    assert f"{first['usd_per_gpu_hour']:.2f}" in price["explanation"]
+    assert f"{first['quoted_usd_per_gpu_hour']:.2f}" in price["explanation"]
 
 
 def test_choose_rents_at_the_price_of_its_question_and_shows_the_quote(catalog):
@@ -460,7 +460,7 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
 
 def test_models_and_serving_name_the_same_published_format(catalog):
     from gpucost.cli.lists import described
-    from gpucost.serving.plans import native_format
+    from gpucost.workloads.service import native_format
 
     presets = catalog.presets
     shown = {row["id"]: row for row in described(catalog, presets)}

@@ -22,7 +22,7 @@ from benchmarks.device.common import CUDA, DEVICE, RANK, WORLD, Table, TimeBox, 
 from benchmarks.device.common import synchronize as wait
 from benchmarks.device.steps import COLUMNS, allocated_gb, dimensions
 from gpucost.bench.cases import SHAPES
-from gpucost.bench.gpu.steps import Block, Decoder, Experts, meshes, parameters_of
+from gpucost.bench.gpu.steps import BenchBlock, BenchDecoder, Experts, meshes, parameters_of
 
 SHARED = ["pp", "cp", "ep", "offload", "n_experts", "moe_topk", "moe_ffn_hidden", "gradient_views"]
 
@@ -68,7 +68,7 @@ def exchange(send: Tensor | None, receive: Tensor | None) -> None:
 class Stage(nn.Module):
     """Half of a decoder: the embedding and the first blocks, or the last blocks, the head and the loss."""
 
-    def __init__(self, whole: Decoder, last: bool) -> None:
+    def __init__(self, whole: BenchDecoder, last: bool) -> None:
         super().__init__()
         half = len(whole.blocks) // 2
         self.blocks = whole.blocks[half:] if last else whole.blocks[:half]
@@ -127,7 +127,7 @@ class Gathered(torch.autograd.Function):
         return mine
 
 
-def attend_over_all(self: Block, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def attend_over_all(self: BenchBlock, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Attend from this rank's part of the sequence to the parts before it and its own."""
     from torch.nn.attention.bias import causal_lower_right
 
@@ -187,7 +187,7 @@ class SpreadExperts(Experts):
 def build(case: Split) -> nn.Module:
     """Make this rank's part of the model."""
     with torch.device("meta"):
-        whole = Decoder(SHAPES[case.model], case.recompute, 0, False).to(torch.bfloat16)
+        whole = BenchDecoder(SHAPES[case.model], case.recompute, 0, False).to(torch.bfloat16)
         if case.way == "expert":
             for block in whole.blocks:
                 block.experts = SpreadExperts(block.experts)
@@ -274,7 +274,7 @@ def add(table: Table, case: Split, time_s: float, **measured: float) -> None:
     """Write a row."""
     shape = SHAPES[case.model]
     with torch.device("meta"):
-        parameters = parameters_of(Decoder(shape, "none", 0, False))
+        parameters = parameters_of(BenchDecoder(shape, "none", 0, False))
     ways = {"pipeline": "pp", "context": "cp", "expert": "ep"}
     degrees = {name: WORLD if ways.get(case.way) == name else 1 for name in ("pp", "cp", "ep")}
     gpus = 1 if case.way == "offload-states" else WORLD

@@ -9,8 +9,11 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,6 +25,8 @@ from benchmarks.fuzz.orders import order
 from benchmarks.fuzz.rounds import round_trip
 from benchmarks.fuzz.routes import route
 from benchmarks.fuzz.twins import twin
+from benchmarks.fuzz.valid import valid
+from benchmarks.fuzz.waits import racing, waiting
 
 
 def command(_: Case | None = None) -> None:
@@ -79,7 +84,7 @@ def page(asked: Case) -> None:
 # ── disturbed ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _forked(work: Callable[[], None]) -> int:
+def forked(work: Callable[[], None]) -> int:
     """Do work in a child that shares nothing afterwards; return its process number."""
     number = os.fork()
     if number:
@@ -92,13 +97,37 @@ def _forked(work: Callable[[], None]) -> int:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except BaseException as error:
-        os.write(2, f"{type(error).__name__}: {error}"[:200].encode())
+        print(f"{type(error).__name__}: {error}"[:200], file=sys.stderr)
     finally:
+        with suppress(Exception):  # also on a disk that is full
+            sys.stderr.flush()
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+            buffer: Any = getattr(sys.stderr, "buffer", None)
+            _said_by(os.getpid()).write_bytes(buffer.getvalue()[-300:] if hasattr(buffer, "getvalue") else b"")
         os._exit(code)
 
 
+def _said_by(number: int) -> Path:
+    return Path(tempfile.gettempdir()) / f"fuzz-said-{number}"
+
+
+def said(number: int) -> str:
+    """Return the end of what a child said before it ended."""
+    try:
+        return " ".join(_said_by(number).read_text("utf-8", "replace").split())
+    except OSError:
+        return ""
+    finally:
+        _said_by(number).unlink(missing_ok=True)
+
+
 def _code(number: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    words = said(number)
+    if code in (1, 70):
+        raise InternalError(f"exit code {code}: {words}")
+    return code
 
 
 def _whole(target: Path, old: bytes) -> None:
@@ -121,7 +150,7 @@ def killed(asked: Case) -> None:
     """End a writer by force after a while: the old or the new file stands, and the next writer tidies up."""
     target = Path(asked.arguments[-1])
     old = target.read_bytes() if target.exists() else b""
-    number = _forked(command)
+    number = forked(command)
     time.sleep(asked.given)
     os.kill(number, signal.SIGKILL)
     _code(number)
@@ -141,7 +170,7 @@ def full(asked: Case) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked.given, asked.given))
         command()
 
-    code = _code(_forked(work))
+    code = _code(forked(work))
     if code not in (0, 2):
         raise InternalError(f"exit code {code} on a full disk")
     _whole(target, old)
@@ -155,7 +184,7 @@ def interrupted(asked: Case) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         command()
 
-    number = _forked(work)
+    number = forked(work)
     time.sleep(asked.given)
     os.kill(number, signal.SIGINT)
     if (code := _code(number)) in (1, 70):
@@ -164,7 +193,7 @@ def interrupted(asked: Case) -> None:
 
 def processes(asked: Case) -> None:
     """Let several processes write one file at once: each succeeds, and the file is that of one of them."""
-    codes = [_code(number) for number in [_forked(command) for _ in range(asked.given)]]
+    codes = [_code(number) for number in [forked(command) for _ in range(asked.given)]]
     if set(codes) - {0}:
         raise InternalError(f"exit codes {codes} of processes at once")
     _whole(Path(asked.arguments[-1]), b"")
@@ -195,10 +224,59 @@ def threads(asked: Case) -> None:
         raise InternalError(f"{len(set(found))} answers of 8 threads: {min(found, key=len)[:200]}")
 
 
+def full_disk(asked: Case) -> None:
+    """Let no file grow beyond some bytes, whoever writes it: a sentence, the old file, and nothing beside it."""
+    target = Path(asked.arguments[-1])
+    old = target.read_bytes() if target.is_file() else None
+    before = _all_files()
+    code = _code(forked(partial(_within, asked.given)))
+    if code not in (0, 2):
+        raise InternalError(f"exit code {code} of {asked.arguments[0]} on a full disk of {asked.given} bytes")
+    new = _all_files() - before
+    if code == 2 and (left := [one for one in new if not one.startswith("gpucost") and one != str(target)]):
+        raise InternalError(f"{asked.arguments[0]} leaves {left[0]} on a full disk")
+    if code == 2 and old is not None and target.read_bytes() != old:
+        raise InternalError(f"{asked.arguments[0]} spoils {target} on a full disk")
+    if code == 2 and old is None and target.is_file():
+        raise InternalError(f"{asked.arguments[0]} leaves a part of {target} on a full disk")
+    sys.exit(code)
+
+
+def _within(most_bytes: int) -> None:
+    """Run the command line where no file may grow beyond some bytes; what it says is no file."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    command()
+
+
+def _all_files() -> set[str]:
+    return {str(path) for path in Path().rglob("*") if path.is_file()}
+
+
+def whole(asked: Case) -> None:
+    """Run a command in a process of its own, whose memory and processor are counted with those of its children."""
+    del asked
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent_s = used.ru_utime + used.ru_stime
+    code = _code(forked(command))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if (seconds := used.ru_utime + used.ru_stime - spent_s) > MOST_S:
+        raise InternalError(f"{sys.argv[1]} takes {seconds:.0f} s of the processor")
+    if (gigabytes := used.ru_maxrss * 1024 / 1e9) > MOST_GB:
+        raise InternalError(f"{sys.argv[1]} takes {gigabytes:.1f} GB")
+    if code in (1, 70) or code < 0:
+        raise InternalError(f"exit code {code} of {sys.argv[1]}")
+    sys.exit(code)
+
+
+MOST_S, MOST_GB = 40, 2.0  # of one command and the processes that it starts; a query may run for 15 s
+
 FACES: dict[str, Callable[[Case], None]] = {
     one.__name__: one
     for one in (
         *(command, library, order, round_trip, effect, route, twin, tool, page),
         *(killed, full, interrupted, processes, threads),
+        *(waiting, racing, full_disk, whole, valid),
     )
 }

@@ -45,7 +45,7 @@ def stores(random: Random) -> "first.Case":
             ["prices", "snapshots", "--store", "kept"],
             ["prices", "prune", "--keep", "1", "--store", "kept"],
             ["prices", "export", "out", "--store", "kept"],
-            ["prices", "--gpu", "h100-sxm", "--limit", "2", "--store", "kept"],
+            ["prices", "--gpu", "h100-sxm", "--limit", "2"],
         ]
     )
     if asked[1] == "refresh":
@@ -57,7 +57,7 @@ def stores(random: Random) -> "first.Case":
         name = random.choice(TEXTS).replace("/", "_")[:100] or name
     return first.Case(asked, {
         f"kept/snapshots/{name}.json": manifest, f"kept/parts/{hashlib.sha256(part).hexdigest()}.parquet": part,
-    })  # fmt: skip
+    }, {"GPUCOST_STORE": "kept"})  # fmt: skip
 
 
 def _kept(random: Random) -> tuple[bytes, bytes]:

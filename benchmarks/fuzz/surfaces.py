@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import cases, desk, effects, more, orders, rounds, routes, twins
+from benchmarks.fuzz import blows, cases, desk, effects, more, orders, rounds, routes, twins, valid, waits
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -33,6 +33,11 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "routes": (routes.routes, 0.5),
     "twins": (twins.twins, 0.5),
     "disturbed": (more.disturbed, 0.3),
+    "questions": (valid.questions, 8),
+    "servers": (waits.servers, 0.3),
+    "races": (waits.races, 0.1),
+    "bombs": (blows.bombs, 0.3),
+    "disks": (blows.disks, 0.5),
 }
 
 

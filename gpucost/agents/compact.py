@@ -48,20 +48,20 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
 def short(answer: Answer) -> dict[str, Any]:
     """Return an answer in a few hundred tokens; `parts` names what `detail` gives in full."""
     kind = str(answer.get("kind", ""))
-    found: dict[str, Any] = {"answer": _said(str(answer["lead"]))}
-    found |= _FIGURES.get(kind, _rows_of)(answer)
+    short_answer: dict[str, Any] = {"answer": _said(str(answer["lead"]))}
+    short_answer |= _FIGURES.get(kind, _rows_of)(answer)
     if answer.get("warnings"):
-        found["know"] = [_said(text) for text in answer["warnings"][:ROWS]]
-    found["as_of"] = answer.get("as_of")
-    found["parts"] = [name for name, value in answer.items() if isinstance(value, (list, dict)) and value]
-    return {name: rounded(value) for name, value in found.items()}
+        short_answer["know"] = [_said(text) for text in answer["warnings"][:ROWS]]
+    short_answer["as_of"] = answer.get("as_of")
+    short_answer["parts"] = [name for name, value in answer.items() if isinstance(value, (list, dict)) and value]
+    return {name: rounded(value) for name, value in short_answer.items()}
 
 
 def part(answer: Answer, name: str) -> Any:
     """Return one part of an answer, cut to what a reader can bear; what is not a part is said with those that are."""
     if name not in answer:
-        known = [key for key, value in answer.items() if isinstance(value, (list, dict)) and value]
-        return {"error": f"there is no part {name[:40]!r}. Parts: {', '.join(known)}."}
+        parts = [key for key, value in answer.items() if isinstance(value, (list, dict)) and value]
+        return {"error": f"there is no part {name[:40]!r}. Parts: {', '.join(parts)}."}
     return _fitting(rounded(answer[name]))
 
 
@@ -102,22 +102,22 @@ def _fitting(value: Any) -> Any:
     if not isinstance(value, list):
         text = json.dumps(value, ensure_ascii=False)
         return value if len(text) <= _DETAIL_SIGNS else {"cut": text[:_DETAIL_SIGNS]}
-    kept = first_rows(value, _DETAIL_SIGNS)
-    more = len(value) - len(kept)
-    return [*kept, {"more": f"{more} further rows"}] if more else kept
+    fitting = first_rows(value, _DETAIL_SIGNS)
+    more = len(value) - len(fitting)
+    return [*fitting, {"more": f"{more} further rows"}] if more else fitting
 
 
 def first_rows(listed: Sequence[Any], signs: int) -> list[Any]:
     """Return as many rows, from the first on, as so many signs take."""
     import json
 
-    kept: list[Any] = []
+    first: list[Any] = []
     for row in listed:
         signs -= len(json.dumps(row, ensure_ascii=False))
         if signs < 0:
             break
-        kept.append(row)
-    return kept
+        first.append(row)
+    return first
 
 
 def _rows_of(answer: Answer) -> dict[str, Any]:

@@ -43,10 +43,10 @@ def run(folder: Path | None = None) -> None:
 async def _listed(context: Any, parameters: Any) -> Any:
     from mcp import types
 
-    shown = [
+    tools_ = [
         types.Tool(name=name, description=tool.description, input_schema=tool.schema) for name, tool in tools().items()
     ]
-    return types.ListToolsResult(tools=shown)
+    return types.ListToolsResult(tools=tools_)
 
 
 async def _called(parameters: Any, folder: Path | None) -> Any:
@@ -58,14 +58,14 @@ async def _called(parameters: Any, folder: Path | None) -> Any:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
 
-def answered(name: str, given: Any, folder: Path | None = None) -> tuple[str, bool]:
+def answered(name: str, arguments: Any, folder: Path | None = None) -> tuple[str, bool]:
     """Return the answer as compact JSON, or the sentence of the refusal, and whether it is one."""
     try:
-        found = call(name, given, folder)
-        return json.dumps(found, ensure_ascii=False, separators=(",", ":")), isinstance(
-            found, dict
-        ) and "error" in found
+        answer = call(name, arguments, folder)
+        return json.dumps(answer, ensure_ascii=False, separators=(",", ":")), isinstance(
+            answer, dict
+        ) and "error" in answer
     except GpuCostError as error:
-        return " ".join(without_contents(error, given).split())[:1000], True
+        return " ".join(without_contents(error, arguments).split())[:1000], True
     except Exception as error:  # a client gets a sentence whatever happens, and the server lives on
         return f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it.", True

@@ -14,10 +14,10 @@ from gpucost.errors import UsageError
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-Given = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 _MOST_ROWS, _MOST_SIGNS = 50, 100_000  # of an answer to SQL
 
-_SHOWN = {  # the arguments that a schema names; a question takes all of its others too
+_LISTED = {  # the arguments that a schema names; a question takes all of its others too
     "estimate": (
         "model",
         "tokens",
@@ -63,15 +63,15 @@ class Tool(NamedTuple):
 
     description: str
     schema: dict[str, Any]
-    answer: Callable[[Given], Any]
+    answer: Callable[[Arguments], Any]
 
 
 @lru_cache(maxsize=1)
 def tools() -> dict[str, Tool]:
     """Return the tools by name."""
-    asked = {name: Tool(text, _schema(name), _asker(name)) for name, text in _FOR.items()}
+    question_tools = {name: Tool(text, _schema(name), _asker(name)) for name, text in _FOR.items()}
     return {
-        **asked,
+        **question_tools,
         "compare": Tool(
             "Split the difference between two training runs by cause.",
             {
@@ -95,29 +95,30 @@ def tools() -> dict[str, Tool]:
     }
 
 
-def call(name: str, given: Given | None, folder: Path | None = None) -> Any:
+def call(name: str, arguments: Arguments | None, folder: Path | None = None) -> Any:
     """Answer a call; what cannot be answered raises the sentence that a command would print.
 
     Files are read under one folder alone, and none without it.
     """
-    known = tools()
-    if name not in known:
-        raise UsageError(f"there is no tool {str(name)[:40]!r}. Tools: {', '.join(known)}.")
-    if given is not None and not isinstance(given, Mapping):
-        raise UsageError(f"{name} takes an object of arguments, not {type(given).__name__}.")
-    given = dict(given or {})
+    tools_ = tools()
+    if name not in tools_:
+        raise UsageError(f"there is no tool {str(name)[:40]!r}. Tools: {', '.join(tools_)}.")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise UsageError(f"{name} takes an object of arguments, not {type(arguments).__name__}.")
+    arguments = dict(arguments or {})
     if name == "compare":
-        given = {
-            side: only_under(asked, folder) if isinstance(asked, Mapping) else asked for side, asked in given.items()
+        arguments = {
+            side: only_under(asked, folder) if isinstance(asked, Mapping) else asked
+            for side, asked in arguments.items()
         }
     elif name in QUESTIONS:
-        given = only_under(given, folder)
-    return known[name].answer(given)
+        arguments = only_under(arguments, folder)
+    return tools_[name].answer(arguments)
 
 
 def _schema(question: str) -> dict[str, Any]:
-    shown = {item.name: item for item in QUESTIONS[question].arguments}
-    return _object([shown[name] for name in _SHOWN[question]])
+    arguments = {item.name: item for item in QUESTIONS[question].arguments}
+    return _object([arguments[name] for name in _LISTED[question]])
 
 
 def _object(arguments: list[Argument]) -> dict[str, Any]:
@@ -140,25 +141,25 @@ def _property(item: Argument) -> dict[str, Any]:
     return {"description": item.help.partition(":")[0].partition(";")[0].partition(",")[0].rstrip(".")}
 
 
-def _asker(question: str) -> Callable[[Given], Any]:
-    def ask(given: Given) -> Any:
+def _asker(question: str) -> Callable[[Arguments], Any]:
+    def ask(arguments: Arguments) -> Any:
         from gpucost.ask.dispatch import answered
 
-        given = dict(given)
-        detail = given.pop("detail", None)
+        arguments = dict(arguments)
+        detail = arguments.pop("detail", None)
         if question == "estimate":
-            given["with_facts"] = False
-        payload = answered(question, given, _catalog(given))[0].payload
+            arguments["with_facts"] = False
+        payload = answered(question, arguments, _catalog(arguments))[0].payload
         return compact.short(payload) if detail is None else compact.part(payload, str(detail))
 
     return ask
 
 
-def _catalog(given: Given) -> "Catalog":
+def _catalog(arguments: Arguments) -> "Catalog":
     """Return the catalog of the days asked for; that of today is kept."""
     from gpucost.ask.dispatch import DAYS
 
-    return _opened(*read_list(DAYS, given).values())
+    return _opened(*read_list(DAYS, arguments).values())
 
 
 @lru_cache(maxsize=2)
@@ -168,43 +169,47 @@ def _opened(as_of: str | None, known_as_of: str | None) -> "Catalog":
     return open_catalog(as_of, known_as_of)
 
 
-def _compare(given: Given) -> Any:
+def _compare(arguments: Arguments) -> Any:
     from gpucost.ask.dispatch import answered
     from gpucost.bridges.compare import bridge
 
-    if unknown := sorted(set(given) - {"first", "second"}):
+    if unknown := sorted(set(arguments) - {"first", "second"}):
         raise UsageError(f"compare takes first and second, not {unknown[0][:40]!r}.")
-    found = []
+    payloads = []
     for side in ("first", "second"):
-        asked = given.get(side)
-        if not isinstance(asked, Mapping):
-            raise UsageError(f"compare: {side} is no object of arguments of estimate, such as model and tokens.")
-        found.append(answered("estimate", {**asked, "with_facts": False}, _catalog(asked))[0].payload)
-    return compact.short(bridge(*found))
+        side_arguments = arguments.get(side)
+        if not isinstance(side_arguments, Mapping):
+            raise UsageError(
+                f"compare: {side} must be an object with the arguments of estimate, such as model and tokens."
+            )
+        payloads.append(
+            answered("estimate", {**side_arguments, "with_facts": False}, _catalog(side_arguments))[0].payload
+        )
+    return compact.short(bridge(*payloads))
 
 
-def _prices(given: Given) -> Any:
+def _prices(arguments: Arguments) -> Any:
     from gpucost.catalog.prices import current
 
     takes = (*_FILTERS, "as_of", "known_as_of", "max_age")
-    if unknown := sorted(set(given) - set(takes)):
+    if unknown := sorted(set(arguments) - set(takes)):
         raise UsageError(f"prices takes {', '.join(takes[:-1])} and {takes[-1]}, not {unknown[0][:40]!r}.")
-    asked = read_stated(QUESTIONS["estimate"], given)
-    catalog = _catalog(asked)
-    wanted = catalog.offer_filter(*(asked.get(name) for name in _FILTERS))
-    found, warnings = current(catalog, wanted, asked.get("max_age"))
+    values = read_stated(QUESTIONS["estimate"], arguments)
+    catalog = _catalog(values)
+    offer_filter = catalog.offer_filter(*(values.get(name) for name in _FILTERS))
+    offers, warnings = current(catalog, offer_filter, values.get("max_age"))
     names = ("provider", "region", "option", "gpu", "gpus", "usd_per_gpu_hour", "observed_on", "age_days")
-    shown = compact.rows(found, names, 10)
-    return compact.rounded({"prices": shown, "of": len(found), "know": warnings[:3], "as_of": catalog.as_of})
+    listed = compact.rows(offers, names, 10)
+    return compact.rounded({"prices": listed, "of": len(offers), "know": warnings[:3], "as_of": catalog.as_of})
 
 
-def _sql(given: Given) -> Any:
-    query = given.get("query")
-    if not isinstance(query, str) or len(given) != 1:
+def _sql(arguments: Arguments) -> Any:
+    query = arguments.get("query")
+    if not isinstance(query, str) or len(arguments) != 1:
         raise UsageError('sql takes one argument, query: a SELECT such as "show tables".')
     answer = _opened(None, None).ask(query)
-    shown = compact.first_rows(compact.rounded(answer.rows[:_MOST_ROWS]), _MOST_SIGNS)
-    if answer.rows and not shown:
+    rows = compact.first_rows(compact.rounded(answer.rows[:_MOST_ROWS]), _MOST_SIGNS)
+    if answer.rows and not rows:
         raise UsageError(f"sql: the first row alone takes more than {_MOST_SIGNS:,} signs. Select fewer columns.")
-    more = len(answer.rows) - len(shown)
-    return {"rows": shown, **({"more": f"{more} further rows"} if more else {})}
+    more = len(answer.rows) - len(rows)
+    return {"rows": rows, **({"more": f"{more} further rows"} if more else {})}

@@ -23,8 +23,8 @@ def answer_type(kind: str) -> type:
     'Tco'
     """
     module, name, _ = KINDS[kind]
-    found: type = getattr(import_module(f"gpucost.answers.{module}"), name)
-    return found
+    type_: type = getattr(import_module(f"gpucost.answers.{module}"), name)
+    return type_
 
 
 def main_list(kind: str) -> str:

@@ -113,10 +113,10 @@ class Listed(TypedDict, total=False):
 
 def listed(usd_per_gpu_hour: float | None, credits_usd: float = 0.0) -> Listed:
     """Return the list price beside a contract's, and what credits pay; nothing where the list itself speaks."""
-    found: Listed = {} if usd_per_gpu_hour is None else {"list_usd_per_gpu_hour": usd_per_gpu_hour}
+    fields: Listed = {} if usd_per_gpu_hour is None else {"list_usd_per_gpu_hour": usd_per_gpu_hour}
     if credits_usd:
-        found["credits_usd"] = credits_usd
-    return found
+        fields["credits_usd"] = credits_usd
+    return fields
 
 
 class LayeredPrice(Listed, total=False):
@@ -214,27 +214,27 @@ def as_json(value: Any) -> Any:
     return as_json(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def cited(known: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, CitedSource]:
+def cited(sources: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, CitedSource]:
     """Return the sources that an answer leans on, by their ids; ids without a source are left out.
 
     >>> cited({"a": {"publisher": "A", "title": "T", "published_on": date(2026, 1, 2), "note": ""}}, ["a", None, "a"])
     {'a': {'publisher': 'A', 'title': 'T', 'locator': None, 'published_on': '2026-01-02', 'accessed_on': None}}
     """
-    found: dict[str, CitedSource] = {}
+    citations: dict[str, CitedSource] = {}
     for name in dict.fromkeys(ids):
         try:
-            row = known[name] if name else None
+            row = sources[name] if name else None
         except KeyError:
             continue
         if row is not None and name is not None:
-            found[name] = {
+            citations[name] = {
                 "publisher": row.get("publisher"),
                 "title": row.get("title"),
                 "locator": row.get("locator"),
                 "published_on": _day(row.get("published_on")),
                 "accessed_on": _day(row.get("accessed_on")),
             }
-    return found
+    return citations
 
 
 def _day(value: Any) -> str | None:

@@ -159,8 +159,8 @@ class OwnershipOption(LayeredPrice):
 
 def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
     """Return the options whose capacity is promised, the cheapest first; a purchase counts as it is financed."""
-    kept = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row)]
-    return sorted(kept, key=lambda row: row["npv_usd"])
+    options = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row)]
+    return sorted(options, key=lambda row: row["npv_usd"])
 
 
 def interruptible(row: Mapping[str, Any]) -> bool:

@@ -36,11 +36,11 @@ def read_answer(path: str | Path, accept_changed: bool = False) -> dict[str, Any
     a seal, such as a payload that a program wrote, is read as it stands.
     """
     text = read_text(path, "limit_answer_file_bytes")
-    found = parsed(path, "JSON", _decoded, text)
-    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
-        raise UsageError(f"{str(path)!r} is no saved answer: it has no `kind`. Save one with --format json -o FILE.")
-    seal = found.pop("seal", None)
-    payload: dict[str, Any] = checked(_renamed(found), str(path))
+    content = parsed(path, "JSON", _decoded, text)
+    if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
+        raise UsageError(f"{str(path)!r} is not a saved answer: it has no `kind`. Save one with --format json -o FILE.")
+    seal = content.pop("seal", None)
+    payload: dict[str, Any] = checked(_renamed(content), str(path))
     if seal is None or seal == seal_of(text):
         return payload
     if not accept_changed:
@@ -64,8 +64,8 @@ def read_estimate(path: str | Path, accept_changed: bool = False) -> Estimate:
 
 def with_changes_told(answer: Mapping[str, Any], *saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer that begins its warnings with those of the saved ones it was made from that were changed."""
-    told = [warning for one in saved for warning in changes_told(one)]
-    return {**answer, "warnings": list(dict.fromkeys([*told, *answer["warnings"]]))}
+    warnings = [warning for saved in saved for warning in changes_told(saved)]
+    return {**answer, "warnings": list(dict.fromkeys([*warnings, *answer["warnings"]]))}
 
 
 def changes_told(answer: Mapping[str, Any]) -> list[str]:
@@ -82,7 +82,7 @@ def reading(name: object) -> Iterator[None]:
         if isinstance(error, OSError) or hasattr(error, "exit_code"):  # said already, by us or by the command line
             raise
         raise BrokenAnswerError(
-            f"{shown(name)} does not hold together ({type(error).__name__}): it was changed, saved by another version,"
+            f"{shown(name)} is inconsistent ({type(error).__name__}): it was changed, saved by another version,"
             f" or this is a fault of ours, which --debug shows. {_AGAIN}."
         ) from error
 
@@ -94,48 +94,50 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     """
     kind = str(payload["kind"])
     if kind not in KINDS:
-        raise UsageError(f"{path!r} holds a {kind!r}, which is no answer. There are {', '.join(KINDS)}.")
+        raise UsageError(f"{path!r} holds a {kind!r}, which is not an answer. Kinds: {', '.join(KINDS)}.")
     version = payload.get("schema_version")
     if version not in ("1", SCHEMA_VERSION):
         stated = "no schema version" if version is None else f"the schema version {shown(version)}"
         raise UsageError(f"{path!r} has {stated}; this version reads 1 and {SCHEMA_VERSION}. {_AGAIN}.")
-    made: dict[str, Any] = dict(payload)
-    if misfit := _misfit(made, answer_type(kind)):
-        made = _completed(made, answer_type(kind))
-        misfit = _misfit(made, answer_type(kind))
+    answer: dict[str, Any] = dict(payload)
+    if misfit := _misfit(answer, answer_type(kind)):
+        answer = _completed(answer, answer_type(kind))
+        misfit = _misfit(answer, answer_type(kind))
     if misfit:
         raise UsageError(
             f"{path!r} is no {kind} as this version writes it ({misfit}): it was saved by another version or changed."
             f" {_AGAIN}."
         )
-    if not _is_day(made["as_of"]):
-        raise UsageError(f"{path!r}: as_of is {shown(made['as_of'])}, no day such as 2026-06-15: the file was changed.")
-    parts = [part for part in made.get("parts") or () if isinstance(part.get("payload"), Mapping)]
+    if not _is_day(answer["as_of"]):
+        raise UsageError(
+            f"{path!r}: as_of is {shown(answer['as_of'])}, not a day such as 2026-06-15: the file was changed."
+        )
+    parts = [part for part in answer.get("parts") or () if isinstance(part.get("payload"), Mapping)]
     if parts:
-        made["parts"] = [
+        answer["parts"] = [
             {**part, "payload": checked({"kind": None, **part["payload"]}, path)} if part in parts else part
-            for part in made["parts"]
+            for part in answer["parts"]
         ]
-    return made
+    return answer
 
 
 def _renamed(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer with the names of today, and without the seal that facts had of their own."""
-    found = {_OLD_NAMES.get(name, name): value for name, value in payload.items()}
-    if isinstance(facts := found.get("facts"), dict):
+    renamed = {_OLD_NAMES.get(name, name): value for name, value in payload.items()}
+    if isinstance(facts := renamed.get("facts"), dict):
         facts.pop("seal", None)
-    return found
+    return renamed
 
 
 def _decoded(text: str) -> Any:
     import msgspec
 
     try:
-        found = msgspec.json.decode(text)
+        decoded = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from None
     json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=once)  # a key that is there twice it lets pass
-    return found
+    return decoded
 
 
 def _misfit(payload: Mapping[str, Any], kind: Any) -> str:
@@ -145,10 +147,10 @@ def _misfit(payload: Mapping[str, Any], kind: Any) -> str:
     try:
         msgspec.convert(payload, kind)
     except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$")
+        reason, _, path = str(error).partition(" - at `$")
         reason = reason.replace("Object missing required field", "lacks").replace("`", "")
-        place = place.removeprefix(".").removesuffix("`")
-        return f"{place}: {reason}" if place else reason
+        path = path.removeprefix(".").removesuffix("`")
+        return f"{path}: {reason}" if path else reason
     return ""
 
 
@@ -158,7 +160,7 @@ def _completed(value: Any, hint: Any) -> Any:
     if origin in (Annotated, NotRequired):
         return _completed(value, inner[0])
     if origin in (Union, UnionType):
-        typed = [one for one in inner if one is not NoneType]
+        typed = [arm for arm in inner if arm is not NoneType]
         return _completed(value, typed[0]) if len(typed) == 1 else value
     if isinstance(value, list):
         return [_completed(item, inner[0]) for item in value] if origin is list else value
@@ -197,9 +199,9 @@ def seal_of(text: str) -> str:
     >>> seal_of('{"kind": "fit", "fits": true}') == seal_of(sealed('{"fits":true, "kind":"fit"}'))
     True
     """
-    whole = json.loads(text, parse_int=_digits, parse_float=_digits)
-    whole.pop("seal", None)
-    return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    content = json.loads(text, parse_int=_digits, parse_float=_digits)
+    content.pop("seal", None)
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _digits(number: str) -> str:

@@ -30,8 +30,8 @@ def _object(kind: type, more: Any, closed: bool) -> Schema:
         bare = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
         properties[name] = {**_schema(bare, closed), **({"description": unit} if unit else {})}
     required = [name for name in hints if name in vars(kind)["__required_keys__"]]
-    beside = _schema(more, closed) if more is not None else not closed
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": beside}
+    others_allowed = _schema(more, closed) if more is not None else not closed
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": others_allowed}
 
 
 def _schema(hint: Any, closed: bool) -> Schema:
@@ -43,7 +43,7 @@ def _schema(hint: Any, closed: bool) -> Schema:
     if origin is Literal:
         return {"enum": list(inner)}
     if origin in (Union, UnionType):
-        return {"anyOf": [_schema(one, closed) for one in inner]}
+        return {"anyOf": [_schema(arm, closed) for arm in inner]}
     if origin in (list, tuple):
         return {"type": "array", "items": _schema(inner[0], closed)}
     if origin in (dict, Mapping):

@@ -217,7 +217,7 @@ Config = Mapping[str, Any]
 # why a model type of refused.csv is refused
 _REFUSALS = {
     "no_attention": "has no attention; only transformers and their hybrids are understood",
-    "encoder": "is an encoder, no decoder-only language model",
+    "encoder": "is an encoder, not a decoder-only language model",
     "two_stacks": "is an encoder with a decoder, no decoder-only language model",
     "no_language_model": "is no language model",
     "uncounted": "has layers that gpucost does not count",
@@ -240,7 +240,7 @@ def is_language_model(config: Config, file: str) -> None:
     kind = str(config.get("model_type") or "").lower()
     if "_class_name" in config or "_diffusers_version" in config:
         class_name = str(config.get("_class_name") or "a part of a diffusion pipeline")
-        raise DataError(f"describes {class_name[:60]}, a diffusion model's part, not a language model", file=file)
+        raise DataError(f"describes {class_name[:60]}, part of a diffusion model, not a language model", file=file)
     refused_as = dict(beside(__file__, "refused")[1:]).get(kind)
     if config.get("is_encoder_decoder") is True and refused_as not in ("no_attention", "encoder"):
         refused_as = "two_stacks"
@@ -250,7 +250,7 @@ def is_language_model(config: Config, file: str) -> None:
     classes = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     masked = next((name for name in classes if name.endswith("ForMaskedLM")), None)
     if masked and not kind.startswith(("llada", "dream")):
-        raise DataError(f"is a {masked[:60]}: an encoder, no decoder-only language model", file=file)
+        raise DataError(f"is a {masked[:60]}: an encoder, not a decoder-only language model", file=file)
     adapted = config.get("peft_type")
     if adapted:
         raise DataError(f"is an adapter ({str(adapted)[:20]}); name the config.json of its base model", file=file)
@@ -319,7 +319,7 @@ def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
     inner = int(f.ratio("ffn_dim_multiplier", 1.0) * inner)
     vocab = config.get("vocab_size")
     if vocab in (None, -1):
-        raise DataError("leaves its vocab_size to the tokenizer (-1); set it, such as 32000 for Llama 2", file=file)
+        raise DataError("has vocab_size -1 (left to the tokenizer); set it, such as 32000 for Llama 2", file=file)
     longest = {"max_position_embeddings": config["max_seq_len"]} if "max_seq_len" in config else {}
     return {
         "model_type": "llama",

@@ -114,7 +114,7 @@ def _peers(presets: Sequence[Architecture]) -> list[Architecture]:
         if not item.experts and not item.blocks and item.gated and item.norm == "rms" and item.status == "sourced"
     ]
     if not dense:
-        raise UsageError("no dense presets to take a plausible architecture from; name a model or a config.json.")
+        raise UsageError("there is no dense preset to derive an architecture from; name a model or a config.json.")
     return dense
 
 

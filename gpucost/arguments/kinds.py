@@ -185,7 +185,7 @@ def named(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
 def _bounded(text: str, label: str) -> str:
     """Return a name or a path that is not longer than any can be, and holds no NUL."""
     if "\0" in text:
-        raise UsageError(f"{label}: {shown(text)} holds a NUL character, which no name or path does.")
+        raise UsageError(f"{label}: {shown(text)} contains a NUL character, which names and paths cannot.")
     if len(text) > SHORT and len(text) > (most := limit("limit_name_characters")):
         raise UsageError(f"{label}: {shown(text)}; a name or a path has at most {most:,.0f} characters.")
     return text
@@ -219,7 +219,7 @@ def _number(value: Any, label: str) -> str | float:
     if isinstance(number, bool) or not isinstance(number, (str, int, float)) or strange:
         raise UsageError(f"{label}: cannot read {shown(value)}. Write a number.")
     if isinstance(number, int) and abs(number) > LARGEST_INTEGER:
-        raise UsageError(f"{label}: an integer of hundreds of digits is beyond every bound.")
+        raise UsageError(f"{label}: an integer of hundreds of digits is too large.")
     return number
 
 
@@ -316,7 +316,7 @@ def _table(value: Any, label: str) -> dict[str, Any]:
     for text in [] if isinstance(value, Mapping) else _texts(value, label):
         key, sign, entry = text.partition("=")
         if not sign:
-            raise UsageError(f"{label}: {shown(text)} is no name and its value. Write NAME=VALUE.")
+            raise UsageError(f"{label}: {shown(text)} is not NAME=VALUE. Write NAME=VALUE.")
         pairs.append((key.strip(), entry.strip()))
     if nameless := [entry for key, entry in pairs if not key.strip()]:
         raise UsageError(f"{label}: the value {shown(nameless[0])} has no name. Write NAME=VALUE.")
@@ -508,7 +508,7 @@ def numbers(value: Any) -> "NDArray[np.float64]":
         value = np.asarray(value)
         types = set(map(type, value.flat)) if value.dtype == object else {value.dtype.type}
     if types & {bool, np.bool_}:
-        raise TypeError("True and False are no numbers")
+        raise TypeError("True and False are not numbers")
     return np.asarray(value, dtype=np.float64)
 
 

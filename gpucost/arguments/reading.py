@@ -86,7 +86,7 @@ def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
     for names in question.exclusive:
         if len(twice := [name for name in names if name in names_stated]) > 1:
             flags = " and ".join(map(flag_of, twice))
-            raise ContradictionError(f"the same is given twice, by {flags}. Give one of them.", twice)
+            raise ContradictionError(f"the same thing is given twice, by {flags}. Give one of them.", twice)
 
 
 def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[str, Any]) -> None:

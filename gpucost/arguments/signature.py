@@ -33,8 +33,8 @@ class Detail(NamedTuple):
 
     def __repr__(self) -> str:
         """Return what is said, as it was written."""
-        said = (f"{name}={value!r}" for name, value in self._asdict().items() if value is not None)
-        return f"detail({', '.join(said)})"
+        stated = (f"{name}={value!r}" for name, value in self._asdict().items() if value is not None)
+        return f"detail({', '.join(stated)})"
 
 
 detail = Detail
@@ -80,14 +80,14 @@ class Needs(NamedTuple):
     words: str  # the condition as a person says it; none: as the conditions say it
 
 
-def given(name: str, *words: str) -> Condition:
+def given(name: str, *choices: str) -> Condition:
     """Another argument is given; with words, it is one of them."""
-    return Condition(name, True, words)
+    return Condition(name, True, choices)
 
 
-def absent(name: str, *words: str) -> Condition:
+def absent(name: str, *choices: str) -> Condition:
     """Another argument is not given; with words, it is none of them."""
-    return Condition(name, False, words)
+    return Condition(name, False, choices)
 
 
 def needs(names: str, *one_of: Condition, words: str = "") -> Needs:
@@ -222,7 +222,7 @@ def _plain(annotation: Any) -> Any:
     if hasattr(annotation, "__metadata__"):
         return _plain(annotation.__origin__)
     inner = getattr(annotation, "__args__", ())
-    if not any(hasattr(each, "__metadata__") for each in inner):
+    if not any(hasattr(part, "__metadata__") for part in inner):
         return annotation
     return Union[tuple(map(_plain, inner))]  # noqa: UP007 # of as many types as there are
 

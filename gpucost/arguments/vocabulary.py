@@ -78,7 +78,7 @@ ExcludeProvider = Annotated[
 ProviderClass = Annotated[
     str,
     one_of("hyperscaler", "cloud", "marketplace", "serverless"),
-    "Sellers of this kind alone.",
+    "Only sellers of this kind.",
     detail(example="cloud"),
 ]
 Fabric = Annotated[
@@ -88,10 +88,10 @@ Fabric = Annotated[
     detail(example="infiniband"),
 ]
 MinConfidence = Annotated[
-    str, one_of("low", "medium", "high"), "Leave out prices that are less sure.", detail(example="medium")
+    str, one_of("low", "medium", "high"), "Leave out prices with a lower confidence.", detail(example="medium")
 ]
-MaxGpus = Annotated[str | int, whole(), "Take at most so many accelerators.", detail(example=64)]
-IncludeUnverified = Annotated[bool, FLAG, "Rank lowest quotes that nobody verified among the others, not after them."]
+MaxGpus = Annotated[str | int, whole(), "Use at most this many accelerators.", detail(example=64)]
+IncludeUnverified = Annotated[bool, FLAG, "Rank unverified lowest quotes among the others, not after them."]
 UsdPerGpuHour = Annotated[
     str | float,
     USD,
@@ -325,7 +325,7 @@ FirstDay = Annotated[Start, detail(usual="the day of its prices")]
 Status = Annotated[
     str, one_of("draft", "approved"), "Stamp the report with its status and its SHA-256.", detail(usual="no stamp")
 ]
-StampedBy = Annotated[str, named("NAME"), "Who stands behind it."]
-StampedOn = Annotated[str | date, DATE, "Since when.", detail(usual="today")]
-AcceptChanged = Annotated[bool, FLAG, "Go on with a saved answer that no longer matches its seal; the output says so."]
-ShareSafe = Annotated[bool, FLAG, "Ask anew without one's own price book, quotes, prices, pools and files."]
+StampedBy = Annotated[str, named("NAME"), "Kind of seller."]
+StampedOn = Annotated[str | date, DATE, "First day to show.", detail(usual="today")]
+AcceptChanged = Annotated[bool, FLAG, "Accept a saved answer that no longer matches its seal; the output says so."]
+ShareSafe = Annotated[bool, FLAG, "Ask again without your own price book, quotes, prices, pools and files."]

@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 # figures that are of an accelerator alone
 FIGURES = (
-    "tflops", "bandwidth", "memory", "link", "power", "cores", "rent", "purchase", "all_reduce", "energy",
-)  # fmt: skip
+    "tflops",
+    "bandwidth",
+    "memory",
+    "link",
+    "power",
+    "cores",
+    "rent",
+    "purchase",
+    "all_reduce",
+    "energy",
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,7 +108,7 @@ def audit(
     model: v.Model | None = None,
     tokens: Annotated[v.Tokens | None, "Tokens trained on."] = None,
     gpu: Annotated[
-        v.OneGpu | None, "Accelerator; a family is judged as its most favourable variant.", detail(example="h100")
+        v.OneGpu | None, "Accelerator; for a family, the most favourable variant is judged.", detail(example="h100")
     ] = None,
     gpus: v.Count | None = None,
     days: Annotated[str | float | None, DAYS, "Claimed duration."] = None,
@@ -114,9 +123,9 @@ def audit(
     ] = None,
     method: v.Method = "full",
     sequence: v.SequenceTokens | None = None,
-    fits: Annotated[str | None, one_of("training", "serving"), "Claim: it fits on these accelerators."] = None,
+    fits: Annotated[str | None, one_of("training", "serving"), "Claim: the model fits on these accelerators."] = None,
     weights_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed size of the weights."] = None,
-    training_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed memory of training in all."] = None,
+    training_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed total memory of training."] = None,
     tokens_per_s: Annotated[
         str | float | None,
         count(1e12),
@@ -133,11 +142,11 @@ def audit(
     own_monthly: Annotated[
         str | float | None, USD, "Claimed running cost of owning per month.", detail(field="own_usd_per_month")
     ] = None,
-    payback_months: Annotated[str | float | None, count(10_000), "Claimed months until buying pays back."] = None,
+    payback_months: Annotated[str | float | None, count(10_000), "Claimed months until the purchase pays back."] = None,
     hours_per_month: Annotated[
         str | float | None,
         count(1e12, metavar="HOURS"),
-        "Accelerator-hours needed per month, for how busy the gpus would be.",
+        "Accelerator-hours needed per month; shows how busy the gpus would be.",
         detail(field="gpu_hours_per_month"),
     ] = None,
     tflops: Annotated[str | float | None, count(1e12), "Claimed peak in TFLOP/s."] = None,

@@ -37,7 +37,9 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
 
             names = [argument.name for argument in asks.arguments]
             if len(places) > asks.places:
-                raise TypeError(f"{asks.name}() takes at most {asks.places} arguments by place; name the others.")
+                raise TypeError(
+                    f"{asks.name}() takes at most {asks.places} positional arguments; pass the others by name."
+                )
             if twice := sorted(set(names[: len(places)]) & set(named)):
                 raise TypeError(f"{asks.name}() got {twice[0]} twice.")
             catalog = own_catalog(named.pop("catalog", None))
@@ -45,7 +47,7 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
             try:
                 result, hints = answered(asks, arguments, catalog)
             except RecursionError as error:
-                raise UsageError(f"{asks.name}: an argument holds itself, or is nested too deeply.") from error
+                raise UsageError(f"{asks.name}: an argument contains itself or is nested too deeply.") from error
             for hint in hints:
                 warnings.warn(hint, DeprecationWarning, stacklevel=2)
             return result

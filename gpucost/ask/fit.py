@@ -114,7 +114,7 @@ class FitsResult(Fitting):
 @question(needs=[needs("lora_rank", given("method", "lora", "qlora"))])
 def fit(
     model: v.TrainedModel,
-    gpu: Annotated[v.OneGpu | None, "One accelerator, such as h100-sxm; all of them else."] = None,
+    gpu: Annotated[v.OneGpu | None, "One accelerator, such as h100-sxm; by default all."] = None,
     gpus: Annotated[
         v.Count | None, "Number of GPUs; by default the fewest that fit; serving: all of them, as replicas."
     ] = None,

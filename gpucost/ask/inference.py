@@ -120,7 +120,7 @@ def inference(
     server: Annotated[
         str | None,
         one_of("default", "tuned", "offline"),
-        "How it is served: by a server as it comes, by one set up for this model, or in batches without a server.",
+        "How the model is served: by a server with its defaults, by one tuned for the model, or in offline batches.",
         detail(usual="default, with a range that holds tuned ones too", example="tuned"),
     ] = None,
     utilisation: Annotated[
@@ -144,7 +144,7 @@ def inference(
         str | float, share(), "Probability that a proposed token is accepted.", detail(field="acceptance_fraction")
     ] = 0,
     draft_cost: Annotated[
-        str | float, share(), "Time of proposing a token, as a share of a step.", detail(field="draft_cost_fraction")
+        str | float, share(), "Time to propose a token, as a share of a step.", detail(field="draft_cost_fraction")
     ] = "5%",
     offload: Annotated[
         str | float, share(), "Share of the weights left in host memory.", detail(field="offload_fraction")
@@ -160,7 +160,7 @@ def inference(
         "Monthly budget; exit code 3 if no offer fits it.",
         detail(example=50000, field="max_cost_usd", old="max_cost"),
     ] = None,
-    top: Annotated[v.Top, "Number of options to show, interruptible ones counted apart; 0 shows all."] = 10,
+    top: Annotated[v.Top, "Number of options to show, interruptible ones counted separately; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
     exclude_provider: v.ExcludeProvider | None = None,
     provider_class: v.ProviderClass | None = None,

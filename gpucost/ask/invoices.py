@@ -66,7 +66,7 @@ def reconcile(
     map: Annotated[
         str | None,
         FILE,
-        "CSV with the columns invoice and estimate: what the same product is called.",
+        "CSV with the columns invoice and estimate: the names of one product in each.",
         detail(example="map.csv"),
     ] = None,
     rate: Annotated[
@@ -82,7 +82,7 @@ def reconcile(
         detail(usual="the catalog's on the plan's day", example={"EUR": "1.10"}),
     ] = None,
     showback: Annotated[
-        str | None, named("TAG"), "Show the effective cost by the values of this tag.", detail(example="team")
+        str | None, named("TAG"), "Show the effective cost per value of this tag.", detail(example="team")
     ] = None,
     idle_by: Annotated[
         str, one_of("cost", "quantity", "even"), "How the cost of unused commitments is shared among the tags."
@@ -121,9 +121,13 @@ def reconcile(
         budget = {**open_catalog(min(day, facts.as_of.isoformat())).exchange_rates, **budget}
         paid = {**open_catalog(min(f"{end:%Y-%m-%d}", facts.as_of.isoformat())).exchange_rates, **paid}
     terms = Asked(
-        values["showback"], values["idle_by"], values["done"], read_map(values["map"]), {"USD": 1.0, **budget},
+        values["showback"],
+        values["idle_by"],
+        values["done"],
+        read_map(values["map"]),
+        {"USD": 1.0, **budget},
         {"USD": 1.0, **paid},
-    )  # fmt: skip
+    )
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
     answer = reconciled(framed(facts, values), charges, expected, terms)
@@ -141,7 +145,7 @@ def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
     if plan is None:
         return None
     if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
-        raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
+        raise UsageError("--estimate: this mapping is not an answer: it has no `kind`.")
     return checked(plain(plan), "--estimate")
 
 
@@ -157,9 +161,11 @@ def _rates(stated: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
     rates = once([(str(code).upper(), read(value, flag)) for code, value in (stated or {}).items()], flag)
     for code in rates:
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
-            raise UsageError(f"{flag}: {shown(code)} is no currency. Write a code of three letters, such as EUR=1.1.")
+            raise UsageError(f"{flag}: {shown(code)} is not a currency. Write a three-letter code, such as EUR=1.1.")
         if code == "USD":
-            raise UsageError(f"{flag}: a rate is in USD for one of another currency, such as EUR=1.1; leave out USD.")
+            raise UsageError(
+                f"{flag}: a rate is the USD price of one unit of another currency, such as EUR=1.1; leave USD out."
+            )
     return rates
 
 
@@ -185,10 +191,10 @@ def export(
     path = FILE.read(path, "-o")
     form = next((form for form in FORMS if path.lower().endswith(form)), None)
     if form is None:
-        raise UsageError(f"cannot tell the form of {shown(path)} from its name: {' or '.join(FORMS)}.")
+        raise UsageError(f"cannot tell the format of {shown(path)} from its name: {' or '.join(FORMS)}.")
     plan = plan_of(saved if isinstance(saved, Mapping) else FILE.read(saved, "saved"))
     if not isinstance(plan, Mapping):
-        raise UsageError(f"{shown(plan)} is no saved answer: save one with --format json -o FILE.json.")
+        raise UsageError(f"{shown(plan)} is not a saved answer: save one with --format json -o FILE.json.")
     begin = datetime.fromisoformat(values["start"] or str(plan["as_of"]))
     tags = json.dumps({name: str(value) for name, value in (values["tag"] or {}).items()}, sort_keys=True)
     with reading("the answer"):
@@ -231,8 +237,8 @@ def commit(
         detail(example="usage.csv", place=True),
     ],
     *,
-    gpu: Annotated[v.OneGpu | None, "GPU whose prices are looked up where they are not said."] = None,
-    provider: Annotated[v.Provider | None, "Look prices up at this provider."] = None,
+    gpu: Annotated[v.OneGpu | None, "GPU whose prices are looked up where none are given."] = None,
+    provider: Annotated[v.Provider | None, "Look up prices at this provider."] = None,
     region: v.Region | None = None,
     on_demand: Annotated[
         str | float | None,
@@ -249,12 +255,14 @@ def commit(
     term: Annotated[str | int, whole(1, 120, metavar="MONTHS"), "Months of a commitment."] = 12,
     step: Annotated[str | int, whole(1, 100_000, metavar="GPUS"), "GPUs of the smallest commitment."] = 1,
     rungs: Annotated[
-        str | int, whole(1, 24), "Purchases over which to spread what is committed, so that not all ends at once."
+        str | int,
+        whole(1, 24),
+        "Number of purchases over which to spread the commitment, so that not everything ends at once.",
     ] = 1,
     agreements: Annotated[
         str | None,
         FILE,
-        "CSV of agreements that hold: name, kind (contract, reservation, savings_plan, private, credit, annual), "
+        "CSV of current agreements: name, kind (contract, reservation, savings_plan, private, credit, annual), "
         "start, end and their figures.",
         detail(example="agreements.csv"),
     ] = None,
@@ -273,7 +281,7 @@ def commit(
     values = read(QUESTIONS["commit"], locals())
     facts = opened(values, catalog)
     from gpucost.answers.common import cited
-    from gpucost.invoices.commitment import Wanted, read_agreements, refuse, usage_of
+    from gpucost.invoices.commitment import CommitTerms, read_agreements, refuse, usage_of
     from gpucost.invoices.commitment import committed as advised
 
     used_gpus, notes = usage_of(values["usage"], facts.as_of)
@@ -283,14 +291,21 @@ def commit(
             offer = _cheapest(facts, values, name)
             used.append(offer)
             prices[name] = offer.usd_per_gpu_hour
-    said_of = [f"{offer.provider} {offer.instance_type} in {offer.region or offer.region_scope}, "
-               f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
-               for offer in used]  # fmt: skip
+    said_of = [
+        f"{offer.provider} {offer.instance_type} in {offer.region or offer.region_scope}, "
+        f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
+        for offer in used
+    ]
     sources = cited({offer.source_id: facts.source(offer.source_id) for offer in used}, [o.source_id for o in used])
-    decision = Wanted(
-        float(prices["on_demand"]), float(prices["committed"]), values["term"], float(values["step"]), values["rungs"],
-        said_of, sources,
-    )  # fmt: skip
+    decision = CommitTerms(
+        float(prices["on_demand"]),
+        float(prices["committed"]),
+        values["term"],
+        float(values["step"]),
+        values["rungs"],
+        said_of,
+        sources,
+    )
     refuse(decision)
     if not isinstance(values["usage"], str):
         values["usage"] = [float(value) for value in values["usage"]]
@@ -302,11 +317,11 @@ def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offe
     """Return the cheapest offer on demand, or with a commitment of the term."""
     flag = f"--{name.replace('_', '-')}"
     if values["gpu"] is None:
-        raise UsageError(f"{flag} is missing: say the price per GPU-hour, or --gpu (and --provider) to look it up.")
+        raise UsageError(f"{flag} is missing: give the price per GPU-hour, or --gpu (and --provider) to look it up.")
     term = values["term"] if name == "committed" else 0
     for offer in catalog.offers(values["gpu"], values["provider"], values["region"]):
         fits = is_plain(offer.option) if not term else OPTIONS[offer.option].family == "committed"
         if fits and offer.term_months == term:
             return offer
     offer_kind = f"a commitment of {term} months" if term else "an offer on demand"
-    raise PriceMissingError(f"no price of {offer_kind} for {values['gpu']} is on record: say it with {flag}.")
+    raise PriceMissingError(f"no price of {offer_kind} for {values['gpu']} is on record: give it with {flag}.")

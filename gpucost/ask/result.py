@@ -196,7 +196,7 @@ class Result(Sealed):
     ) -> str:
         """Return the answer as a command writes it: table, json, csv of its main list, or md; `fields` of that list."""
         if format_ not in _WRITTEN:
-            raise UsageError(f"an answer is not written as {shown(format_)}. Formats: {', '.join(_WRITTEN)}.")
+            raise UsageError(f"an answer cannot be written as {shown(format_)}. Formats: {', '.join(_WRITTEN)}.")
         if names := _names(fields):
             return self._picked(format_, names, self._lines() if lines else self._rows())
         if format_ == "json":

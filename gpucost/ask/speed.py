@@ -178,9 +178,9 @@ def throughput(
 
     facts, job = opened(values, catalog), wanted_of(values)
     if not job.scalar and job.own_speed is not None:
-        raise UsageError(f"{job.own_speed.flag} belongs to one layout; columns are timed by the physics.")
+        raise UsageError(f"{job.own_speed.flag} applies to a single layout; columns are always timed by the model.")
     if not job.scalar and any(job.data_flow):
-        raise UsageError("the data of a run (--dataset, --storage-bandwidth …) belong to one layout, not to columns.")
+        raise UsageError("data arguments (--dataset, --storage-bandwidth …) apply to a single layout, not to columns.")
     if not job.scalar:
         return ThroughputTable(*columns_answer(facts, job))
     timed = single(facts, job)

@@ -143,8 +143,8 @@ def tco(
     use_path: Annotated[
         str | None,
         named("PATH"),
-        "How use moves against the utilisation: ramp 20% over 6 months; from month 25: 120%; seasons and 12 shares; "
-        "or a CSV of month and use.",
+        "How use changes relative to the utilisation: ramp 20% over 6 months; from month 25: 120%; "
+        "seasons and 12 shares; or a CSV of month and use.",
         detail(example="ramp 20% over 6 months"),
     ] = None,
     refresh_gpu: Annotated[
@@ -156,7 +156,7 @@ def tco(
     profile: Annotated[
         str | None,
         one_of("desk", "lab", "colocation", "own"),
-        "Where the hardware is and who runs it.",
+        "Where the hardware stands and who runs it.",
         detail(usual="by the number and form of the GPUs", example="colocation"),
     ] = None,
     financing: Annotated[
@@ -169,13 +169,13 @@ def tco(
     electricity_region: Annotated[
         str | None,
         named("REGION", "electricity"),
-        "Tariff of a region in the energy table, such as us_texas.",
+        "Region whose electricity tariff counts, from the energy table, such as us_texas.",
         detail(example="us_texas", old="electricity"),
     ] = None,
     grid_region: Annotated[
         str | None,
         named("REGION", "grid_carbon"),
-        "Carbon of a grid in the energy table, such as france.",
+        "Grid whose carbon intensity counts, from the energy table, such as france.",
         detail(example="france", old="grid"),
     ] = None,
     model: Annotated[v.Model | None, "Model of the workload that sets utilisation and cost per token."] = None,
@@ -189,12 +189,12 @@ def tco(
         v.StepTime | None, "Use your measured seconds per training step on the gpus.", detail(field="")
     ] = None,
     runs_per_year: Annotated[
-        str | float | None, plain(0, 1e6), "Training runs a year.", detail(usual="1", example=4)
+        str | float | None, plain(0, 1e6), "Training runs per year.", detail(usual="1", example=4)
     ] = None,
     tokens_per_month: Annotated[
         str | float | None,
         count(1e18, metavar="TOKENS"),
-        "Tokens to serve a month, prompt and reply together.",
+        "Tokens to serve per month, prompt and reply together.",
         detail(example="5b"),
     ] = None,
     prompt_tokens: Annotated[
@@ -221,7 +221,7 @@ def tco(
     plan: v.PlanSource | None = None,
     set: v.Inputs | None = None,
     draws: Annotated[
-        str | int | None, whole(0), "Monte Carlo draws; 0 leaves it out.", detail(usual="1000", example=1000)
+        str | int | None, whole(0), "Monte Carlo draws; 0 turns it off.", detail(usual="1000", example=1000)
     ] = None,
     seed: Annotated[
         str | int | None, whole(0, 4_294_967_295), "Seed of the draws.", detail(usual="1", example=1)
@@ -336,24 +336,24 @@ def mix(
     own: Annotated[
         bool | None,
         FLAG,
-        "Whether owning is allowed; without it everything is rented.",
+        "Allow owning; otherwise everything is rented.",
         detail(usual="yes", example=True),
     ] = None,
     life_months: Annotated[
         str | int | None, whole(1, 1200), "Life of owned servers.", detail(usual="60", example=60)
     ] = None,
-    lead_time: Annotated[v.LeadTime | None, "From order to use, such as 36w."] = None,
+    lead_time: Annotated[v.LeadTime | None, "Time from order to use, such as 36w."] = None,
     wacc: v.Wacc | None = None,
     gap: Annotated[
         str | float | None,
         share(),
-        "Stop once no mix can be cheaper by more than this.",
+        "Stop when no mix can be cheaper by more than this share.",
         detail(usual="0.01%", example="1%"),
     ] = None,
     time_limit: Annotated[
         str | float | None,
         plain(0.001, 86_400, metavar="SECONDS"),
-        "Also stop after this time; the result then depends on the machine.",
+        "Also stop after this time; the result then depends on the speed of the machine.",
         detail(example=60, field="time_limit_s"),
     ] = None,
     plan: Annotated[
@@ -505,5 +505,5 @@ def by_month(demand: Sequence[float]) -> Any:
     except (TypeError, ValueError, OverflowError):
         curve = np.zeros(0)
     if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
-        raise UsageError("demand: GPUs by month are expected, none negative or missing, not all zero.")
+        raise UsageError("demand: expected GPUs by month, none negative or missing, and not all zero.")
     return curve

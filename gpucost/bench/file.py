@@ -153,7 +153,7 @@ def bench_model() -> "type[BaseModel]":
         validators={"timed": model_validator(mode="after")(_timed)},
         id=(text(), ...),
         failed=text(100_000),
-        **_numbers() | {"gpu_index": (number(whole=True), ...)},
+        **_numbers() | {"gpu_index": (number(whole_number=True), ...)},
     )
     model: type[BaseModel] = record(
         "Bench",
@@ -171,7 +171,7 @@ def bench_model() -> "type[BaseModel]":
 
 
 def _numbers() -> dict[str, Any]:
-    kinds = {name: number(above=name in POSITIVE, whole=name in COUNTS) for name in NUMBERS}
+    kinds = {name: number(above=name in POSITIVE, whole_number=name in COUNTS) for name in NUMBERS}
     return kinds | {"spread_fraction": number(high=1e6)}
 
 

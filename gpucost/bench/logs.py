@@ -137,7 +137,7 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
             layout |= layout_of(line) if number <= HEAD_LINES else {}
     if not readings_by_format:
         format_names = ", ".join(form.name for form in FORMATS)
-        raise UsageError(f"{name} holds no line with a speed that is known here ({format_names}).")
+        raise UsageError(f"{name} has no line with a speed in a known format ({format_names}).")
     best = max(readings_by_format, key=lambda key: (key != ANY_BAR, len(readings_by_format[key])))
     _refuse_slips(readings_by_format[best], name)
     return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(readings_by_format[best]), layout)
@@ -149,7 +149,7 @@ def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
         for key, value in reading.values.items():
             if value and not SMALLEST <= value <= LARGEST:
                 reading_text = f"{key.replace('_', ' ')} {value:g}, which no run has"
-                raise UsageError(f"line {reading.line:,} of {name} says {reading_text}. Mend the line or leave it out.")
+                raise UsageError(f"line {reading.line:,} of {name} says {reading_text}. Correct the line or remove it.")
 
 
 def layout_of(line: str) -> dict[str, float | str]:
@@ -211,7 +211,7 @@ def training_speed(
     seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else None)
     samples = log.usual("samples_per_s") or (batch / seconds if batch and seconds else None)
     if not tokens_per_s and not samples and not seconds:
-        raise UsageError(f"this log of {log.format.name} says no speed above 0: no step of it is timed.")
+        raise UsageError(f"this log of {log.format.name} has no speed above 0: none of its steps is timed.")
     if not tokens_per_s and not samples and seconds and (step_tokens := log.said("tokens_per_step")):
         tokens_per_s = step_tokens / seconds
     needed = {"--gpus": gpus, "--sequence": sequence_tokens if not tokens_per_s else 1}
@@ -219,7 +219,7 @@ def training_speed(
     if not tokens_per_s and not samples:
         missing.append("--global-batch")
     if missing:
-        raise UsageError(f"a log of {log.format.name} does not say everything: give {', '.join(missing)}.")
+        raise UsageError(f"a log of {log.format.name} lacks some facts: give {', '.join(missing)}.")
     tokens = tokens_per_s or float(samples or 0) * float(sequence_tokens or 0)
     return tokens / float(gpus or 1)
 

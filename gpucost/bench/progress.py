@@ -22,35 +22,35 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     shortest purchase obliges to pay is owed from the first hour.
     """
     if log.format.phase != "training":
-        raise UsageError(f"this is a log of {log.format.name}, which serves: watch follows a training run.")
+        raise UsageError(f"this is a log of {log.format.name}, a serving log: watch follows a training run.")
     option = next((row for row in estimate["options"] if row["rank"] == rank), None)
     if option is None:
         raise UsageError(f"the estimate has no option of rank {rank}: it shows {len(estimate['options'])}.")
     gpus, workload = _gpus(log, option), estimate["workload"]
     batch = log.said("global_batch") or float(option["layout"]["global_batch"])  # what runs, where the log says it
     sequence = log.said("sequence") or float(workload["sequence_tokens"])
-    whole = float(workload["trained_tokens"])
+    all_tokens = float(workload["trained_tokens"])
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
     _refuse_impossible(speed, option)
     samples = log.last("samples") or (log.last("step") or 0.0) * batch
     done = tokens_done if tokens_done is not None else samples * sequence
     if not done:
         raise UsageError("the log does not say how many steps are done: give --tokens-done.")
-    share = min(done / whole, 1.0)
-    step_days = whole / (float(option["tokens_per_s_per_gpu"]) * gpus) / SECONDS_PER_HOUR / HOURS_PER_DAY
-    beside = max(float(option["days"]) / step_days - 1, 0.0)  # evaluation, restarts, start-up
-    pure_days = whole / (speed * gpus) / SECONDS_PER_HOUR / HOURS_PER_DAY
+    share = min(done / all_tokens, 1.0)
+    step_days = all_tokens / (float(option["tokens_per_s_per_gpu"]) * gpus) / SECONDS_PER_HOUR / HOURS_PER_DAY
+    overhead_fraction = max(float(option["days"]) / step_days - 1, 0.0)  # evaluation, restarts, start-up
+    pure_days = all_tokens / (speed * gpus) / SECONDS_PER_HOUR / HOURS_PER_DAY
 
     def days(drift: float, beside_ratio: float) -> float:
-        spent = pure_days * share * (1 + beside)
-        return spent + pure_days * (1 - share) * (1 + drift) * (1 + beside * beside_ratio)
+        spent = pure_days * share * (1 + overhead_fraction)
+        return spent + pure_days * (1 - share) * (1 + drift) * (1 + overhead_fraction * beside_ratio)
 
     spread = {"low": days(-DRIFT_FRACTION, 0.5), "typical": days(0.0, 1.0), "high": days(DRIFT_FRACTION, 1.5)}
-    so_far = pure_days * share * (1 + beside)
+    so_far = pure_days * share * (1 + overhead_fraction)
     usd = {end: _bill(option, spread[end]) for end in spread}
     spent_usd = usd["typical"] if share == 1 else _bill(option, so_far, egress_gb=0.0)  # the weights leave at the end
     return [
-        _row("tokens", done, whole, unit="tokens"),
+        _row("tokens", done, all_tokens, unit="tokens"),
         _row("progress", share, 1.0, unit="fraction of one"),
         _row("tok/s/GPU", speed, option["tokens_per_s_per_gpu"], unit="tokens per second per GPU"),
         _row("days so far", so_far, None, unit="days"),
@@ -62,20 +62,20 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
 
 def _gpus(log: Log, option: Mapping[str, Any]) -> int:
     """Return the GPUs of the option that runs; a log of another number is of another run."""
-    gpus, said = int(option["gpus"]), log.said("gpus")
-    if said and said != gpus:
+    gpus, log_gpus = int(option["gpus"]), log.said("gpus")
+    if log_gpus and log_gpus != gpus:
         raise UsageError(
-            f"the log says {said:,.0f} GPUs (world size), and option {option['rank']} of the estimate has {gpus:,}."
-            f" Give an estimate with --gpus {said:.0f}, or the option that runs by --rank."
+            f"the log says {log_gpus:,.0f} GPUs (world size), and option {option['rank']} of the estimate has {gpus:,}."
+            f" Give an estimate with --gpus {log_gpus:.0f}, or the option that runs by --rank."
         )
     return gpus
 
 
-def _bill(option: Mapping[str, Any], days: float, **others: float) -> float:
+def _bill(option: Mapping[str, Any], days: float, **changes: float) -> float:
     """Return what an option costs where its run takes so many days: every hour of it stretches, the terms stay."""
     factors, longer_ratio = option["factors"], days / float(option["days"])
     speed, ramp_hours = factors["tokens_per_s_per_gpu"] / longer_ratio, factors["ramp_hours"] * longer_ratio
-    return run_usd({**factors, "tokens_per_s_per_gpu": speed, "ramp_hours": ramp_hours, **others})
+    return run_usd({**factors, "tokens_per_s_per_gpu": speed, "ramp_hours": ramp_hours, **changes})
 
 
 def _refuse_impossible(speed: float, option: Mapping[str, Any]) -> None:
@@ -83,8 +83,8 @@ def _refuse_impossible(speed: float, option: Mapping[str, Any]) -> None:
     mfu = float(option["mfu_fraction"] or 0.0) * speed / float(option["tokens_per_s_per_gpu"])
     if mfu > 1 or 0 < mfu < SLOWEST:
         share = f"{mfu:.0%}" if mfu > 1 else "less than a billionth"
-        said = f"the log says {speed:,.5g} tokens per second and GPU, {share} of the dense peak of {option['gpu']}"
-        raise UsageError(f"{said}. {f'{BEYOND_PEAK} ' * (mfu > 1)}Is it a log of this estimate's run?")
+        reading = f"the log says {speed:,.5g} tokens per second and GPU, {share} of the dense peak of {option['gpu']}"
+        raise UsageError(f"{reading}. {f'{BEYOND_PEAK} ' * (mfu > 1)}Is it a log of this estimate's run?")
 
 
 def _row(

@@ -127,9 +127,9 @@ class Workers:
         killed = [-process.returncode for process in self.processes if (process.returncode or 0) < 0]
         late = time.monotonic() - begin >= case.limit_s - 0.1
         who = f"process {', '.join(died)} of {self.ranks}" if died and self.ranks > 1 else "the process"
-        words = f"no answer within {case.limit_s:g} s" if late else f"{who} died: {self._last_words(killed)}"
+        reason = f"no answer within {case.limit_s:g} s" if late else f"{who} died: {self._last_words(killed)}"
         self.stop()
-        return {"failed": words}
+        return {"failed": reason}
 
     def _last_words(self, killed: Sequence[int] = ()) -> str:
         if self.errors is None:
@@ -184,7 +184,7 @@ def bench(
     folder: str | None = None,
     anew: bool = False,
     command: Sequence[str] = WORKER,
-    report: Report = lambda done, whole, name: None,
+    report: Report = lambda done, total, name: None,
 ) -> dict[str, Any]:
     """Measure this machine and return the bench, which `path` holds after each case.
 
@@ -224,7 +224,7 @@ def _start(workers: Workers) -> dict[str, Any]:
         workers.start()
     except ChildProcessError as error:
         raise UsageError(
-            f"the measuring process did not start: {error}. Try python -c 'import torch' by itself."
+            f"the measuring process did not start: {error}. Check that python -c 'import torch' works."
         ) from None
     return workers.software
 
@@ -277,8 +277,8 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
             " or run bench again."
         )
     held(bench_model(), value, os.fspath(path))
-    said = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
-    figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in said]
+    rows = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
+    figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in rows]
     return {"failed": [], **value, "figures": figures}
 
 
@@ -383,8 +383,8 @@ def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], pa
         ]
 
     with ThreadPoolExecutor(count) as pool:
-        for found in pool.map(probe, range(count)):
-            rows += found
+        for results in pool.map(probe, range(count)):
+            rows += results
     save(result, path)
 
 

@@ -59,23 +59,23 @@ class BenchWork(NamedTuple):
 
 
 def _works() -> Iterable[BenchWork]:
-    wanted: dict[str, Any]
+    match: dict[str, Any]
     yield BenchWork("memory bandwidth", "copy", {"op": "copy"}, "gb_per_s", "hbm_gb_per_s", "GB/s")
     for precision in ("bf16", "fp16", "fp8", "tf32", "fp32"):
-        wanted = {"op": "matmul", "precision": precision}
+        match = {"op": "matmul", "precision": precision}
         yield BenchWork(
-            f"{precision} products", f"matmul.{precision}", wanted, "tflops", f"{precision}_tflops", "TFLOP/s"
+            f"{precision} products", f"matmul.{precision}", match, "tflops", f"{precision}_tflops", "TFLOP/s"
         )
     for way in ("forward", "backward"):
-        wanted = {"op": "attention", "direction": way}
-        yield BenchWork(f"attention, {way}", f"attention_{way}", wanted, "tflops", "bf16_tflops", "TFLOP/s")
-    for way, words in (("to_device", "host to device"), ("to_host", "device to host")):
-        wanted = {"op": "host", "direction": way}
-        yield BenchWork(words, way, wanted, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
+        match = {"op": "attention", "direction": way}
+        yield BenchWork(f"attention, {way}", f"attention_{way}", match, "tflops", "bf16_tflops", "TFLOP/s")
+    for way, label in (("to_device", "host to device"), ("to_host", "device to host")):
+        match = {"op": "host", "direction": way}
+        yield BenchWork(label, way, match, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
-        wanted = {"op": "collective", "operation": operation}
-        words = operation.replace("_", "-")
-        yield BenchWork(words, operation, wanted, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
+        match = {"op": "collective", "operation": operation}
+        label = operation.replace("_", "-")
+        yield BenchWork(label, operation, match, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
 
 
 WORKS = tuple(_works())
@@ -127,7 +127,7 @@ def large(row: Mapping[str, Any]) -> bool:
 
 def yardsticks(bench: Mapping[str, Any], chip: Accelerator | None, on_record: Mapping[str, float]) -> list[Yardstick]:
     """Return each kind of work that was measured, the best figure of its large sizes beside a known chip's peak."""
-    found = []
+    measured = []
     for work in WORKS:
         rates = [
             (row[work.rate], row)
@@ -142,8 +142,8 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator | None, on_record: Ma
             if chip and not peak and work.peak == "scaleup_gb_per_s":
                 peak = chip.pcie_gb_per_s
             usual = on_record.get(work.key, work.usual_fraction) if chip else None
-            found.append(Yardstick(work.key, work.what, peak, work.unit, best[0], usual, *sides))
-    return found
+            measured.append(Yardstick(work.key, work.what, peak, work.unit, best[0], usual, *sides))
+    return measured
 
 
 def shares_by_machine(measurements: Sequence[Mapping[str, Any]], catalog: "Catalog") -> dict[str, list[float]]:
@@ -159,15 +159,15 @@ def shares_by_machine(measurements: Sequence[Mapping[str, Any]], catalog: "Catal
     return shares
 
 
-def place(share: float | None, others: Sequence[float]) -> str:
+def place(share: float | None, recorded: Sequence[float]) -> str:
     """Say where a machine stands among those on record, the best first.
 
     >>> place(0.7, [0.72, 0.6]), place(0.7, []), place(None, [0.7])
     ('2 of 3', '', '')
     """
-    if share is None or not others:
+    if share is None or not recorded:
         return ""
-    return f"{1 + sum(other > share for other in others)} of {len(others) + 1}"
+    return f"{1 + sum(value > share for value in recorded)} of {len(recorded) + 1}"
 
 
 def rows_of(sticks: Sequence[Yardstick], on_record: Mapping[str, Sequence[float]] = {}) -> list[dict[str, Any]]:
@@ -213,33 +213,33 @@ def word(ratio: float | None, share: float | None) -> str:
 
 def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what a user should know of this machine, the gravest first."""
-    found = list(_sick_gpus(bench))
+    remarks = list(_sick_gpus(bench))
     for row in rows:
         if row["verdict"] in ("far below usual", "below usual"):
             reached = (
                 f"{row['measured']:,.4g} of {row['peak']:,.4g} {row['unit']} is {row['share_fraction']:.0%} of the"
             )
             record = f"peak, where machines on record reach {row['usual_fraction']:.0%}"
-            found.append(f"{row['what']}: {reached} {record}{_cause(row['what'])}")
+            remarks.append(f"{row['what']}: {reached} {record}{_cause(row['what'])}")
     limit, usual = bench["machine"].get("power_limit_w"), chip.tdp_w if chip else None
     if limit and usual and limit < 0.98 * usual:
-        found.append(f"power-capped: the limit is {limit:,.0f} W, the datasheet's {usual:,.0f} W")
+        remarks.append(f"power-capped: the limit is {limit:,.0f} W, the datasheet's {usual:,.0f} W")
     slowed = sorted({name for row in bench["figures"] for name in row.get("slowed_by", ()) if name != "power cap"})
     if slowed:
-        found.append(f"slowed down while measuring: {', '.join(slowed)}")
+        remarks.append(f"slowed down while measuring: {', '.join(slowed)}")
     if chip and bench["machine"].get("memory_gib") and bench["machine"]["memory_gib"] < 0.9 * chip.memory_gib:
-        found.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
+        remarks.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
     if moved := len(ranges_of(bench)):
         why = f"rounds differ by more than {AGREE_FRACTION:.0%}, repetitions swing by more than {SWING_FRACTION:.0%} or"
-        found.append(f"{moved} of {len(bench['figures'])} cases are ranges, no figures: {why} the host rules")
-    found += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
-    return [*bench.get("notes", ()), *found]
+        remarks.append(f"{moved} of {len(bench['figures'])} cases are ranges, no figures: {why} the host rules")
+    remarks += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
+    return [*bench.get("notes", ()), *remarks]
 
 
-def _cause(what: str) -> str:
-    if what in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"):
+def _cause(work: str) -> str:
+    if work in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"):
         return ": look at `nvidia-smi topo -m` and at NCCL_DEBUG=INFO for a link that fell back to PCIe"
-    if what in ("host to device", "device to host"):
+    if work in ("host to device", "device to host"):
         return ": look for a slot with fewer lanes or a virtual machine's own copy"
     return ""
 
@@ -250,11 +250,11 @@ def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
         by_case.setdefault(str(row["id"]), []).append(row)
     for name, rows in by_case.items():
         for row in rows:
-            others = [other["time_s"] for other in rows if other is not row and other.get("time_s")]
-            usual = median(others) if others else 0.0
+            other_times = [peer["time_s"] for peer in rows if peer is not row and peer.get("time_s")]
+            usual = median(other_times) if other_times else 0.0
             if row.get("failed"):
                 yield f"GPU {row['gpu_index']} failed {name}: {row['failed']}"
-            elif others and usual / row["time_s"] < GPU_DIFFERENCE_RATIO:
+            elif other_times and usual / row["time_s"] < GPU_DIFFERENCE_RATIO:
                 yield f"GPU {row['gpu_index']} reaches {usual / row['time_s']:.0%} of its neighbours in {name}"
 
 
@@ -285,7 +285,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
         for row in fastest.values()
     ]
     best = max((float(row["tflops"]) for row in products if large(row)), default=None)
-    found: list[dict[str, Any]] = []
+    roofs: list[dict[str, Any]] = []
     first, *_, last = sorted(
         (
             1.0,
@@ -298,7 +298,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
             continue
         ridge = flat * TERA / (bandwidth * GB)
         slope = [first * (ridge / first) ** (step / SLOPE_POINTS) for step in range(SLOPE_POINTS)]
-        found += [
+        roofs += [
             {
                 "intensity_flop_per_byte": x,
                 "reached_tflops": min(flat, x * bandwidth * GB / TERA),
@@ -307,4 +307,4 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
             }
             for x in (*slope, ridge, (ridge * last) ** 0.5, last)
         ]
-    return found + sorted(points, key=lambda row: float(row["intensity_flop_per_byte"]))
+    return roofs + sorted(points, key=lambda row: float(row["intensity_flop_per_byte"]))

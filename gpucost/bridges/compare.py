@@ -206,7 +206,9 @@ def _serving(option: Values) -> dict[str, float]:
     carried, hours = option["tokens_per_month"], option["gpu_hours"]
     speed, price = option["tokens_per_s_per_gpu"], option["usd_per_gpu_hour"]
     if not (carried and hours and speed):
-        raise UsageError("compare: an answer serves nothing; there is no price of tokens to compare.")
+        raise UsageError(
+            "compare: one answer has no option that serves the load, so it has no price of tokens to compare."
+        )
     busy = carried / (hours * speed * SECONDS_PER_HOUR)
     return {
         "tokens_per_month": carried,

@@ -12,8 +12,8 @@ from gpucost.answers.checks import Baseline, ValidationReport
 from gpucost.calibration import choice, measurements, memory, serving, training
 from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measurements, read_file
+from gpucost.calibration.record import Row
 from gpucost.calibration.serving import loads_of, printed
-from gpucost.calibration.training_rows import Row
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError

@@ -7,16 +7,15 @@ tables were entered once.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from gpucost.calibration import wording
+from gpucost.calibration.record import Row
 from gpucost.calibration.training_rows import find_accelerator
 from gpucost.calibration.wording import signed
 from gpucost.catalog import Catalog
 from gpucost.physics.serving.efficiency import SERVERS
 
-Row = Mapping[str, Any]
 VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
 LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
 QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption

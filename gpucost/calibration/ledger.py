@@ -93,7 +93,7 @@ def refuse_seen(kind: str, rows: Sequence[Mapping[str, Any]], catalog: Catalog) 
                 "Rows that a source publishes later are added to the measurements without one."
             )
         if row["id"] in taken:
-            raise UsageError(f"the id {shown(row['id'])} stands in {TABLES[table].files} already: give another.")
+            raise UsageError(f"the id {shown(row['id'])} is already used in {TABLES[table].files}: choose another.")
         if row["source_id"] not in known:
             raise UsageError(f"the source {shown(row['source_id'])} is not in models/sources.csv: add its line first.")
 
@@ -113,6 +113,19 @@ def enter(
     for table, new in (("ledger", lines), ("first_predictions", singles), (f"{kind}_measurements", rows)):
         append(folder / TABLES[table].files, TABLES[table].names, new)
     return lines
+
+
+def as_shares(lines: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    """Return lines of the ledger as a person reads them: errors in per cent of what was measured, not as ratios.
+
+    >>> as_shares([{"source": "a", "bias_ratio": -0.25}])
+    [{'source': 'a', 'bias_fraction': -0.25}]
+    """
+    errors = ("median_abs_error_ratio", "p90_abs_error_ratio", "bias_ratio")
+    return [
+        {(name.replace("_ratio", "_fraction") if name in errors else name): value for name, value in line.items()}
+        for line in lines
+    ]
 
 
 def append(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -144,5 +157,5 @@ def model_commit(folder: Path) -> str:
         return done.stdout.strip()
 
     if git("status", "--porcelain", "--untracked-files=no", "--", *MODEL_PATHS):
-        raise UsageError("the model has changes that no commit holds: commit them, so that the ledger can name it.")
+        raise UsageError("the model has uncommitted changes: commit them, so that the ledger can name the version.")
     return git("rev-parse", "--short=7", "HEAD")

@@ -14,7 +14,7 @@ from gpucost.answers import checks as shape
 from gpucost.answers.checks import Skipped
 from gpucost.answers.common import frame
 from gpucost.calibration import wording
-from gpucost.calibration.training_rows import Row
+from gpucost.calibration.record import Row
 from gpucost.errors import DataError, UsageError, nearest
 from gpucost.gate import read_table, shown
 from gpucost.physics.columns import Flags, Floats
@@ -236,7 +236,7 @@ def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> lis
         raise DataError(reason, file=str(path))
     for name in header:
         if "gpu" in needed and (meant := _meant(name, header)):
-            reason = f"is no column of measurements; did you mean {meant}? A remark of your own begins with x_"
+            reason = f"is not a column of measurements; did you mean {meant}? A remark of your own begins with x_"
             raise DataError(reason, file=str(path), row=1, column=name[:120])
     return [dict.fromkeys(header, "") | row for _, row in rows]
 
@@ -286,15 +286,15 @@ def refuse_slips(row: Row, table: str) -> None:
         value = wording.number(cell)
         if value is None and not sharding:
             advice = "Write digits with a decimal point, or nothing where it is not known."
-            raise UsageError(f"{column.name} is {shown(cell)}, no number. {advice}")
+            raise UsageError(f"{column.name} is {shown(cell)}, not a number. {advice}")
         if value is None:
             continue
         if value < 0 or (whole and value % 1):
-            raise UsageError(f"{column.name} is {shown(cell)}, no {'whole ' * whole}number of 0 or more")
+            raise UsageError(f"{column.name} is {shown(cell)}, not a {'whole ' * whole}number of 0 or more")
         if sharding and value > 3:
             raise UsageError(f"{column.name} is {shown(cell)}, none of 0, 1, 2 and 3")
         if whole and value >= wording.MOST_COUNTED:
-            raise UsageError(f"{column.name} is {shown(cell)}, and no run counts a billion of them")
+            raise UsageError(f"{column.name} is {shown(cell)}, which is implausibly large")
 
 
 def possible(found: Measurements, shares: Floats) -> Measurements:

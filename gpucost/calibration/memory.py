@@ -11,7 +11,8 @@ import numpy as np
 from gpucost.answers.checks import Skipped, ValidationReport
 from gpucost.calibration import measurements, wording
 from gpucost.calibration.measurements import refuse_slips
-from gpucost.calibration.training_rows import Row, TrainingRow, as_stated, read_row
+from gpucost.calibration.record import Row
+from gpucost.calibration.training_rows import TrainingRow, as_stated, read_row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns

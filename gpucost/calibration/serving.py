@@ -9,16 +9,17 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import ValidationReport
-from gpucost.calibration import choice, measurements, wording
+from gpucost.calibration import choice, measurements, outside, wording
 from gpucost.calibration import measurements as rows_of
 from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
-from gpucost.calibration.serving_rows import Row, ServingRow, read_row
+from gpucost.calibration.record import Row
+from gpucost.calibration.serving_rows import ServingRow, read_row
 from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Calibration, Parameter, Part, Values
+from gpucost.physics.calibration import Calibration, Parameter, ResidualPart, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
@@ -431,9 +432,9 @@ def problem_of(
     members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
     weight = weight_of(seen) / WITHIN_SOURCE
 
-    def part_of(figures: Integers) -> Part:
+    def part_of(figures: Integers) -> ResidualPart:
         own = seen.take(figures)
-        return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
+        return ResidualPart(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
 
     return core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
 
@@ -461,23 +462,46 @@ GROUPINGS = {
 }
 
 
+def _fit(seen: ServingObservations, start: Values | None) -> Values:
+    return fit(seen, DEFAULTS if start is None else start)
+
+
+def _problem(seen: ServingObservations, parameters: Sequence[Parameter]) -> core.FitProblem:
+    return problem_of(seen, parameters=parameters)
+
+
+def _solve(problem: core.FitProblem) -> Values:
+    return solve(problem, rounds=10)
+
+
+MODEL = outside.Model(SCHEME, _fit, log_predicted, _problem, _solve, soft=True)
+
+
+def observed(found: Measurements, usable: Flags | None = None) -> outside.Observed:
+    """Return the figures as a fit and its judges see them: of each source so many, unless others are said."""
+    seen = observe(found)
+    return outside.Observed(MODEL, seen, seen.source, thinned(found) if usable is None else usable)
+
+
 def leave_one_out(
     found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values = DEFAULTS
 ) -> Floats:
-    """Predict each group with a calibration fitted to the figures of `pool` outside it; return log predictions."""
+    """Predict each group with a calibration fitted to the figures of `pool` outside it; return log predictions.
+
+    Groups of which no figure is suited to validation teach little: one fit of all predicts them.
+    """
     pool = pool or found
-    seen, taught = observe(found), observe(pool)
+    asked, taught = (observed(some, np.ones(len(some.figures), dtype=np.bool_)) for some in (found, pool))
     groups, others = (
         np.array([GROUPINGS[grouping](some.rows[figure.row]) for figure in some.figures]) for some in (found, pool)
     )
+    return outside.leave_one_out(asked, groups, taught, others, start, taught.seen.core)
 
-    def fit_to(keep: Flags) -> Values:
-        return fit(taught.take(np.flatnonzero(keep)), start)
 
-    def predicted_of(values: Values, mine: Integers) -> Floats:
-        return log_predicted(seen.take(mine), values)
-
-    return core.leave_one_out(groups, others, taught.core, fit_to, predicted_of)
+def left_out(found: Measurements, start: Values) -> Floats:
+    """Return log predictions of every figure by a fit that has not seen its part of the sources."""
+    of = observed(found)
+    return outside.left_out(of, of, start)
 
 
 def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
@@ -486,18 +510,11 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
     them must lie within the ranges too.
     """
-    seen = observe(found)
-    values = fit(seen, rounds=30)
-    residual = left_out(found, values) - seen.log_measured
-    uncertain = traits(found, values)
-    told = {name: mine for name, mine in uncertain.items() if mine.any()}
-    weight = core.one_voice(seen.source)
-    ranges = SCHEME.default_ranges | core.fit_ranges(residual, told, weight, SCHEME.usual)
-    asked = np.array([bool(first) and key(found, figure) in (first or {}) for figure in found.figures], dtype=np.bool_)
-    if first and asked.any():
-        before = np.array([first[key(found, found.figures[place])] for place in np.flatnonzero(asked)])
-        on = {name: mine[asked] for name, mine in uncertain.items()}
-        ranges = core.levelled(ranges, before, on, core.one_voice(seen.source[asked]))
+    of = observed(found)
+    values = fit(of.seen, rounds=30)
+    residual = outside.left_out(of, of, values) - of.seen.log_measured
+    before = np.array([(first or {}).get(key(found, figure), np.nan) for figure in found.figures])
+    ranges = outside.ranges_of(SCHEME, residual, traits(found, values), of.source, before)
     return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
 
 
@@ -506,19 +523,7 @@ def key(found: Measurements, figure: Measured) -> str:
     return f"{found.rows[figure.row].id} {figure.metric}"
 
 
-PARTS = 5  # in which sources are left out for the ranges
 MOST_FIGURES = 120  # of a source that a fit sees while others judge: more of them only take longer
-
-
-def left_out(found: Measurements, start: Values = DEFAULTS) -> Floats:
-    """Return the log predictions of every figure by a fit that has not seen its part of the sources."""
-    seen, thin = observe(found), thinned(found)
-    logged = np.empty(len(seen))
-    for part in choice.folds(seen.source.tolist(), PARTS):
-        mine = np.isin(seen.source, list(part))
-        values = fit(seen.take(np.flatnonzero(thin & ~mine)), start)
-        logged[mine] = log_predicted(seen.take(np.flatnonzero(mine)), values)
-    return logged
 
 
 def thinned(found: Measurements) -> Flags:
@@ -560,26 +565,9 @@ def unstated_server(found: Measurements, values: Values, ranges: Values) -> floa
 
 
 def sources(found: Measurements) -> choice.Sources:
-    """Return what terms are chosen from: the figures by source, and how they are fitted and predicted."""
-    seen, thin = observe(found), thinned(found)
-
-    def residual(rows: Integers, values: Values) -> Floats:
-        own = seen.take(rows)
-        return log_predicted(own, values) - own.log_measured
-
-    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
-        return problem_of(seen.take(rows), parameters=parameters)
-
-    return choice.Sources(
-        choice.candidates(PARAMETERS),
-        seen.source,
-        thin,
-        thin,
-        problem,
-        lambda fitted: solve(fitted, rounds=10),
-        residual,
-        soft=True,
-    )
+    """Return what terms are chosen from."""
+    of = observed(found)
+    return outside.to_choose_from(of, PARAMETERS, of.usable)
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:

@@ -5,13 +5,11 @@ Nothing here looks at a measured column, an id or a source's name. What a row do
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpucost.calibration import training_rows, wording
+from gpucost.calibration.record import MeasuredRow, Row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.gate import shown
@@ -21,18 +19,15 @@ from gpucost.physics.serving.efficiency import ENGINES, SERVERS
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
 
-Row = Mapping[str, Any]
 ALONE = ("single", "batch", "prompt", "pool")  # loads that need no server
 _SUFFIXES = re.compile(
     r"[-_](instruct|chat|it|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|int8|bf16|hf|base|\d{4})\b", re.IGNORECASE
 )
 
 
-class ServingRow(Struct, frozen=True):
-    """A row, read: ready for the kernels."""
+class ServingRow(MeasuredRow, frozen=True, kw_only=True):
+    """A row of serving."""
 
-    id: str
-    source: str
     deployment: Deployment
     scenario: str
     prompt_tokens: float
@@ -48,9 +43,6 @@ class ServingRow(Struct, frozen=True):
     varied_lengths: bool  # outputs differ from request to request, so that a burst drains slowly
     decode_only: bool  # stated throughput is that of decode steps alone
     stated_lengths: bool
-    stated_layout: bool
-    core: bool
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def group(self) -> str:

@@ -8,17 +8,18 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import Skipped, ValidationReport
-from gpucost.calibration import choice, measurements, wording
+from gpucost.calibration import choice, measurements, outside, wording
 from gpucost.calibration import measurements as rows_of
 from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
-from gpucost.calibration.training_rows import Row, TrainingRow, read_row
+from gpucost.calibration.record import Row
+from gpucost.calibration.training_rows import TrainingRow, read_row
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics import transformer
 from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Parameter, Values
-from gpucost.physics.columns import Flags, Floats, Integers, layout_columns
+from gpucost.physics.columns import Flags, Floats, layout_columns
 from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
@@ -229,21 +230,34 @@ def timed(found: Measurements) -> Flags:
     return np.array([figure.group not in FLOP_BASES for figure in found.figures], dtype=np.bool_)
 
 
+def _fit(seen: cal.Observations, start: Values | None) -> Values:
+    return cal.fit(seen, start=start)
+
+
+def _problem(seen: cal.Observations, parameters: Sequence[Parameter]) -> core.FitProblem:
+    return cal.problem(seen, parameters=parameters)
+
+
+MODEL = outside.Model(cal.SCHEME, _fit, cal.log_predicted, _problem, core.fit)
+
+
+def observed(found: Measurements) -> outside.Observed:
+    """Return the rows as a fit and its judges see them."""
+    return outside.Observed(MODEL, observe(found), found.row_sources, fit_rows(found))
+
+
 def leave_one_out(
     found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
 ) -> Floats:
     """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds."""
     pool = pool or found
-    seen, taught, usable = observe(found), observe(pool), fit_rows(pool)
-    groups, others = (np.array([GROUPINGS[grouping](row) for row in rows]) for rows in (found.rows, pool.rows))
+    groups, others = (np.array([GROUPINGS[grouping](row) for row in some.rows]) for some in (found, pool))
+    return outside.leave_one_out(observed(found), groups, observed(pool), others, start)
 
-    def fit_to(keep: Flags) -> Values:
-        return cal.fit(taught.take(np.flatnonzero(usable & keep)), start=start)
 
-    def predicted(values: Values, mine: Integers) -> Floats:
-        return cal.log_predicted(seen.take(mine), values)
-
-    return core.leave_one_out(groups, others, usable, fit_to, predicted)
+def left_out(found: Measurements, start: Values | None = None, pool: Measurements | None = None) -> Floats:
+    """Return log speeds of every row by a fit to `pool` that has not seen its part of the sources."""
+    return outside.left_out(observed(found), observed(pool or found), start)
 
 
 def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
@@ -252,61 +266,17 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     Sources are left out in parts drawn by a seed, as `gpucost calibrate --choose` draws them. `first` holds the first
     predictions of the ledger, as log(predicted ÷ measured) by row: four fifths of them must lie within the ranges too.
     """
-    seen = observe(found)
-    values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
-    doubts = row_traits(seen, found, values)
-    return Calibration(values, fit_widths(left_out(found, values) - seen.log_measured, doubts, found, first or {}))
-
-
-PARTS = 5  # in which sources are left out for the ranges
-
-
-def left_out(found: Measurements, start: Values | None = None, pool: Measurements | None = None) -> Floats:
-    """Return log speeds of every row by a fit to `pool` that has not seen its part of the sources."""
-    pool = pool or found
-    seen, taught, usable, others = observe(found), observe(pool), fit_rows(pool), pool.row_sources
-    names = found.row_sources
-    logged = np.empty(len(seen))
-    for part in choice.folds(others.tolist(), PARTS):
-        mine = np.isin(names, list(part))
-        values = cal.fit(taught.take(np.flatnonzero(usable & ~np.isin(others, list(part)))), start=start)
-        logged[mine] = cal.log_predicted(seen.take(np.flatnonzero(mine)), values)
-    return logged
-
-
-def fit_widths(residual: Floats, doubts: Doubts, found: Measurements, first: Mapping[str, float]) -> dict[str, float]:
-    """Fit the ranges to residuals of sources not seen, and level them by first predictions."""
-    keep, names = timed(found), found.row_sources
-    ranges = ranges_of(residual, doubts, names, keep)
-    asked = np.array([row.id in first for row in found.rows], dtype=np.bool_) & keep
-    if not asked.any():
-        return ranges
-    before = np.array([first[row.id] for row, one in zip(found.rows, asked, strict=True) if one])
-    on = {trait: mine[asked] for trait, mine in doubts.items()}
-    return core.levelled(ranges, before, on, core.one_voice(names[asked]), cal.SCHEME.sides)
-
-
-def ranges_of(residual: Floats, doubts: Doubts, names: Sources, keep: Flags) -> dict[str, float]:
-    """Fit the ranges to some residuals; what no row of them speaks of stays as it is believed."""
-    told = {trait: mine[keep] for trait, mine in doubts.items() if mine[keep].any()}
-    found = core.fit_ranges(residual[keep], told, core.one_voice(names[keep]), cal.SCHEME.usual, cal.SCHEME.sides)
-    return {**cal.SCHEME.default_ranges, **found}
+    of, keep = observed(found), timed(found)
+    values = of.fitted(np.ones(len(of.seen), dtype=np.bool_), None)
+    doubts = {trait: mine[keep] for trait, mine in row_traits(of.seen, found, values).items()}
+    residual = outside.left_out(of, of, values) - of.seen.log_measured
+    before = np.array([(first or {}).get(row.id, np.nan) for row in found.rows])
+    return Calibration(values, outside.ranges_of(cal.SCHEME, residual[keep], doubts, of.source[keep], before[keep]))
 
 
 def sources(found: Measurements) -> choice.Sources:
-    """Return what terms are chosen from: the rows by source, and how they are fitted and predicted."""
-    seen = observe(found)
-
-    def residual(rows: Integers, values: Values) -> Floats:
-        own = seen.take(rows)
-        return cal.log_predicted(own, values) - own.log_measured
-
-    def problem(rows: Integers, parameters: Sequence[Parameter]) -> core.FitProblem:
-        return cal.problem(seen.take(rows), parameters=parameters)
-
-    return choice.Sources(
-        choice.candidates(PARAMETERS), found.row_sources, fit_rows(found), timed(found), problem, core.fit, residual
-    )
+    """Return what terms are chosen from."""
+    return outside.to_choose_from(observed(found), PARAMETERS, timed(found))
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:

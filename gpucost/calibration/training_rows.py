@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpucost.calibration import wording
+from gpucost.calibration.record import MeasuredRow, Row
 from gpucost.catalog import Catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
 from gpucost.gate import shown
@@ -29,8 +29,6 @@ from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.words import OFFLOADS
 
 # --- The architecture that a published row means: a known one, its own dimensions, or one of its size.
-
-Row = Mapping[str, Any]
 
 
 def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
@@ -203,11 +201,9 @@ def searched(
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
-class TrainingRow(Struct, frozen=True):
-    """A row, read: ready for the kernels."""
+class TrainingRow(MeasuredRow, frozen=True, kw_only=True):
+    """A row of training."""
 
-    id: str
-    source: str
     architecture: Architecture
     accelerator: Accelerator
     system: System
@@ -229,12 +225,9 @@ class TrainingRow(Struct, frozen=True):
     tuning: bool  # of a model that was trained before
     offload: str
     document_tokens: float  # infinite where each fills its sequence
-    stated_layout: bool
     stated_recompute: bool
     end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
     long_run_ratio: float  # hours of a published run ÷ those of its steps; 1 where the figure is of no such run
-    core: bool
-    notes: tuple[str, ...] = field(default=())
 
 
 def adapter_share(row: Row) -> float:
@@ -401,7 +394,7 @@ def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     heads = {a.id.split("-")[0]: a for a in sorted(known, key=lambda a: (a.year, a.memory_gib))}
     alike = [head for word in wanted for head in difflib.get_close_matches(word, heads, n=1, cutoff=0.75)]
     if not alike:
-        raise UsageError(f"accelerator {name!r} resembles none that is known")
+        raise UsageError(f"accelerator {name!r} is not known, and no known one resembles it")
     return heads[alike[0]]
 
 

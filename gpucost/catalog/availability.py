@@ -59,7 +59,7 @@ class _List:
         """Return the regions in which the list has a machine; None where it does not speak of it."""
         if self.evidence != "chips":
             return self.machines.get(machine)
-        return next((found for start, found in self.machines.items() if machine.startswith(start)), None)
+        return next((regions for start, regions in self.machines.items() if machine.startswith(start)), None)
 
 
 class Availability:
@@ -122,9 +122,9 @@ class Availability:
 
     def _seen_after(self, provider: str, region: str, seen_on: date | None) -> bool:
         """Tell whether a price was seen after every list of a region, at a seller whose prices are a sign of a sale."""
-        lists = [one for one in self._lists[provider] if region in one.regions]
-        priced = any(one.evidence == "prices" for one in lists)
-        return bool(priced and seen_on and all(seen_on > one.day for one in lists if one.day))
+        lists = [list_ for list_ in self._lists[provider] if region in list_.regions]
+        priced = any(list_.evidence == "prices" for list_ in lists)
+        return bool(priced and seen_on and all(seen_on > list_.day for list_ in lists if list_.day))
 
 
 def _newest(versions: Iterable[_List]) -> list[_List]:
@@ -139,24 +139,26 @@ def _newest(versions: Iterable[_List]) -> list[_List]:
 
 def _sale(lists: Iterable[_List], machine: str, region: str, spot: bool) -> Sale:
     speaking = [
-        (one, found) for one in lists
+        (one, found)
+        for one in lists
         if (found := one.regions_of(machine)) is not None and (one.evidence == "chips" or region in one.regions)
-    ]  # fmt: skip
+    ]
     naming = [(one, found[region]) for one, found in speaking if region in found]
     naming = [(one, row) for one, row in naming if row["spot" if spot else "on_demand"] is not False]
     days = [one.day for one, _ in speaking if one.day and one.evidence != "prices"]
     oldest = max(days) - timedelta(SPAN_DAYS) if days else None
     refused = [one for one, found in speaking if one.evidence == "chips" and region not in found]
     listed = [
-        (one, row) for one, row in naming
+        (one, row)
+        for one, row in naming
         if (one.evidence == "machines" and not (one.day and oldest and one.day < oldest))
-        or (one.evidence == "chips" and not any(other.evidence == "machines" for other, _ in speaking))
-    ]  # fmt: skip
+        or (one.evidence == "chips" and not any(peer.evidence == "machines" for peer, _ in speaking))
+    ]
     if not naming and not any(one.day for one, _ in speaking):  # an undated list adds and excludes nothing
         return Sale(_UNKNOWN)
     if listed and not refused:
         one, row = max(listed, key=lambda pair: (pair[0].day or date.min, bool(pair[1]["zones"])))
-        zones = row["zones"] or next((other["zones"] for _, other in listed if other["zones"]), None)
+        zones = row["zones"] or next((peer["zones"] for _, peer in listed if peer["zones"]), None)
         return Sale(_LISTED, row["source_id"], one.day, zones)
     priced = [(one, row) for one, row in naming if one.evidence == "prices"]
     if priced and not refused:

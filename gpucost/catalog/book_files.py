@@ -46,7 +46,7 @@ class Draft(Struct, frozen=True):
         """Return what is wrong with the row as an error that names its place."""
         return DataError(reason, file=self.place, row=self.row, column=column)
 
-    def number(self, column: str, what: str) -> float:
+    def number(self, column: str, requirement: str) -> float:
         """Return a cell as a number, or say what it must be."""
         value = self.values.get(column)
         try:
@@ -54,7 +54,7 @@ class Draft(Struct, frozen=True):
                 raise ValueError
             number = as_number(value)
         except (TypeError, ValueError, OverflowError):
-            raise self.error(f"{what}, found {shown(value)}", column) from None
+            raise self.error(f"{requirement}, found {shown(value)}", column) from None
         if is_slip(number):
             raise self.error(f"{shown(value)} is too near to 0 to be a figure", column)
         return number
@@ -181,7 +181,7 @@ def _toml(file: Path) -> Iterator[Draft]:
 _REMARK_PREFIX = "x_"  # sheets that begin so are the user's own remarks
 
 
-class Sheet(NamedTuple):
+class BookSheet(NamedTuple):
     """The header of a sheet and its rows, each with its number in the sheet; an empty cell is an empty text."""
 
     title: str
@@ -189,7 +189,7 @@ class Sheet(NamedTuple):
     rows: list[tuple[int, list[Any]]]
 
 
-def read_sheets(path: Path) -> list[Sheet]:
+def read_sheets(path: Path) -> list[BookSheet]:
     """Read every sheet that holds something; a cell is a text, a number, a truth value or a day."""
     import openpyxl
 
@@ -208,7 +208,7 @@ def read_sheets(path: Path) -> list[Sheet]:
 
 
 def _no_workbook(name: str) -> DataError:
-    return DataError("is no .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
+    return DataError("is not an .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
 
 
 def _too_many(sheet: str) -> DataError:
@@ -245,7 +245,7 @@ def looked_into(data: bytes, name: str) -> bool:
         raise _no_workbook(name) from None
 
 
-def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
+def _sheet(path: Path, values: Any, formulas: Any) -> BookSheet | None:
     sheet = f"{path}[{values.title}]"
     rows = _filled(values, formulas, sheet)
     number, first = next(rows, (0, []))
@@ -262,7 +262,7 @@ def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
             if cell != "" and (i >= len(header) or not header[i]):
                 raise DataError("the column has no name in the first row", file=sheet, row=number, column=_letter(i))
         numbered.append((number, cells))
-    return Sheet(values.title, header, numbered)
+    return BookSheet(values.title, header, numbered)
 
 
 def _filled(values: Any, formulas: Any, sheet: str) -> Iterator[tuple[int, list[Any]]]:
@@ -294,7 +294,7 @@ def _cell(cell: Any, written: Any, sheet: str, row: int, index: int) -> Any:
         raise DataError(f"the cell holds the error {value}", file=sheet, row=row, column=_letter(index))
     if isinstance(value, datetime):
         if value.time() != time():
-            raise DataError(f"{value} is no day", file=sheet, row=row, column=_letter(index))
+            raise DataError(f"{value} is not a day", file=sheet, row=row, column=_letter(index))
         return value.date()
     if isinstance(value, str):
         return value.strip()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import astuple
 
 from gpucost import gate
-from gpucost.catalog.loader import Store, quoted
+from gpucost.catalog.loader import Store
 from gpucost.catalog.settings import cache_folder
 from gpucost.errors import GpuCostError
 from gpucost.types import Offer
@@ -117,17 +117,17 @@ def history_file(store: Store, rule: str) -> Path | None:
 
 def keep_history(store: Store, rule: str) -> None:
     """Keep the table `history_offers` under its key and the hash of its bytes, in the place of an earlier one."""
-    from gpucost.store.files import write_bytes
+    from gpucost.store.files import put_parquet, write_bytes
 
     if store.laid_over:
         return
     with suppress(*_UNREADABLE):
         _histories().mkdir(parents=True, exist_ok=True)
         parquet = store.folder() / "history.parquet"
-        store.execute(f"COPY history_offers TO {quoted(str(parquet))} (FORMAT parquet)")
+        put_parquet(store.connection.cursor(), "FROM history_offers", parquet)
         data = parquet.read_bytes()
         file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
         write_bytes(file, data)
-        for other in _histories().glob("*.parquet"):
-            if other != file:
-                other.unlink(missing_ok=True)
+        for earlier in _histories().glob("*.parquet"):
+            if earlier != file:
+                earlier.unlink(missing_ok=True)

@@ -44,10 +44,10 @@ def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> Non
     try:
         calibration = scheme.load([*catalog.rows(table), *rows])
     except ValueError:
-        raise UsageError(f"the calibration of {kind} holds a value that is no number.") from None
+        raise UsageError(f"the calibration of {kind} holds a value that is not a number.") from None
     unknown = sorted(
         (set(calibration.values) - set(scheme.defaults)) | (set(calibration.ranges) - set(scheme.default_ranges))
     )
     if unknown:
-        raise UsageError(f"{unknown[0]!r} is no parameter of {kind}. Is it the calibration of another kind?")
+        raise UsageError(f"{unknown[0]!r} is not a parameter of {kind}. Is it the calibration of another kind?")
     catalog.derived[table] = calibration

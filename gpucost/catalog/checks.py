@@ -15,7 +15,7 @@ from gpucost.catalog.loader import Store, table_files
 from gpucost.catalog.price_checks import ANNOUNCED_DAYS, FILE_STEP, Finding, Reference, check_prices, load_prices
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.options import OPTIONS
-from gpucost.schemas import TABLES, Table
+from gpucost.schemas import TABLES, DataTable
 from gpucost.schemas.validation import Fault, check_file, read_cells
 
 Rows = Sequence[Mapping[str, Any]]
@@ -33,7 +33,9 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     return Reference(keys, chips, nodes, max(today, newest), Availability(rows_of("availability"), today))
 
 
-def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], reference: Reference) -> Iterator[Finding]:
+def check_rows(
+    table: DataTable, rows: Sequence[tuple[int, Mapping[str, Any]]], reference: Reference
+) -> Iterator[Finding]:
     """Yield what is wrong or odd about well-formed rows of any table but prices, each with its row number."""
     for number, row in rows:
         yield from (Finding(number, *finding) for finding in _references(table, row, reference))
@@ -43,7 +45,7 @@ def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], refe
             yield from (Finding(number, *finding) for finding in _judge_accelerator(row, reference))
 
 
-def _references(table: Table, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
+def _references(table: DataTable, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
     for column in table.columns:
         value = row.get(column.name)
         if not column.refers_to or value is None:
@@ -55,7 +57,7 @@ def _references(table: Table, row: Mapping[str, Any], reference: Reference) -> I
             yield column.name, f"{value!r} is not in {target}; {remedy}, or name one that is there"
 
 
-def _dates(table: Table, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
+def _dates(table: DataTable, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
     for name in ("observed_on", "recorded_on", "accessed_on", "published_on"):
         value = row.get(name)
         if value is not None and value > reference.today:
@@ -154,7 +156,7 @@ def _values(tables: Tables, name: str, column: str) -> set[Any]:
     return {placed.row[column] for placed in tables.get(name, ())}
 
 
-def _repeated(table: Table, rows: Iterable[Placed]) -> Iterator[Lack]:
+def _repeated(table: DataTable, rows: Iterable[Placed]) -> Iterator[Lack]:
     """Find keys that another file of the table has already; within one file it is found with the file."""
     first: dict[tuple[Any, ...], Placed] = {}
     for placed in rows:
@@ -251,8 +253,8 @@ def check_folder(root: Path) -> Report:
                 checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in places)
     reference_rows = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
     store = Store(root)
-    files = {one.file: file_number for file_number, one in enumerate(checked.get("offers", ()))}
-    numbers = [(files[one.file] * FILE_STEP + one.number, one.row) for one in checked.get("offers", ())]
+    files = {item.file: file_number for file_number, item in enumerate(checked.get("offers", ()))}
+    numbers = [(files[item.file] * FILE_STEP + item.number, item.row) for item in checked.get("offers", ())]
     prices = load_prices(store, "prices", numbers)
     paths = {file_number: path for path, file_number in files.items()}
     for finding in check_prices(store, prices, prices, reference_rows):
@@ -262,14 +264,14 @@ def check_folder(root: Path) -> Report:
         for path, group in groupby(placed, key=lambda placed_row: placed_row.file):
             if name != "offers":
                 report.take(
-                    path, check_rows(TABLES[name], [(one.number, one.row) for one in group], reference_rows), root
+                    path, check_rows(TABLES[name], [(item.number, item.row) for item in group], reference_rows), root
                 )
     for lack in lacks(checked):
         report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
     return report
 
 
-def order_faults(table: Table, path: Path) -> list[Fault]:
+def order_faults(table: DataTable, path: Path) -> list[Fault]:
     """Shipped files hold the schema's columns in the schema's order, so that they load without being sniffed."""
     header, names = read_cells(path)[0][1], list(table.names)
     if header == names:

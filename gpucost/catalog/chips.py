@@ -30,8 +30,10 @@ def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict
         each, clock, units = row["bytes_per_clock"], row["clock_mhz"], chip["multiprocessors"]
         computed = each * units * clock * MILLI if each and units and clock else None
         for name, value in (
-            ("cycles", row["latency_cycles"]), (row["basis"], row["gb_per_s"]), ("computed", computed),
-        ):  # fmt: skip
+            ("cycles", row["latency_cycles"]),
+            (row["basis"], row["gb_per_s"]),
+            ("computed", computed),
+        ):
             if value is not None:
                 level[name] = sorted((*level[name], value))
     return speeds
@@ -56,13 +58,19 @@ def generations(catalog: "Catalog") -> list[dict[str, Any]]:
         last = before.get((fact["vendor"], row["line"]), {})
         before[fact["vendor"], row["line"]] = values
         rows.append(
-            {"vendor": fact["vendor"], "line": row["line"], "generation": row["generation"], "id": fact["id"],
-             "year": fact["year"], "half_precision": half if values["half_tflops"] else None}
+            {
+                "vendor": fact["vendor"],
+                "line": row["line"],
+                "generation": row["generation"],
+                "id": fact["id"],
+                "year": fact["year"],
+                "half_precision": half if values["half_tflops"] else None,
+            }
             | {name: values[name] for name in (*_COMPARED, "scaleup_link", "memory_type", "launch_usd")}
             | {"precisions": [name for name in _PRECISIONS if fact[f"{name}_tflops"]], "fp32_cores": cores_of(chip)}
             | {f"{name.split('_')[0]}_ratio": _ratio(values[name], last.get(name)) for name in _COMPARED}
             | {"source_id": fact["source_id"]}
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -183,12 +183,12 @@ def open_catalog(
     prices, the setting `store` unless given.
     """
     day, known_day = _day(as_of, "as_of"), _day(known_as_of, "known_as_of")
-    given = {"--root": root, "--book": book, "--store": store}
+    paths = {"--root": root, "--book": book, "--store": store}
     folder, book_place, kept_at = (
-        value if value is None else FILE.read(value, argument) for argument, value in given.items()
+        value if value is None else FILE.read(value, argument) for argument, value in paths.items()
     )
-    place = kept_at or (None if folder else store_place())
-    catalog = Catalog(day, known_day, data_root(folder), book_layers(book_place), place)
+    store_path = kept_at or (None if folder else store_place())
+    catalog = Catalog(day, known_day, data_root(folder), book_layers(book_place), store_path)
     if checked and catalog.store.root != shipped_root():
         _refuse_faulty(catalog, _called(catalog.store.root, folder))
     return catalog
@@ -265,7 +265,7 @@ class Catalog(Layered):
         from gpucost.catalog.sandbox import bounds, run
 
         if not isinstance(query, str):
-            raise UsageError(f"a query is a text, not {gate.shown(query)}. Write it in SQL.")
+            raise UsageError(f"a query must be text, not {gate.shown(query)}. Write it in SQL.")
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
         places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
         filled: Mapping[str, Relation] = {}
@@ -359,10 +359,10 @@ class Catalog(Layered):
             ids = [self._systems[systems[0]].accelerator_id]
         return self._accelerators[ids[0] if len(ids) == 1 else self.accelerator_names.one(name)]
 
-    def taken(self, *given: str | None) -> list[str]:
+    def taken(self, *names: str | None) -> list[str]:
         """Say which accelerator each name that may mean several is taken as, and which the others are."""
         sentences = []
-        for name in dict.fromkeys(given):
+        for name in dict.fromkeys(names):
             if name and len(ids := self.accelerator_names.matches(name)) > 1:
                 taken_id = self.accelerator(name).id
                 other_ids = " or ".join(id_ for id_ in ids if id_ != taken_id)
@@ -533,8 +533,8 @@ class Catalog(Layered):
         The table knows what came after such a day. Who fits the moves anew, as the backtest does, lays them into
         `derived`.
         """
-        found: list[dict[str, Any]] = self.derived.get("price_moves", [])
-        return found if self.looks_back or found else self.rows("price_moves")
+        moves: list[dict[str, Any]] = self.derived.get("price_moves", [])
+        return moves if self.looks_back or moves else self.rows("price_moves")
 
     @cached_property
     def availability(self) -> Availability:

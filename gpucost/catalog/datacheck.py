@@ -14,7 +14,7 @@ from gpucost.catalog.discounts import covers, described, idle
 from gpucost.catalog.price_checks import Finding, Reference, check_prices, load_prices
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
-from gpucost.schemas import TABLES, Table
+from gpucost.schemas import TABLES, DataTable
 from gpucost.schemas.validation import Fault, check_file, read_cells, shared_faults
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     count = sum(map(len, book.rows.values())) + len(book.price_places)
     report = Report(1, count, idle_discounts(catalog, [book]))
     known = reference(catalog.rows, date.today())
-    own = {name: {str(row[TABLES[name].key[0]]): row for row in rows} for name, rows in book.rows.items()}
-    keys = {name: ids | frozenset(own.get(name, ())) for name, ids in known.keys.items()}
+    book_rows = {name: {str(row[TABLES[name].key[0]]): row for row in rows} for name, rows in book.rows.items()}
+    keys = {name: ids | frozenset(book_rows.get(name, ())) for name, ids in known.keys.items()}
     known = Reference(
         _without_providers(keys),
-        {**known.accelerators, **own.get("accelerators", {})},
-        {**known.systems, **own.get("systems", {})},
+        {**known.accelerators, **book_rows.get("accelerators", {})},
+        {**known.systems, **book_rows.get("systems", {})},
         known.today,
         known.availability,
     )
@@ -122,7 +122,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     return report
 
 
-def guess_table(path: Path) -> Table:
+def guess_table(path: Path) -> DataTable:
     """Find the table of a file by its place, its name or its header; the header decides between tables."""
     for table in TABLES.values():
         if re.search(re.escape(table.files).replace(r"\*", "[^/]*") + "$", path.resolve().as_posix()):
@@ -137,7 +137,7 @@ def guess_table(path: Path) -> Table:
     shared = {table.name: len(header & set(table.names)) for table in TABLES.values()}
     best = max(shared, key=lambda name: (name == path.stem.lower(), shared[name]))
     if shared[best] < len(header) / 2:
-        raise UsageError(f"{path} fits no table. Name one: --table {' | '.join(TABLES)}.")
+        raise UsageError(f"{path} does not fit any table. Name one: --table {' | '.join(TABLES)}.")
     return TABLES[best]
 
 

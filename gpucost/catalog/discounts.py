@@ -131,9 +131,12 @@ def make_table(store: Store, discounts: Sequence[Row]) -> None:
 def matching(prices: str, discounts: str) -> str:
     """Return the SQL that is true where a discount is meant for a price, whatever the day."""
     pairs = {name: (f"{discounts}.{name}", f"{prices}.{name}") for name in (*_EQUAL, *_AMONG)}
-    conditions = [f"coalesce({one} = {price}, {one} IS NULL)" for one, price in (pairs[name] for name in _EQUAL)]
+    conditions = [
+        f"coalesce({column} = {price}, {column} IS NULL)" for column, price in (pairs[name] for name in _EQUAL)
+    ]
     conditions += [
-        f"coalesce(list_contains({one}, {price}), {one} IS NULL)" for one, price in (pairs[name] for name in _AMONG)
+        f"coalesce(list_contains({column}, {price}), {column} IS NULL)"
+        for column, price in (pairs[name] for name in _AMONG)
     ]
     return " AND ".join(conditions)
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_utf8
 from gpucost.limits import limit
-from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
+from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, DataTable, TableColumn, table_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -41,7 +41,7 @@ def ready_questions() -> dict[str, Path]:
     return {file.stem: file for file in sorted((shipped_root() / "reports" / "questions").glob("*.sql"))}
 
 
-def table_files(root: Path, table: Table) -> list[Path]:
+def table_files(root: Path, table: DataTable) -> list[Path]:
     """Return the CSV files of a table below a data root, in a fixed order."""
     if "*" in table.files:
         return sorted(root.glob(table.files))
@@ -49,7 +49,7 @@ def table_files(root: Path, table: Table) -> list[Path]:
     return [file] if file.is_file() else []
 
 
-def parquet_file(root: Path, table: Table) -> Path:
+def parquet_file(root: Path, table: DataTable) -> Path:
     """Return where the build hook writes a table's Parquet twin: beside its CSV file or its folder of CSV files.
 
     >>> from gpucost.schemas import TABLES
@@ -69,7 +69,7 @@ class Contents(Struct, frozen=True):
     joined: bytes  # all files under one header: one reading of a table of several files is far faster than many
 
 
-def read_contents(root: Path, table: Table) -> Contents:
+def read_contents(root: Path, table: DataTable) -> Contents:
     """Hash a table's files and read their headers, each file once."""
     digest = blake2b(table.name.encode(), digest_size=16)
     headers: dict[Path, tuple[str, ...]] = {}
@@ -88,7 +88,7 @@ def read_contents(root: Path, table: Table) -> Contents:
         try:
             headers[file] = tuple(next(csv.reader([header]), ()))
         except csv.Error as error:
-            raise DataError(f"is no readable CSV: {error}", file=str(file), row=1) from None
+            raise DataError(f"is not readable as CSV: {error}", file=str(file), row=1) from None
         bodies.append(data[end if bodies else 0 :])
         bodies += [] if data.endswith(b"\n") else [b"\n"]
     joined = b"".join(bodies)
@@ -109,7 +109,7 @@ _CELLS: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-def plain_rows(table: Table, contents: Contents) -> list[dict[str, Any]] | None:
+def plain_rows(table: DataTable, contents: Contents) -> list[dict[str, Any]] | None:
     """Return a table's rows, an empty cell as None; None where anything is unusual, for the database to judge."""
     if len(contents.files) != 1:
         return None
@@ -181,7 +181,7 @@ def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) 
         raise DataError(f"holds {rows:,} rows, at most {most:,.0f}; the setting {bound} raises that", file=str(file))
 
 
-def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:
+def csv_reader(columns: Sequence[TableColumn], files: Sequence[Path]) -> str:
     """Return the SQL that reads CSV files with the schema's types; nothing is sniffed."""
     names = ", ".join(map(file_name, files))
     types = ", ".join(f"{quoted(column.name)}: '{DUCKDB_TYPES[column.kind]}'" for column in columns)
@@ -189,7 +189,7 @@ def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:
     return f"SELECT * FROM read_csv([{names}], {options}, columns={{{types}}})"
 
 
-def empty_reader(table: Table) -> str:
+def empty_reader(table: DataTable) -> str:
     """Return the SQL of the table without rows."""
     columns = ", ".join(f'NULL::{DUCKDB_TYPES[column.kind]} AS "{column.name}"' for column in table.columns)
     return f"SELECT {columns} WHERE false"

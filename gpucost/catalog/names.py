@@ -214,13 +214,13 @@ class NameIndex(Struct, frozen=True, dict=True):
             if any(abs(size / sizes[0] - 1) < 0.07 for token in self.tokens[id_] if (size := _memory_of(token)))
         ]
 
-    def _containing(self, wanted: frozenset[str]) -> list[str]:
-        if not wanted:
+    def _containing(self, tokens_wanted: frozenset[str]) -> list[str]:
+        if not tokens_wanted:
             return []
-        ids = [id_ for id_, tokens in self.tokens.items() if wanted <= tokens]
-        whole = [id_ for id_ in ids if tokens_of(id_) <= wanted]
-        plain = [id_ for id_ in ids if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - wanted)]
-        return (whole if len(whole) == 1 else plain) or ids
+        ids = [id_ for id_, tokens in self.tokens.items() if tokens_wanted <= tokens]
+        exact = [id_ for id_ in ids if tokens_of(id_) <= tokens_wanted]
+        plain = [id_ for id_ in ids if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - tokens_wanted)]
+        return (exact if len(exact) == 1 else plain) or ids
 
 
 def _size_of(text: str) -> float:
@@ -340,7 +340,7 @@ def listed(value: str | Sequence[str]) -> list[str]:
     parts = value.split(",") if isinstance(value, str) else [part for text in value for part in text.split(",")]
     names = [part.strip() for part in parts if part.strip()]
     if not names:
-        raise UsageError("a name to filter by is empty. Leave the filter out, or name something.")
+        raise UsageError("the name to filter by is empty. Leave the filter out, or give a name.")
     return names
 
 
@@ -360,29 +360,29 @@ def condition(filters: Mapping[str, set[str] | None]) -> tuple[str, dict[str, li
     return " AND ".join(tests) or "true", parameters
 
 
-def chosen(rows: Sequence[Row], column: str, wanted: str | None, others: Iterable[str] = ()) -> list[Row]:
+def chosen(rows: Sequence[Row], column: str, names: str | None, others: Iterable[str] = ()) -> list[Row]:
     """Keep the rows whose column equals one of the wanted values, whatever the case; an unknown value is an error.
 
     So is one of `others`, which rows that were not asked for have.
     """
-    if wanted is None:
+    if names is None:
         return list(rows)
     values = {str(row[column]) for row in rows if row[column]}
-    allowed = matching(column, wanted, {*values, *others})
+    allowed = matching(column, names, {*values, *others})
     matches = [row for row in rows if row[column] in allowed]
     if rows and not matches:
         listed_values = ", ".join(sorted(values)[:12]) or "none that is known"
         raise UsageError(
-            f"--{column} {wanted}: none of those asked for; theirs: {listed_values}. Leave one of the two out."
+            f"--{column} {names}: no matching row has it; they have: {listed_values}. Leave one of the two out."
         )
     return matches
 
 
-def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:
+def matching(column: str, names: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:
     """Return the known values that the wanted names mean, whatever the case; an unknown name is an error."""
     known = set(known)
     values: set[str] = set()
-    for name in listed(wanted):
+    for name in listed(names):
         matches = {item for item in known if item.lower() == name.lower()}
         if not matches:
             examples = ", ".join(sorted(known)[:12]) + (" …" if len(known) > 12 else "")
@@ -391,12 +391,12 @@ def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], oth
     return values
 
 
-def options(wanted: Names) -> set[str] | None:
+def options(names: Names) -> set[str] | None:
     """Return the purchase options that names mean; None is any."""
-    if wanted is None:
+    if names is None:
         return None
     options_meant = set()
-    for name in listed(wanted):
+    for name in listed(names):
         option = name.lower().replace("-", "_").replace(" ", "_")
         if option not in OPTIONS:
             raise UnknownNameError("option", name, near(option, OPTIONS), f"Options: {', '.join(OPTIONS)}.")

@@ -82,7 +82,7 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
     if len(rows_at_fault) > _MOST_ROWS:
         count = store.fetch(f"SELECT count(*) AS count {query}")[0]["count"] - _MOST_ROWS
         yield Finding(
-            rows_at_fault[_MOST_ROWS]["n"], "offer_id", f"here {count:,} more rows at fault or in doubt begin"
+            rows_at_fault[_MOST_ROWS]["n"], "offer_id", f"{count:,} more rows with faults or doubts start here"
         )
     yield from placed(store, prices, reference)
     for table in ("accelerators", "systems", "keys"):
@@ -103,8 +103,8 @@ def networks(text: str | None) -> frozenset[str]:
     >>> sorted(networks("NVSwitch + EFA 3200G")), sorted(networks("PCIe")), sorted(networks(None))
     (['efa'], [], [])
     """
-    words = f" {text or ''}".lower()
-    return frozenset(kind for kind, names in _NETWORKS.items() if any(name in words for name in names))
+    padded = f" {text or ''}".lower()
+    return frozenset(kind for kind, names in _NETWORKS.items() if any(name in padded for name in names))
 
 
 def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]:
@@ -113,11 +113,11 @@ def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]
         f"SELECT n, system_id, interconnect FROM ({prices}) WHERE system_id IS NOT NULL AND interconnect IS NOT NULL"
     )
     for row in store.fetch(f"{joined} ORDER BY n LIMIT {_MOST_PLACED}"):
-        own = networks(reference.systems.get(row["system_id"], {}).get("fabric"))
-        if own and networks(row["interconnect"]) and not own & networks(row["interconnect"]):
+        machine_networks = networks(reference.systems.get(row["system_id"], {}).get("fabric"))
+        if machine_networks and networks(row["interconnect"]) and not machine_networks & networks(row["interconnect"]):
             fabric = reference.systems[row["system_id"]]["fabric"]
-            said = f"{row['interconnect']!r} contradicts the machine: {row['system_id']} is joined by {fabric}"
-            yield Finding(row["n"], "interconnect", said)
+            reason = f"{row['interconnect']!r} contradicts the machine: {row['system_id']} is joined by {fabric}"
+            yield Finding(row["n"], "interconnect", reason)
     if reference.availability is None:
         return
     sellers = ", ".join(map(quoted, reference.availability.providers)) or "''"
@@ -126,8 +126,8 @@ def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]
     for row in store.fetch(f"{regional} ORDER BY n LIMIT {_MOST_PLACED}"):
         if (sale := reference.availability.of(row)).status == "unlisted":
             listed = f"the list {sale.source_id} of {sale.listed_on}"
-            said = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: not ranked"
-            yield Finding(row["n"], "region", said, True)
+            reason = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: not ranked"
+            yield Finding(row["n"], "region", reason, True)
 
 
 def _compared(prices: str, market: str) -> str:

@@ -26,8 +26,9 @@ from gpucost.catalog.price_rows import (
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.limits import limit
-from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
+from gpucost.schemas import DUCKDB_TYPES, TABLES, TableColumn
 from gpucost.schemas.validation import cell_text, unknown_column
+from gpucost.store.files import put_parquet
 
 if TYPE_CHECKING:
     from gpucost.catalog.book_rows import Completion
@@ -117,7 +118,7 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
     return Prices(_as_layer(relation, layer), relation, len(drafts))
 
 
-def _text(draft: Draft, column: Column) -> str | None:
+def _text(draft: Draft, column: TableColumn) -> str | None:
     """Return a cell of any type as a text that reads as the same value, or refuse it for its type."""
     value = draft.values.get(column.name)
     try:
@@ -256,7 +257,10 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     complete_rows = _completed(store, layer, rows)
     parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     store.lying.append(parquet)
-    _fetch(store, f"COPY ({judged(complete_rows)}) TO {quoted(str(parquet))} (FORMAT parquet)", file)
+    try:
+        put_parquet(store.connection.cursor(), judged(complete_rows), parquet)
+    except engine().Error as error:
+        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
     offers = _refuse_faults(store, numbered, rows, [complete_rows], file)
     _forget(store, layer)
@@ -402,7 +406,7 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
     count = store.fetch(f"SELECT count(*) AS count FROM {cheapest}")[0]["count"]
     if count > most:
         raise DataError(
-            f"holds {count:,} offers unlike each other, at most {most:,.0f}; the setting limit_book_offers raises that",
+            f"holds {count:,} offers that differ, at most {most:,.0f}; the setting limit_book_offers raises that",
             file=str(file),
         )
     warnings.warn(
@@ -429,9 +433,9 @@ def _refuse_odd(types: Mapping[str, str], file: Path) -> None:
     numbers = {column.name for column in every_column() if column.kind in ("number", "integer")}
     for name, kind in types.items():
         if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
-            raise DataError(f"{name} holds {kind[:60]}, no single value in a cell", file=str(file))
+            raise DataError(f"{name} holds {kind[:60]}, not a single value per cell", file=str(file))
         if kind == "BOOLEAN" and name in numbers:
-            raise DataError("holds true and false, no numbers", file=str(file), column=name)
+            raise DataError("holds true and false, not numbers", file=str(file), column=name)
 
 
 def _refuse_unknown(store: Store, file: Path, rows: _Rows) -> None:

@@ -48,7 +48,7 @@ def monthly_prices(catalog: "Catalog") -> list[dict[str, Any]]:
     """Return the price of each cell at the end of each month, with the lowest and highest seller and their number."""
     catalog.prepare_prices(history=True)
     kinds = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
-    found = []
+    months = []
     for day in month_ends(FIRST_MONTH, catalog.as_of):
         sellers: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
         for row in catalog.query(_QUERY, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
@@ -60,7 +60,7 @@ def monthly_prices(catalog: "Catalog") -> list[dict[str, Any]]:
         for (*cell, _), prices in sellers.items():
             cells[cell[0], cell[1], cell[2]].append(median(prices))
         for (gpu, kind, option), prices in sorted(cells.items()):
-            found.append(
+            months.append(
                 {
                     "month": day,
                     "gpu": gpu,
@@ -72,7 +72,7 @@ def monthly_prices(catalog: "Catalog") -> list[dict[str, Any]]:
                     "high_usd_per_gpu_hour": max(prices),
                 }
             )
-    return found
+    return months
 
 
 def _option_of(row: dict[str, Any]) -> str | None:

@@ -109,7 +109,7 @@ def kind_of(seller: str | None) -> str:
     return seller if seller in ("hyperscaler", "marketplace") else "cloud"
 
 
-class Rule(NamedTuple):
+class MoveRule(NamedTuple):
     """The constants that are chosen by how answers of the past did."""
 
     half_life_days: float = 90.0
@@ -121,10 +121,10 @@ class Rule(NamedTuple):
         return dict(self.ends).get(family, USUAL_END)
 
 
-RULE = Rule()
+RULE = MoveRule()
 
 
-class Pairs(NamedTuple):
+class SightingPairs(NamedTuple):
     """Every two sightings of an offer as columns; those that read alike are one, with their weights together."""
 
     kind: NDArray[np.object_]
@@ -139,7 +139,7 @@ class Pairs(NamedTuple):
     pairs: Floats
 
 
-def sighted_pairs(catalog: Catalog) -> Pairs:
+def sighted_pairs(catalog: Catalog) -> SightingPairs:
     """Return the pairs of sightings on record until the catalog's day."""
     store = catalog.laid
     store.ensure("price_history", "offers", "providers", "price_sources")
@@ -148,33 +148,35 @@ def sighted_pairs(catalog: Catalog) -> Pairs:
     kinds = "CASE providers.kind WHEN 'hyperscaler' THEN 'hyperscaler' WHEN 'marketplace' THEN 'marketplace'"
     store.execute(_SIGHTINGS.format(kind=f"{kinds} ELSE 'cloud' END", family=f"CASE option {families} END"))
     store.execute(_PEERS)
-    found = store.execute(_PAIRS).fetchnumpy()
-    kind, family, provider = (np.asarray(found[name], object) for name in ("kind", "family", "provider"))
+    columns = store.execute(_PAIRS).fetchnumpy()
+    kind, family, provider = (np.asarray(columns[name], object) for name in ("kind", "family", "provider"))
     numbers = ("gap", "move", "later", "distance", "weight", "pairs")
-    gap, move, later, distance, weight, pairs = (np.asarray(found[name], np.float64) for name in numbers)
-    cheapest = np.asarray(found["cheapest"], bool)
-    return Pairs(kind, family, provider, gap, move, later, distance, cheapest, weight, pairs)
+    gap, move, later, distance, weight, pairs = (np.asarray(columns[name], np.float64) for name in numbers)
+    cheapest = np.asarray(columns["cheapest"], bool)
+    return SightingPairs(kind, family, provider, gap, move, later, distance, cheapest, weight, pairs)
 
 
-def price_moves(pairs: Pairs, known_on: date, rule: Rule = RULE) -> list[Row]:
+def price_moves(pairs: SightingPairs, known_on: date, rule: MoveRule = RULE) -> list[Row]:
     """Return the moves by kind of seller, family, age and distance from the peers, as known on a day."""
     today = known_on.toordinal() - date(1970, 1, 1).toordinal()
     recent = (pairs.later <= today) & (pairs.later > today - REACH_DAYS)
-    known = Pairs._make(column[recent] for column in pairs)
-    recency = 0.5 ** ((today - known.later) / rule.half_life_days) * known.weight
-    recency *= np.where(known.cheapest, rule.cheapest_weight, 1.0)
+    recent_pairs = SightingPairs._make(column[recent] for column in pairs)
+    recency = 0.5 ** ((today - recent_pairs.later) / rule.half_life_days) * recent_pairs.weight
+    recency *= np.where(recent_pairs.cheapest, rule.cheapest_weight, 1.0)
     groups = sorted({(str(kind), str(family)) for kind, family in zip(pairs.kind, pairs.family, strict=True)})
-    return [row for kind, family in groups for row in _moves_of(known, recency, kind, family, rule.end(family))]
+    return [row for kind, family in groups for row in _moves_of(recent_pairs, recency, kind, family, rule.end(family))]
 
 
-def _moves_of(pairs: Pairs, recency: Floats, kind: str, family: str, end: float) -> Iterator[Row]:
+def _moves_of(pairs: SightingPairs, recency: Floats, kind: str, family: str, end: float) -> Iterator[Row]:
     """Yield the rows of one group; the lists of hyperscalers say nothing of other sellers."""
-    own = (pairs.kind == kind) & (pairs.family == family)
-    others = (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
-    taken = own | others
-    base = recency[taken] * np.where(own[taken], 1.0, OTHERS_WEIGHT)
+    same_group = (pairs.kind == kind) & (pairs.family == family)
+    other_sellers = (
+        (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
+    )
+    taken = same_group | other_sellers
+    base = recency[taken] * np.where(same_group[taken], 1.0, OTHERS_WEIGHT)
     gap, distance, move = np.sqrt(pairs.gap[taken]), pairs.distance[taken], pairs.move[taken]
-    counts = {"pairs": int(pairs.pairs[own].sum()), "sellers": len(set(pairs.provider[own]))}
+    counts = {"pairs": int(pairs.pairs[same_group].sum()), "sellers": len(set(pairs.provider[same_group]))}
     for age in AGES_DAYS:
         aged = base * np.exp(-(((gap - np.sqrt(max(age, 5))) / AGE_WIDTH) ** 2) / 2)
         for ratio in PEER_RATIOS:
@@ -214,10 +216,10 @@ def _ends(move: Floats, weights: Floats, unknown: float, end: float) -> tuple[fl
 def moves_by_group(rows: list[Row] | list[Mapping[str, Any]]) -> dict[tuple[str, str], Floats]:
     """Return the logs of low, expected and high of each group as an array over ages and distances."""
     shape = len(AGES_DAYS), len(PEER_RATIOS)
-    found: dict[tuple[str, str], Floats] = {}
+    grids: dict[tuple[str, str], Floats] = {}
     for row in rows:
-        grid = found.setdefault((row["seller_kind"], row["option_family"]), np.zeros((3, *shape)))
-        place = AGES_DAYS.index(row["age_days"]), PEER_RATIOS.index(row["peers_ratio"])
+        grid = grids.setdefault((row["seller_kind"], row["option_family"]), np.zeros((3, *shape)))
+        position = AGES_DAYS.index(row["age_days"]), PEER_RATIOS.index(row["peers_ratio"])
         for number, name in enumerate(("low_ratio", "expected_ratio", "high_ratio")):
-            grid[(number, *place)] = np.log(row[name])
-    return found
+            grid[(number, *position)] = np.log(row[name])
+    return grids

@@ -15,7 +15,7 @@ from gpucost.catalog.records import OWN_SOURCE
 from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
-from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
+from gpucost.schemas import DUCKDB_TYPES, TABLES, TableColumn
 from gpucost.schemas.validation import FIRST_DAY, FLAGS, TEXT_FORMULA, cell_fault
 from gpucost.units import HOURS_PER_MONTH, SMALLEST
 
@@ -47,15 +47,15 @@ Row = Mapping[str, Any]
 
 PRICE_KINDS = ("list", "contracted", "effective")
 BOOK_COLUMNS = (  # of a price in a book, beside those of the table
-    Column("price_kind", "text", "list, contracted or effective", choices=PRICE_KINDS),
-    Column("valid_until", "date", "last day on which the price holds"),
+    TableColumn("price_kind", "text", "list, contracted or effective", choices=PRICE_KINDS),
+    TableColumn("valid_until", "date", "last day on which the price holds"),
 )
 _WRITTEN_COLUMNS = (  # what a person may write in place of columns of the table
-    Column("like", "text", "id of an offer from which the row differs in what it states"),
-    Column("system", "text", "the node, by any name"),
-    Column("currency", "text", "currency of per_hour and per_gpu_hour"),
-    Column("per_hour", "number", "price of one unit in the currency", positive=True),
-    Column("per_gpu_hour", "number", "price of one GPU in the currency", positive=True),
+    TableColumn("like", "text", "id of an offer from which the row differs in what it states"),
+    TableColumn("system", "text", "the node, by any name"),
+    TableColumn("currency", "text", "currency of per_hour and per_gpu_hour"),
+    TableColumn("per_hour", "number", "price of one unit in the currency", positive=True),
+    TableColumn("per_gpu_hour", "number", "price of one GPU in the currency", positive=True),
 )
 _ROUNDING = 0.01  # amounts that should be equal may differ by rounding
 _LEFT_OUT_OF_LIKE = frozenset(  # what a row that is like another has of its own
@@ -76,7 +76,7 @@ _LEFT_OUT_OF_LIKE = frozenset(  # what a row that is like another has of its own
 
 
 @cache
-def every_column() -> tuple[Column, ...]:
+def every_column() -> tuple[TableColumn, ...]:
     """Return the columns that a price may be written with."""
     return (*_WRITTEN_COLUMNS, *TABLES["offers"].columns, *BOOK_COLUMNS)
 
@@ -84,7 +84,7 @@ def every_column() -> tuple[Column, ...]:
 # --- Cells: how a column reads them, and which it forbids.
 
 
-def reading(column: Column, cell: str) -> str:
+def reading(column: TableColumn, cell: str) -> str:
     """Return the SQL of a cell as its column holds it, NULL where it cannot."""
     if column.kind == "integer":
         return f"TRY_CAST(TRY_CAST({cell} AS DOUBLE) AS BIGINT)"
@@ -93,7 +93,7 @@ def reading(column: Column, cell: str) -> str:
     return f"TRY_CAST({cell} AS {DUCKDB_TYPES[column.kind]})"
 
 
-def forbidden(column: Column, cell: str, is_text: bool = True) -> str:
+def forbidden(column: TableColumn, cell: str, is_text: bool = True) -> str:
     """Return the SQL that is true of a cell which its column forbids; an empty one is judged once it is completed."""
     value = reading(column, cell)
     if column.kind == "flag":
@@ -118,7 +118,7 @@ def forbidden(column: Column, cell: str, is_text: bool = True) -> str:
     return f"coalesce({' OR '.join(faults)}, false)"
 
 
-def _beyond(column: Column, number: str) -> list[str]:
+def _beyond(column: TableColumn, number: str) -> list[str]:
     """Return the SQL of the bounds that a number breaks."""
     faults = [f"NOT isfinite({number})", f"({number} <> 0 AND abs({number}) < {SMALLEST})"]
     faults += [f"{number} <= 0"] if column.positive else []
@@ -130,7 +130,7 @@ def _list(texts: Iterable[str]) -> str:
     return ", ".join(map(quoted, texts))
 
 
-def refused_cells(columns: Iterable[Column]) -> dict[str, str]:
+def refused_cells(columns: Iterable[TableColumn]) -> dict[str, str]:
     """Return the SQL that is true of a typed cell which its column forbids, by what is said of such cells at large."""
     return {
         f"{column.name} is not {_expected(column)}": forbidden(column, named(column.name), is_text=False)
@@ -139,7 +139,7 @@ def refused_cells(columns: Iterable[Column]) -> dict[str, str]:
     }
 
 
-def _expected(column: Column) -> str:
+def _expected(column: TableColumn) -> str:
     if column.kind in ("number", "integer"):
         most = f", at most {column.high:g}" if column.high is not None else ""
         kind = "a count" if column.kind == "integer" else "a finite number"
@@ -267,7 +267,7 @@ def astray(currency: str, stated: Collection[str], amounts: Mapping[str, str]) -
     """
     in_usd = next((name for name in (*amounts, *stated) if name in stated and "usd" in name.split("_")), None)
     twin = amounts.get(str(in_usd)) or " or ".join(amounts.values())
-    amount = f"{in_usd} is in USD" if in_usd else f"there is no amount in {currency}"
+    amount = f"{in_usd} is in USD" if in_usd else f"there is not an amount in {currency}"
     return f"{amount}: for an amount in {currency} write {twin}, or leave the currency out."
 
 
@@ -297,11 +297,11 @@ def _twins(usd: str, twin: str) -> Rule:
     )
 
 
-def _bounds(column: Column) -> Rule:
+def _bounds(column: TableColumn) -> Rule:
     return Rule(
         column.name,
         " OR ".join(_beyond(column, column.name)),
-        lambda row: cell_fault(column, row[column.name]) or f"{row[column.name]:g} is no price",
+        lambda row: cell_fault(column, row[column.name]) or f"{row[column.name]:g} is not a price",
     )
 
 

@@ -567,7 +567,7 @@ def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
 
     declines = []
     for gpu, sellers in _falls(catalog, filters).items():
-        falls = sorted(median(each) for each in sellers.values())
+        falls = sorted(median(seller_falls) for seller_falls in sellers.values())
         declines.append(
             {
                 "gpu": gpu,

@@ -33,7 +33,7 @@ _NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", r
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
 _BESIDE = 8  # signs around a cell and its name
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
-_OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
+_OWN_MEMORY_GB = 0.7  # the process itself and the rows on their way out
 
 
 def serve() -> None:
@@ -56,7 +56,7 @@ def serve() -> None:
     except OSError as error:  # a book that vanished, a folder that cannot be: the user's to mend
         _send(out, shortened(f"cannot read {error.filename or 'the catalog'}: {error.strerror or error}."))
     except Exception as error:
-        _send(out, RuntimeError(f"the process of a query: {type(error).__name__}: {error}"))
+        _send(out, RuntimeError(f"the query process failed: {type(error).__name__}: {error}"))
     out.flush()
     os._exit(0)
 
@@ -159,7 +159,7 @@ def only_select(query: str) -> str:
     except duckdb.Error as error:
         raise UsageError(f"SQL: {_first_lines(error)}") from None
     if len(statements) != 1:
-        raise UsageError(f"SQL: one statement is run at a time, found {len(statements)}.")
+        raise UsageError(f"SQL: give one statement at a time, found {len(statements)}.")
     kind = statements[0].type.name
     if kind not in _ALLOWED:
         raise UsageError(f"SQL: {kind} is refused; the catalog is read-only. Write a SELECT.")
@@ -193,7 +193,7 @@ def _explained(query: str) -> str:
         text = text[match.end() :]
     inner, count = _EXPLAIN.subn("", text, count=1)
     if not count or _EXPLAIN.match(inner):
-        raise UsageError("SQL: EXPLAIN is run for a SELECT only.")
+        raise UsageError("SQL: EXPLAIN works for SELECT only.")
     return inner
 
 

@@ -23,8 +23,8 @@ def _defaults(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
     """Return a record's fields, each with what an empty cell becomes: the default, "" for text, None for a number."""
     if kind.__name__ not in _DEFAULTS:
         empty = {name: "" if type_ is str else None for name, type_ in kind.__annotations__.items()}
-        known = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
-        _DEFAULTS[kind.__name__] = tuple({**empty, **dict(known)}.items())
+        stated = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
+        _DEFAULTS[kind.__name__] = tuple({**empty, **dict(stated)}.items())
     return _DEFAULTS[kind.__name__]
 
 
@@ -71,9 +71,9 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     config = json.loads(row["config"])
     from gpucost.architectures.reader import architecture_of
 
-    made = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
+    built = architecture_of(config, row["id"], f"models/llms.csv: {row['id']}")
     return replace(
-        made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
+        built, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
     )
 
 

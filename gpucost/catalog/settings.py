@@ -118,7 +118,7 @@ def read_file(path: Path) -> dict[str, Any]:
     tool = content.get("tool", {})
     table = tool.get("gpucost", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
-        raise UsageError(f"{path}: tool.gpucost is no table of settings.")
+        raise UsageError(f"{path}: tool.gpucost is not a table of settings.")
     return table
 
 

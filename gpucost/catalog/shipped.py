@@ -8,7 +8,7 @@ from typing import Any
 from gpucost.catalog.loader import Store
 from gpucost.catalog.names import NameIndex, index
 from gpucost.errors import UnknownNameError
-from gpucost.schemas import TABLES, Column, Table
+from gpucost.schemas import TABLES, DataTable, TableColumn
 
 KINDS = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
@@ -82,7 +82,7 @@ _BOOKKEEPING = frozenset(
 _STATUS = "CASE WHEN r.source_id = 'user' THEN 'user' WHEN s.publisher = 'gpucost' THEN 'assumed' ELSE 'sourced' END"
 
 
-def sourced_tables() -> list[Table]:
+def sourced_tables() -> list[DataTable]:
     """Return the tables whose rows name their source."""
     return [table for table in TABLES.values() if table.name not in SOURCE_TABLES and "source_id" in table.names]
 
@@ -113,7 +113,7 @@ def facts_view() -> str:
     return "CREATE OR REPLACE VIEW facts AS\n" + "\nUNION ALL BY NAME\n".join(parts)
 
 
-def _table_facts(table: Table) -> str:
+def _table_facts(table: DataTable) -> str:
     fields = [
         column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]
     ]
@@ -127,7 +127,7 @@ FROM (SELECT *, unnest([{cells}]) AS fact FROM "{table.name}") AS r LEFT JOIN {s
 WHERE r.fact.value IS NOT NULL"""
 
 
-def _struct(column: Column) -> str:
+def _struct(column: TableColumn) -> str:
     number = f'CAST("{column.name}" AS DOUBLE)' if column.kind in ("number", "integer") else "NULL::DOUBLE"
     value = f'CAST("{column.name}" AS VARCHAR)'
     return f"{{'field': '{column.name}', 'value': {value}, 'number': {number}, 'unit': '{column.unit}'}}"

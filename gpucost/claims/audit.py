@@ -10,19 +10,20 @@ from msgspec.structs import replace
 from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
 from gpucost.catalog import Catalog
-from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
 from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision, peak
+from gpucost.physics.serving.steps import weight_bytes
 from gpucost.physics.training.layouts import latest_year
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES, OPTIMIZERS
-from gpucost.types import Accelerator
+from gpucost.types import Accelerator, Architecture
 from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY, TERA
-from gpucost.words import OFFLOADS
-from gpucost.workloads.speeds import Speeds, key_of, search_layouts
+from gpucost.workloads.deployment import offloaded, served, timed
+from gpucost.workloads.service import Service
+from gpucost.workloads.speeds import Speeds, key_of
 from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, decode_roof, make_workload, sizes
 
 # --- A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict.
@@ -94,6 +95,8 @@ def worst(verdicts: Sequence[str]) -> str:
 ADAM_BYTES = sum(OPTIMIZERS["adamw"][:3])
 LEANEST_BYTES = sum(OPTIMIZERS["adamw-8bit-bf16"][:3])  # 16-bit weights and gradients, 8-bit moments, no master copy
 _TOLERANCE = 0.10
+SERVED_FORMATS = {"fp4": "nvfp4", "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
+FITTED_PROMPT_TOKENS, FITTED_OUTPUT_TOKENS = 1024.0, 256.0  # as `fit --serving` asks where nothing is said
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 
 
@@ -144,7 +147,7 @@ def check_fits_training(
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
     key = key_of(catalog, accelerator.id)
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
-    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
     states = state_bytes(sizes, workload.method) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]
@@ -164,14 +167,21 @@ def check_fits_training(
     return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
-def check_fits_serving(sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int) -> Check:
-    """Judge whether the weights fit for serving; the KV cache needs room beside them."""
-    need = sizes.parameters * VALUE_BYTES[precision] / GB
+def check_fits_serving(
+    catalog: Catalog, architecture: Architecture, precision: str, accelerator: Accelerator, gpus: int
+) -> Check:
+    """Judge whether a model fits for serving, by the deployments that `fit --serving` finds; else by its weights."""
+    form = SERVED_FORMATS.get(precision, precision)
+    key = key_of(catalog, accelerator.id)
+    asked = Service(prompt_tokens=FITTED_PROMPT_TOKENS, output_tokens=FITTED_OUTPUT_TOKENS, precision=form)
+    plans = served(catalog, architecture, [key], asked)
+    serving = plans.gpus[plans.serves]
+    fewest = float(serving.min()) if len(serving) else None
+    weights = float(weight_bytes(plans.case.take([0]))[0]) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
-    fewest = float(np.ceil(need / (accelerator.memory_gib * GIB / GB * 0.9)))
-    reason = f"Weights take {need:,.1f} GB in {precision} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
-    verdict = POSSIBLE if need < have * 0.9 else IMPLAUSIBLE if need < have else IMPOSSIBLE
-    if verdict != POSSIBLE:
+    reason = f"Weights take {weights:,.1f} GB in {form} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
+    verdict = POSSIBLE if fewest is not None and fewest <= gpus else IMPLAUSIBLE if weights < have else IMPOSSIBLE
+    if verdict != POSSIBLE and fewest is not None:
         reason += f" With room for the KV cache it takes {fewest:g}."
     return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason)
 
@@ -300,7 +310,7 @@ WHOLE_RUN_RATIO = 2.0
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
-class Run(NamedTuple):
+class ClaimedRun(NamedTuple):
     """A claimed run; where no number of accelerators is claimed, its days are those of the number it is judged by."""
 
     tokens: float
@@ -345,21 +355,19 @@ def fastest_trainer(
 
 def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
-    return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
+    return timed(catalog, workload, [key_of(catalog, accelerator.id)], [gpus])
 
 
 def fitting_offload(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> str:
     """Return how much must lie in the host's memory for a run that does not fit without; nothing where none helps."""
-    more = OFFLOADS[OFFLOADS.index(workload.offload) + 1 :]
-    tried = ((name, speed_of(catalog, replace(workload, offload=name), accelerator, gpus)) for name in more)
-    return next((name for name, speed in tried if speed.fits[0]), "")
+    return offloaded(catalog, workload, key_of(catalog, accelerator.id), gpus)
 
 
 def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -> int:
     """Return how many of an accelerator, in doublings of its usual node, need the fewest hours of them for a run."""
     key = key_of(catalog, accelerator.id)
     counts = key.system.gpus * 2 ** np.arange(_DOUBLINGS + 1)
-    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
     return int(counts[np.argmax(np.where(speeds.fits, speeds.tokens_per_s_per_gpu, 0.0))])
 
 
@@ -373,7 +381,7 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
 
 def check_time(
-    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, precision_stated: bool
+    workload: Workload, sizes: Sizes, run: ClaimedRun, accelerator: Accelerator, speed: Speeds, precision_stated: bool
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     tokens, gpus, days, counted, _ = run
@@ -588,7 +596,7 @@ def _physical(
     if claim.fits == "training":
         checks.append(check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
-        checks.append(check_fits_serving(size, precision, chip, gpus))
+        checks.append(check_fits_serving(catalog, architecture, precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
         checks.append(check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
@@ -631,7 +639,7 @@ def _run(
     if days is not None:
         lacking = counted and not speed.fits[0]
         offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
-        run = Run(claim.tokens, gpus, days, counted, offload)
+        run = ClaimedRun(claim.tokens, gpus, days, counted, offload)
         checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
         known_prices = prices(catalog, chip, gpus)

@@ -71,7 +71,7 @@ _UNITS: tuple[tuple[str, str, float], ...] = (
     (r"FLOPs?/(?:byte|B)|FLOPs? per byte", "intensity", 1),
     (r"%|percent|per cent", "percent", 1),
     (r"GHz|MHz|nm|bits?|-bit", "other", 1),
-)  # fmt: skip
+)
 _UNIT = "|".join(f"(?P<u{index}>{pattern})" for index, (pattern, _, _) in enumerate(_UNITS))
 _FIGURE = re.compile(
     rf"(?<![\w.])(?P<about>~|≈|about |around |roughly |up to |over |more than |at least |under |less than )?"
@@ -155,7 +155,7 @@ class Mention(NamedTuple):
     system: System | None = None
 
 
-class Subject(Struct):
+class SentenceSubject(Struct):
     """What a sentence names; a later sentence that names nothing of a kind speaks of the same."""
 
     chips: list[Mention] = []  # in the order named
@@ -189,9 +189,17 @@ PRECISION = re.compile(
     re.IGNORECASE,
 )
 _PRECISION_WORDS = {
-    "bfloat16": "bf16", "half precision": "fp16", "float32": "fp32", "single precision": "fp32", "nvfp4": "fp4",
-    "mxfp4": "fp4", "16-bit": "bf16", "8-bit": "int8", "4-bit": "int4", "32-bit": "fp32",
-}  # fmt: skip
+    "bfloat16": "bf16",
+    "half precision": "fp16",
+    "float32": "fp32",
+    "single precision": "fp32",
+    "nvfp4": "fp4",
+    "mxfp4": "fp4",
+    "16-bit": "bf16",
+    "8-bit": "int8",
+    "4-bit": "int4",
+    "32-bit": "fp32",
+}
 
 
 def precision_of(word: str) -> str:
@@ -211,9 +219,13 @@ _SIZE = re.compile(
     r"\b(\d+(?:\.\d+)?)\s?([BTbM])\b(?!\s?(?:tokens|tok|USD|/))(?!ytes)(?:[- ]?(?:parameters?|params?|model))?"
 )
 _OPTIONS = {
-    "on-demand": "on_demand", "on demand": "on_demand", "spot": "spot", "preemptible": "spot", "reserved": "reserved",
+    "on-demand": "on_demand",
+    "on demand": "on_demand",
+    "spot": "spot",
+    "preemptible": "spot",
+    "reserved": "reserved",
     "capacity block": "capacity_block",
-}  # fmt: skip
+}
 
 
 class Names:
@@ -227,9 +239,9 @@ class Names:
         } | {"google cloud": "gcp", "amazon": "aws", "lambda labs": "lambda", "vast.ai": "vast", "google": "gcp"}
         self._instances = {str(name).lower(): str(name) for name in catalog.offer_values("instance_type") if name}
 
-    def subject(self, sentence: str) -> Subject:
+    def subject(self, sentence: str) -> SentenceSubject:
         """Return what a sentence names."""
-        found = Subject()
+        found = SentenceSubject()
         self._find_chips(sentence, found)
         self._find_model(sentence, found)
         if count := _COUNT.search(sentence):
@@ -251,7 +263,7 @@ class Names:
                 found.tokens = figure.high
         return found
 
-    def _find_chips(self, sentence: str, found: Subject) -> None:
+    def _find_chips(self, sentence: str, found: SentenceSubject) -> None:
         words = list(_WORD.finditer(sentence))
         place = 0
         while place < len(words):
@@ -289,7 +301,7 @@ class Names:
         own = [system for system in named if system.kind in ("node", "rack", "baseboard") and system.max_power_kw]
         return own[0] if own else None
 
-    def _find_model(self, sentence: str, found: Subject) -> None:
+    def _find_model(self, sentence: str, found: SentenceSubject) -> None:
         words = list(_WORD.finditer(sentence))
         for size in range(5, 1, -1):
             for place in range(len(words) - size + 1):

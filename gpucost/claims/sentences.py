@@ -22,7 +22,16 @@ from gpucost.claims.audit import (
     run_checks,
     worst,
 )
-from gpucost.claims.reading import PRECISION, Figure, Mention, Names, Subject, figures_of, precision_of, sentences_of
+from gpucost.claims.reading import (
+    PRECISION,
+    Figure,
+    Mention,
+    Names,
+    SentenceSubject,
+    figures_of,
+    precision_of,
+    sentences_of,
+)
 from gpucost.errors import GpuCostError
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.layouts import latest_year
@@ -45,7 +54,7 @@ class _Unasked(GpuCostError):
 def audit_text(text: str, catalog: Catalog) -> Audit:
     """Read sentences, judge each figure that is understood, and say of the others why not."""
     names, rows, notes = Names(catalog), [], []
-    last = Subject()
+    last = SentenceSubject()
     for sentence in sentences_of(text):
         subject = names.subject(sentence)
         subject, borrowed = _with_last(subject, last)
@@ -80,7 +89,7 @@ def _lead(rows: Sequence[dict[str, Any]], unread: int) -> str:
     return f"{counted(len(rows), 'figure')}: {', '.join(filter(None, (told, left)))}."
 
 
-def _with_last(subject: Subject, last: Subject) -> tuple[Subject, list[str]]:
+def _with_last(subject: SentenceSubject, last: SentenceSubject) -> tuple[SentenceSubject, list[str]]:
     """Return a subject with what it lacks from the sentence before, and what that was."""
     borrowed: dict[str, Any] = {}
     if not subject.chips and last.chips:
@@ -102,7 +111,7 @@ def _short(sentence: str) -> str:
 class _Sentence:
     """One sentence with what it speaks of."""
 
-    def __init__(self, sentence: str, subject: Subject, catalog: Catalog) -> None:
+    def __init__(self, sentence: str, subject: SentenceSubject, catalog: Catalog) -> None:
         self.sentence, self.subject, self.catalog = sentence, subject, catalog
         self.lowered = sentence.lower()
         self.beside = self.lowered  # without the names of accelerators, whose "PCIe" or "80GB" is no claim
@@ -308,9 +317,14 @@ class _Sentence:
             variants = mention.variants if mention and subject.instance is None else []
             whole = subject.gpus or (mention.system.gpus if mention and mention.system else None)
             return hold.check_rent(
-                figure.middle, self.catalog, variants, gpus=whole,
-                provider=subject.provider, instance=subject.instance, option=subject.option,
-            )  # fmt: skip
+                figure.middle,
+                self.catalog,
+                variants,
+                gpus=whole,
+                provider=subject.provider,
+                instance=subject.instance,
+                option=subject.option,
+            )
         if figure.per == "million tokens":
             raise _Unasked("of which deployment? `gpucost inference` answers")
         if figure.per:

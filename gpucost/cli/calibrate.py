@@ -144,10 +144,15 @@ def command(
         _enter(out, kind, enter)
         return
     if undo:
-        say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
+        if machine is not None or log["software"] is not None:
+            say(_without(machine, log["software"]))
+            return
+        asked = [kind] if spoke("kind") is ParameterSource.COMMANDLINE else list(FILES)
+        for sentence in _undone(asked):
+            say(sentence)
         return
     if estimate and kind != "training":
-        raise click.UsageError("--estimate shows what becomes of a training run: leave it out with --kind serving.")
+        raise click.UsageError("--estimate applies to training: leave it out with --kind serving.")
     if not (listed or log["from_log"]):
         _refuse_idle(files, measurements)
     catalog = open_catalog()
@@ -156,26 +161,26 @@ def command(
         return
     stack = _stack(kind, log)
     named = [*files, *([] if measurements is None else [measurements])]
-    benches = all(file.lower().endswith(".json") for file in named) and bool(named) and not log["from_log"]
-    kinds = [kind] if spoke("kind") is ParameterSource.COMMANDLINE or not benches else ["training", "serving"]
-    own: dict[str, list[dict[str, Any]]] = {}
-    for of in kinds:
-        rows = _own_rows(catalog, of, named, log)
+    benches = [] if log["from_log"] else [file for file in named if file.lower().endswith(".json")]
+    both = bool(benches) and spoke("kind") is not ParameterSource.COMMANDLINE  # a bench speaks of both
+    runs_by_kind: dict[str, list[dict[str, Any]]] = {}
+    for of in list(FILES) if both else [kind]:
+        rows = _own_rows(catalog, of, named if of == kind else benches, log)
         if rows is None:
             _show_shipped(out, catalog, kind, save)
             return
         if machine:
             rows = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(rows, 1)]
         if rows or of == kind:
-            own[of] = rows
-    _show_own(out, catalog, own, stack, estimate, save)
+            runs_by_kind[of] = rows
+    _show_own(out, catalog, runs_by_kind, stack, estimate, save)
 
 
 def _alone(flag: str, *also: str) -> None:
     """Refuse what was typed beside an option that fits nothing, but for what it takes and how it is written."""
     taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
     if typed := _typed(lambda name: name not in taken):
-        raise click.UsageError(f"{flag} fits nothing: leave {typed} out.")
+        raise click.UsageError(f"{flag} fits nothing, so it does not use {typed}: leave it out.")
 
 
 def _choose(out: Output, kind: str) -> None:
@@ -187,8 +192,10 @@ def _choose(out: Output, kind: str) -> None:
     say("fitting halves of the sources, and asking the other halves …")
     with working("choosing"):
         terms = fits.choose(catalog, kind)
-    kept = sum(term["parameters"] for term in terms if term["kept"])
-    hint = [f"{kept} of {sum(term['parameters'] for term in terms)} parameters pay on sources outside their proposal."]
+    paying = sum(term["parameters"] for term in terms if term["kept"])
+    hint = [
+        f"{paying} of {sum(term['parameters'] for term in terms)} parameters pay on sources outside their proposal."
+    ]
     hint.append(f"gpucost/physics/{kind}/parameters.csv says which are fitted (parameter) and which held (constant).")
     out.rows(terms, "calibrate terms", catalog, hint, title="What each term earns outside its proposal")
 
@@ -202,7 +209,7 @@ def _enter(out: Output, kind: str, path: str) -> None:
 
     root, catalog, rows = shipped_root(), open_catalog(), read_file(path)
     lines = ledger.enter(kind, rows, catalog, root, ledger.model_commit(root), date.today())
-    out.rows(lines, "ledger", catalog, title="First predictions")
+    out.rows(ledger.as_shares(lines), "ledger", catalog, title="First predictions")
 
 
 def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
@@ -211,13 +218,13 @@ def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
     if typed := _typed(lambda name: name in OF_A_LOG and not (benches and name == "gpu")):
         raise click.UsageError(f"{typed}: only with --from-log, the log of the run.")
     if not files and not measurements and (typed := _typed(lambda name: name in OF_OWN_RUNS)):
-        raise click.UsageError(f"{typed}: only with runs of your own. Name a bench, a file of runs or --from-log.")
+        raise click.UsageError(f"{typed}: needs your own runs. Name a bench, a file of runs or --from-log.")
 
 
 def _typed(of: Callable[[str], bool]) -> str:
     """Return the options of a kind that stand on the command line."""
-    named = [one for one in click.get_current_context().command.params if one.name and of(one.name)]
-    return ", ".join(one.opts[0] for one in named if spoke(str(one.name)) is ParameterSource.COMMANDLINE)
+    named = [option for option in click.get_current_context().command.params if option.name and of(option.name)]
+    return ", ".join(option.opts[0] for option in named if spoke(str(option.name)) is ParameterSource.COMMANDLINE)
 
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
@@ -225,7 +232,7 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
     from gpucost.calibration import fits
 
     if save:
-        raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
+        raise click.UsageError("--save stores the fit to your own runs: name a bench, a file of runs or --from-log.")
     say("fitting the shipped measurements, each source held out in turn …")
     with working("fitting"):
         _, rows = fits.fit_shipped(catalog, kind)
@@ -247,7 +254,7 @@ def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
 def _show_own(
     out: Output,
     catalog: "Catalog",
-    own: Mapping[str, list[dict[str, Any]]],
+    runs_by_kind: Mapping[str, list[dict[str, Any]]],
     stack: str,
     estimate: str | None,
     save: bool,
@@ -262,13 +269,13 @@ def _show_own(
     moved: list[dict[str, Any]] = []
     hint: list[str] = []
     used = 0
-    for kind, runs in own.items():
+    for kind, runs in runs_by_kind.items():
         of_stack = stack if kind == "training" else ""
         read = fits.read_own(catalog, kind, runs, of_stack)
         calibration, rows = fits.fit_read(catalog, kind, read, of_stack)
         if save:
             _write(_place(kind), as_csv(rows))
-        if len(own) == 1 and _as_table(out, rows):
+        if len(runs_by_kind) == 1 and _as_table(out, rows):
             return
         hint += _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
         taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
@@ -279,7 +286,7 @@ def _show_own(
         moved += fits.changes(catalog, kind, rows, SMALLEST_CHANGE)
     hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
     title = f"What {f'{used} of your own runs change' if used > 1 else 'your run changes'}"
-    if len(own) > 1:
+    if len(runs_by_kind) > 1:
         title += ", in training and in serving"
     out.rows(moved, "calibrate changes", catalog, hint, title)
 
@@ -301,16 +308,16 @@ def _stack(kind: str, log: dict[str, Any]) -> str:
     if taken:
         raise click.UsageError(f"--software: {name!r} is the name of a shipped class or stack. Take another.")
     if not OWN_NAME.fullmatch(name):
-        said = "small letters, digits, dots and hyphens, a letter first, at most 40"
-        raise click.UsageError(f"--software: {shown(log['software'])} is no name for a class: {said}.")
+        rule = "small letters, digits, dots and hyphens, a letter first, at most 40"
+        raise click.UsageError(f"--software: {shown(log['software'])} is not a valid class name: use {rule}.")
     log["software"] = None
     return name
 
 
-def _first(what: str, reasons: Sequence[str]) -> list[str]:
+def _first(prefix: str, reasons: Sequence[str]) -> list[str]:
     """Return the first of some reasons as sentences, and how many more there are."""
     more = len(reasons) - MOST_SKIPPED
-    return [f"{what}{reason}." for reason in reasons[:MOST_SKIPPED]] + [f"{what}{more:,} more."] * (more > 0)
+    return [f"{prefix}{reason}." for reason in reasons[:MOST_SKIPPED]] + [f"{prefix}{more:,} more."] * (more > 0)
 
 
 def _without(machine: str | None, stack: str | None) -> str:
@@ -360,10 +367,10 @@ def _moved(sides: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for name, meaning in FIGURES.items():
         before, after = (float(side[name]) for side in sides)
         moved = after / before - 1 if before else None
-        made = {"name": name, "before": before, "after": after, "change_fraction": moved}
+        change = {"name": name, "before": before, "after": after, "change_fraction": moved}
         wide, now = (_width(side, name) for side in sides)
         narrower = 1 - now / wide if wide else None
-        rows.append({**made, "narrower_fraction": narrower, "meaning": f"{meaning} ({where})"})
+        rows.append({**change, "narrower_fraction": narrower, "meaning": f"{meaning} ({where})"})
     return rows
 
 
@@ -381,24 +388,24 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
     from gpucost.calibration import serving
     from gpucost.calibration.measurements import read_file
 
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for file in files:
         if not file.lower().endswith(".json"):
-            found += [dict(row) for row in read_file(file)]
+            rows += [dict(row) for row in read_file(file)]
             continue
         bench = read_bench(file)
         chip = accelerator_of(catalog, str(bench["machine"]["device"]))
         if chip is None:
             raise click.UsageError(f"{file}: no accelerator on record is called {bench['machine']['device']}.")
-        if log["gpu"] and (asked := catalog.accelerator(log["gpu"])).id != chip.id:
-            raise click.UsageError(f"{file} is a bench of {chip.id}, not of {asked.id}: leave --gpu out.")
+        if log["gpu"] and (stated_chip := catalog.accelerator(log["gpu"])).id != chip.id:
+            raise click.UsageError(f"{file} is a bench of {chip.id}, not of {stated_chip.id}: leave --gpu out.")
         if kind == "training":
-            found += from_bench.training_rows(bench, chip.id)
+            rows += from_bench.training_rows(bench, chip.id)
         else:
-            found += serving.own_steps(from_bench.serving_steps(bench, chip.id))
+            rows += serving.own_steps(from_bench.serving_steps(bench, chip.id))
     if log["from_log"]:
-        found.append(_log_row(log, kind))
-    return found if files or log["from_log"] else None
+        rows.append(_log_row(log, kind))
+    return rows if files or log["from_log"] else None
 
 
 ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
@@ -425,24 +432,26 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
 
     read = read_log(lines_of(log["from_log"]), log["from_log"])
     serves = read.format.phase == "serving"
-    found = [name for name in LAYOUT_COLUMNS if log[name] is None and name in read.layout]
-    whole = {**read.layout, "global_batch": read.said("global_batch") or 0}  # a batch grows: its lines come first
-    log |= {name: value if isinstance(value := whole[name], str) else int(value) for name in found}
+    from_layout = [name for name in LAYOUT_COLUMNS if log[name] is None and name in read.layout]
+    log_layout = {**read.layout, "global_batch": read.said("global_batch") or 0}  # a batch grows: its lines come first
+    log |= {name: value if isinstance(value := log_layout[name], str) else int(value) for name in from_layout}
     if serves and not log["gpus"] and log["tensor"]:
         log["gpus"] = log["tensor"] * (log["pipeline"] or 1)
     log["gpus"] = log["gpus"] or None
     missing = [f"--{name}" for name in ("model", "gpu", "gpus") if not log[name]]
     if missing:
-        raise click.UsageError(f"--from-log needs to know what ran: give {', '.join(missing)}.")
+        raise click.UsageError(f"--from-log needs a description of the run: give {', '.join(missing)}.")
     if read.format.phase != kind:
         raise click.UsageError(f"{log['from_log']} is a log of {read.format.phase}: give --kind {read.format.phase}.")
-    told = ", ".join(f"{name.replace('_', ' ')} {log[name]}" for name in found if not serves or name in DEGREES)
-    say(f"{log['from_log']} is of {read.format.name}{f' and says {told}' if told else ''}.")
+    layout_text = ", ".join(
+        f"{name.replace('_', ' ')} {log[name]}" for name in from_layout if not serves or name in DEGREES
+    )
+    say(f"{log['from_log']} is of {read.format.name}{f' and says {layout_text}' if layout_text else ''}.")
     if serves:
         return _served_row(log, read)
     if log["gpus"] % (degrees := math.prod(log[name] or 1 for name in SPLITS)):
-        each = " × ".join(f"{name} {log[name] or 1}" for name in SPLITS)
-        raise click.UsageError(f"{each} is {degrees}, of which {log['gpus']} GPUs are no multiple.")
+        product = " × ".join(f"{name} {log[name] or 1}" for name in SPLITS)
+        raise click.UsageError(f"{product} is {degrees}, and {log['gpus']} GPUs are not a multiple of it.")
     if not log["global_batch"] and log["sequence"] and (step_tokens := read.said("tokens_per_step")):
         log["global_batch"] = round(step_tokens / log["sequence"])
     batch = log["global_batch"] or read.said("global_batch")
@@ -463,19 +472,19 @@ def _of_log(log: dict[str, Any]) -> dict[str, Any]:
     """Return what every run of a log is known by; the day of its last line dates software that names no version."""
     path = Path(log["from_log"])
     day = date.fromtimestamp(path.stat().st_mtime).isoformat()
-    known = {"id": path.name, "source_name": "your log", "as_of": day, "core": 1, "n_gpus": log["gpus"]}
-    return {**known, "model": log["model"], "gpu": log["gpu"]}
+    identity = {"id": path.name, "source_name": "your log", "as_of": day, "core": 1, "n_gpus": log["gpus"]}
+    return {**identity, "model": log["model"], "gpu": log["gpu"]}
 
 
 def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     """Return the replica that a serving log tells of, in the columns of models/measurements/serving.csv."""
     requests = read.last("requests")
     for name in ("prompt_tokens", "output_tokens"):
-        whole = read.last(name)
-        log[name] = log[name] or (round(whole / requests) if whole and requests else None)
+        total = read.last(name)
+        log[name] = log[name] or (round(total / requests) if total and requests else None)
     missing = [f"--{name.replace('_', '-')}" for name in ("prompt_tokens", "output_tokens") if not log[name]]
     if missing:
-        raise click.UsageError(f"a serving log needs to know the lengths of requests: give {', '.join(missing)}.")
+        raise click.UsageError(f"a serving log needs the lengths of requests: give {', '.join(missing)}.")
     take = read.usual if read.format.name in ENGINES else read.last  # the newest of several benchmarks, whole
     speed, tpot_s = take("output_tokens_per_s"), take("tpot_s") or take("itl_s")
     if speed:
@@ -499,7 +508,7 @@ def _place(kind: str) -> Path:
 
     folder = book_folder()
     if folder is None:
-        raise click.UsageError("there is no home folder to keep a book in. Name one with GPUCOST_BOOK.")
+        raise click.UsageError("there is no home folder for a price book. Name one with GPUCOST_BOOK.")
     if folder.is_file():
         raise click.UsageError(f"your book {folder} is a single file: make it a folder to keep a calibration in it.")
     return folder / FILES[kind]
@@ -513,16 +522,18 @@ def _write(path: Path, text: str) -> None:
     if path.exists():
         write_text(path.with_suffix(".csv.bak"), path.read_text("utf-8"))
     write_text(path, text)
-    say(f"kept in {path}; `gpucost calibrate --undo` takes it away.")
+    say(f"kept in {path}; `gpucost calibrate --undo` removes it.")
 
 
-def _undone(kind: str) -> str:
-    path = _place(kind)
-    before = path.with_suffix(".csv.bak")
-    if before.exists():
-        before.replace(path)
-        return f"{path} holds the calibration before the last one again."
-    if not path.exists():
-        return f"there is no calibration of your own in {path.parent}."
-    path.unlink()
-    return f"{path} is gone; the shipped calibration holds."
+def _undone(kinds: Sequence[str]) -> list[str]:
+    """Take back the last calibration of each kind, as one bench made them; say what holds now."""
+    told = []
+    for path in map(_place, kinds):
+        before = path.with_suffix(".csv.bak")
+        if before.exists():
+            before.replace(path)
+            told.append(f"{path} holds the calibration before the last one again.")
+        elif path.exists():
+            path.unlink()
+            told.append(f"{path} is gone; the shipped calibration holds.")
+    return told or [f"there is no calibration of your own in {_place(kinds[0]).parent}."]

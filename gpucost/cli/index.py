@@ -62,12 +62,12 @@ def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
     ]
     names = [name for name in yearly(rows)[0] if name.startswith("usd_2")]
     years = (Column(name, name[4:]) for name in names)
-    headings = ("job", Column("seller_kind", "seller"), "option", *years, Column("usd_last", "last"))
+    headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
     table = table_of("At the ends of years, USD", yearly(rows), *headings)
-    said = tuple(Paragraph(text) for text in FAULTS)
+    faults = tuple(Paragraph(text) for text in FAULTS)
     return Document(
         "What three standard jobs cost since 2022",
-        (Section("", (*charts, *table)), Section("What to know before use", said)),
+        (Section("", (*charts, *table)), Section("What to know before use", faults)),
         as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
     )

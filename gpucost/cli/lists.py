@@ -179,7 +179,7 @@ def gpus(
     out: Output,
     name: Annotated[str | None, GPU, PLACE] = None,
     gpu: Annotated[str | None, GPU, "GPU or family, such as h100; the same as NAME."] = None,
-    vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's."] = None,
+    vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's accelerators."] = None,
     generations: Annotated[bool, FLAG, "A row per generation, with its ratios to the one before."] = False,
 ) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
@@ -202,7 +202,7 @@ def gpus(
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     if name is not None and gpu is not None and not is_setting("gpu"):
-        raise click.UsageError(f"name accelerators by place or with --gpu, not both: {name},{gpu}.")
+        raise click.UsageError(f"name accelerators either as NAME or with --gpu, not both: {name},{gpu}.")
     named = name if name is not None else gpu
     if named is not None:
         taken_notes, ids = _meant(catalog, listed(named), out.is_plain and not generations)

@@ -168,20 +168,26 @@ Function = Callable[..., Any]
 # a way of writing, the ways that it excludes, the formats that it has where not all, what is said where they meet
 _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     (
-        "document", ("fields", "explain", "lines", "print_plan", "quiet"), (),
-        "{} is no text: leave --fields and the like out.",
+        "document",
+        ("fields", "explain", "lines", "print_plan", "quiet"),
+        (),
+        "{} is not a text file: leave --fields and similar options out.",
     ),
     (
-        "quiet", ("fields", "explain", "lines", "print_plan", "details"), ("table",),
-        "--quiet writes one line: leave --format, --details, --explain and the like out.",
+        "quiet",
+        ("fields", "explain", "lines", "print_plan", "details"),
+        ("table",),
+        "--quiet writes one line: leave --format, --details, --explain and similar options out.",
     ),
     ("lines", (), ("csv",), "--lines: only as CSV. Add --format csv, or -o FILE.csv."),
     (
-        "explain", ("fields", "print_plan"), ("table", "md"),
-        "--explain: only as a text or Markdown. Leave --fields and the like out.",
+        "explain",
+        ("fields", "print_plan"),
+        ("table", "md"),
+        "--explain writes text or Markdown only. Leave --fields and similar options out.",
     ),
-    ("print_plan", ("fields",), (), "--print-plan: only whole. Leave --fields out."),
-)  # fmt: skip
+    ("print_plan", ("fields",), (), "--print-plan writes the whole plan. Leave --fields out."),
+)
 
 DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
@@ -191,9 +197,31 @@ ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
 TEXTS = ("", ".", ".txt", ".text", ".log", ".out")  # of what is written for a person
 # endings of files that would hold a text, not what they say, whatever --format names
 UNWRITTEN = (
-    ".pdf", ".docx", ".pptx", ".odt", ".ods", ".xls", ".xlsm", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".parquet",
-    ".feather", ".tsv", ".yaml", ".yml", ".toml", ".jsonl", ".gz", ".zip", ".bz2", ".xz", ".zst",
-)  # fmt: skip
+    ".pdf",
+    ".docx",
+    ".pptx",
+    ".odt",
+    ".ods",
+    ".xls",
+    ".xlsm",
+    ".png",
+    ".svg",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".parquet",
+    ".feather",
+    ".tsv",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".jsonl",
+    ".gz",
+    ".zip",
+    ".bz2",
+    ".xz",
+    ".zst",
+)
 LAUNCHED = (".yaml", ".yml")  # of a task that starts what an answer costs
 
 
@@ -216,10 +244,10 @@ class Output:
     ) -> None:  # `more` endings that a command writes
         file = None if file == "-" else file  # the usual sign for the terminal
         self.ending = os.path.splitext(file or "")[1].lower()
-        known = {*TEXTS, *ENDINGS, *DOCUMENTS, *more}
-        if self.ending not in known and (format_ is None or self.ending in UNWRITTEN):
+        endings = {*TEXTS, *ENDINGS, *DOCUMENTS, *more}
+        if self.ending not in endings and (format_ is None or self.ending in UNWRITTEN):
             raise click.UsageError(
-                f"{file}: {self.ending} is not written. Take .html (browsers print it),"
+                f"{file}: gpucost does not write {self.ending}. Use .html (browsers print it),"
                 f" {', '.join(['.xlsx', *ENDINGS, *more])} or .txt."
             )
         if self.ending in {*ENDINGS, *DOCUMENTS, *more} and is_setting("format_"):
@@ -241,8 +269,8 @@ class Output:
         launch: bool = False,
     ) -> None:
         """Write an answer: a workbook or a page by the file's ending, else text."""
-        said = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
-        heeded = self._heeded({name for name, on in said.items() if on})
+        switches = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
+        heeded = self._heeded({name for name, on in switches.items() if on})
         if launch:
             from gpucost.render import launch as starts
 
@@ -270,32 +298,37 @@ class Output:
             for warning in result.payload.get("warnings") or ():
                 say(warning)
 
-    def _heeded(self, said: set[str]) -> set[str]:
+    def _heeded(self, switches: set[str]) -> set[str]:
         """Return the switches that count: what settings say gives way to what is typed, or to the usual form."""
-        while clash := self._clash(said):
-            words, names = clash
+        while clash := self._clash(switches):
+            reason, names = clash
             aside = {name for name in names if is_setting(name)}
             if not aside or len(aside) == len(names) > 1:
-                raise click.UsageError(f"{words}{' `gpucost config` names these settings.' if aside else ''}")
-            said = said - aside
+                raise click.UsageError(f"{reason}{' `gpucost config` names these settings.' if aside else ''}")
+            switches = switches - aside
             self.fields = None if "fields" in aside else self.fields
             self.format = "table" if "format_" in aside else self.format
-        return said
+        return switches
 
-    def _clash(self, said: set[str]) -> tuple[str, set[str]] | None:
+    def _clash(self, switches: set[str]) -> tuple[str, set[str]] | None:
         """Return why some of what was said cannot be together, and the parameters that said it."""
-        on = {*said, *(["fields"] if self.fields else []), *(["document"] if self.is_document else [])}
-        for name, excluded, formats, words in _EXCLUDES:
-            found, strange = on & set(excluded), formats and self.format not in formats
-            if name in on and (found or strange):
+        on = {*switches, *(["fields"] if self.fields else []), *(["document"] if self.is_document else [])}
+        for name, excluded, formats, reason in _EXCLUDES:
+            excluded_switches, strange = on & set(excluded), formats and self.format not in formats
+            if name in on and (excluded_switches or strange):
                 blamed = ["format_"] if strange and "table" in formats else []  # else the usual one is no help either
-                return words.format(self.file), {name, *found, *blamed}
+                return reason.format(self.file), {name, *excluded_switches, *blamed}
         return None
 
     def rows(
-        self, rows: "Rows", columns: "str | Sequence[str | Column]", catalog: "Catalog | None",
-        warnings: Sequence[str] = (), title: str = "", **more: Any,
-    ) -> None:  # fmt: skip
+        self,
+        rows: "Rows",
+        columns: "str | Sequence[str | Column]",
+        catalog: "Catalog | None",
+        warnings: Sequence[str] = (),
+        title: str = "",
+        **more: Any,
+    ) -> None:
         """Write flat rows; `columns` are those of the terminal table, or the list that columns.csv has them of.
 
         --fields may name any key of the rows. The warnings are also said on stderr.
@@ -328,7 +361,7 @@ class Output:
     def _no_text(self) -> str | None:
         """Return --fields for a document; a format of texts contradicts it."""
         if self.chosen not in (None, "table"):
-            raise click.UsageError(f"{self.file} is no text: leave --format out.")
+            raise click.UsageError(f"{self.file} is not a text file: leave --format out.")
         return self.fields
 
     @staticmethod
@@ -391,9 +424,12 @@ def option_of(argument: Argument) -> click.Option:
     if is_flag:
         return click.Option([flag, argument.name], is_flag=True, default=None, flag_value=True, help=text)
     return click.Option(
-        [flag, argument.name], metavar=argument.kind.metavar, help=text, multiple=argument.kind in SEVERAL,
+        [flag, argument.name],
+        metavar=argument.kind.metavar,
+        help=text,
+        multiple=argument.kind in SEVERAL,
         shell_complete=_completion(argument),
-    )  # fmt: skip
+    )
 
 
 def _completion(argument: Argument) -> Any:
@@ -404,9 +440,9 @@ def _completion(argument: Argument) -> Any:
 
         if is_file:
             return [CompletionItem(incomplete, type="file")]
-        words = argument.kind.choices or names_of(argument.kind.names)
+        choices = argument.kind.choices or names_of(argument.kind.names)
         before, comma, last = incomplete.rpartition(",")
-        return [CompletionItem(before + comma + word) for word in words if word.lower().startswith(last.lower())]
+        return [CompletionItem(before + comma + word) for word in choices if word.lower().startswith(last.lower())]
 
     is_file = not argument.kind.names and argument.kind.metavar.endswith(("FILE", ".json"))
     return complete if argument.kind.choices or argument.kind.names or is_file else None
@@ -434,18 +470,22 @@ def signature_options(function: Function) -> Function:
     Of a command that takes a `catalog`, --as-of and --known-as-of say of which days it is.
     """
     takes, dated = arguments_of(function), "catalog" in function.__annotations__
-    groups = {name: group for name, one in function.__annotations__.items() if (group := _group(one)) is not None}
+    groups = {
+        name: group
+        for name, annotation in function.__annotations__.items()
+        if (group := _group(annotation)) is not None
+    }
 
-    def call(*args: Any, **given: Any) -> Any:
-        stated = {item.name: given.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
+    def call(*args: Any, **arguments: Any) -> Any:
+        stated = {item.name: arguments.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
         values = read_list(takes, stated, complete=True)
         if dated:
             from gpucost.catalog import open_catalog
 
-            given["catalog"] = open_catalog(*read_list(DATES, stated).values())
+            arguments["catalog"] = open_catalog(*read_list(DATES, stated).values())
         for name, group in groups.items():
-            given[name] = {inner: values.pop(inner) for inner in group}
-        return function(*args, **given, **values)
+            arguments[name] = {inner: values.pop(inner) for inner in group}
+        return function(*args, **arguments, **values)
 
     parameters = [parameter_of(argument) for argument in (*takes, *(DATES if dated else ()))]
     return _taking(function, call, parameters)
@@ -453,7 +493,7 @@ def signature_options(function: Function) -> Function:
 
 def _group(annotation: Any) -> Group | None:
     """Return the arguments that a parameter gets as a dictionary, where it is such a one."""
-    return next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Group)), None)
+    return next((metadata for metadata in getattr(annotation, "__metadata__", ()) if isinstance(metadata, Group)), None)
 
 
 def catalog_options(function: Function) -> Function:

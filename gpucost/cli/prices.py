@@ -25,7 +25,7 @@ from gpucost.cli.options import (
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-    from gpucost.refresh.integrity import Outcome
+    from gpucost.refresh.integrity import SourceOutcome
     from gpucost.store.folder import Folder
 
 
@@ -57,7 +57,7 @@ def coverage(
     catalog: "Catalog",
     out: Output,
     *,
-    machines: Annotated[bool, FLAG, "By machine: its newest price."] = False,
+    machines: Annotated[bool, FLAG, "Show the newest price of each machine."] = False,
     filters: v.OfferFilters,
 ) -> None:
     """How many dated prices are on record, by provider; with --machines the newest of each machine, missing ones first.
@@ -90,7 +90,7 @@ def watch(
     catalog: "Catalog",
     *,
     budget: Annotated[float, USD, "Per GPU-hour."],
-    gpus: Annotated[int, whole(), "At least so many in one unit."] = 1,
+    gpus: Annotated[int, whole(), "Minimum number of GPUs in one instance."] = 1,
     filters: v.OfferFilters,
 ) -> None:
     """Whether an offer fits a budget: exit code 0 if so, 3 if the cheapest costs more, 4 if there is none.
@@ -209,8 +209,8 @@ VIEW_COMMANDS = (stale, coverage, watch, report, risk, decline)
 def forward(
     catalog: "Catalog",
     out: Output,
-    backtest: Annotated[bool, FLAG, "Show how past forecasts did."] = False,
-    resale: Annotated[bool, FLAG, "Show what cards sell for as they age."] = False,
+    backtest: Annotated[bool, FLAG, "Show how well past forecasts did."] = False,
+    resale: Annotated[bool, FLAG, "Show resale prices of cards by age."] = False,
     gpu: v.Gpu | None = None,
     option: v.Option | None = None,
 ) -> None:
@@ -230,27 +230,27 @@ def forward(
     from gpucost.market import forward as model
 
     if backtest and resale:
-        raise click.UsageError("--backtest and --resale are two answers: ask for one.")
-    asked = catalog.offer_filter(gpu, None, None, option)
-    gpus = asked["gpu"]
+        raise click.UsageError("--backtest and --resale exclude each other. Choose one.")
+    offer_filters = catalog.offer_filter(gpu, None, None, option)
+    gpus = offer_filters["gpu"]
     if backtest:
         if gpus is not None or option is not None:
-            raise click.UsageError("--backtest is over every chip and option: leave --gpu and --option out.")
+            raise click.UsageError("--backtest covers every chip and option: leave --gpu and --option out.")
         out.rows(model.backtest_rows(catalog), "prices forward backtest", catalog)
         return
     if resale:
         rows = model.resale_rows(catalog, gpus)
         count = len(model.cards_of(catalog.rows("accelerators")))
-        said = [
+        notes = [
             f"From {count} cards whose street price is dated, each seen once: no later listings hold these figures to"
             " account. Memory is short in 2026, and some cards sell above their launch price."
         ]
         if not rows:
             raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
-        out.rows(rows, "prices forward resale", catalog, said)
+        out.rows(rows, "prices forward resale", catalog, notes)
         return
-    wanted = _months_of(asked["option"])
-    rows = [row for row in model.forward_prices(catalog, gpus) if wanted is None or row["option"] in wanted]
+    months = _months_of(offer_filters["option"])
+    rows = [row for row in model.forward_prices(catalog, gpus) if months is None or row["option"] in months]
     if not rows:
         raise PriceMissingError(_NOTHING.format(f"price of the last {model.STALE_DAYS} days"))
     out.rows(rows, "prices forward", catalog)
@@ -304,7 +304,7 @@ def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) 
 
     catalog = open_catalog(as_of, book=path)
     if not catalog.books:
-        raise UsageError("there is no price book. `gpucost config` says where it is looked for.")
+        raise UsageError("there is not a price book. `gpucost config` says where it is looked for.")
     rows, remarks = judged(catalog)
     out.rows(rows, "prices book", catalog, remarks)
     if any(word in text for text in remarks for word in ("ended on", "dearer than", "matches no")):
@@ -334,15 +334,15 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     from gpucost.store.client import place_of
     from gpucost.store.remote import is_remote
 
-    place = store or store_place()
-    if place is None:
+    location = store or store_place()
+    if location is None:
         raise UsageError("there is no home folder for prices. Name one with --store.")
-    if written and is_remote(str(place)):
+    if written and is_remote(str(location)):
         raise UsageError(
-            f"{place_of(str(place))} is read-only: a published store is written where it was exported from. Refresh a"
-            " folder, then publish it with `gpucost prices export`, to a folder or to s3://…"
+            f"{place_of(str(location))} is read-only: a published store is updated by exporting to it. Refresh"
+            " a folder, then publish it with `gpucost prices export`, to a folder or to s3://…"
         )
-    return opened(place)
+    return opened(location)
 
 
 @click.command(name="refresh")
@@ -396,14 +396,14 @@ def refresh(
     from gpucost.refresh.run import refresh as refreshed
 
     folder = folder_of(store, written=True)
-    told, wiped = _progress()
-    wish = Wish(accept, mirror, timeout, regions, _mapped(columns), told)
+    progress, wiped = _progress()
+    wish = Wish(accept, mirror, timeout, regions, _mapped(columns), progress)
     outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, wish)
     wiped()
-    kept = (
+    outcome_text = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    remarks = [*_remarks(outcomes), kept]
+    remarks = [*_remarks(outcomes), outcome_text]
     if publish is not None:
         count = published_to(folder, publish, words_of(outcomes, folder))
         remarks.append(f"{count} snapshots in {publish}.")
@@ -439,12 +439,17 @@ def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
     return Progress(write), lambda: click.echo(_CLEAR, err=True, nl=False)
 
 
-def _row(item: "Outcome") -> dict[str, Any]:
-    found = item.verdict
-    why = item.reason or "; ".join(f"{count:,} {reason}" for reason, count in _largest(found.held))
-    counts = found.counts if item.state == "published" else dict.fromkeys(found.counts)
-    rows = found.rows if item.state == "published" else None
-    more = {"held": found.held, "left": found.left_out, "examples": found.examples, "fetched_bytes": item.fetched_bytes}
+def _row(item: "SourceOutcome") -> dict[str, Any]:
+    verdict = item.verdict
+    why = item.reason or "; ".join(f"{count:,} {reason}" for reason, count in _largest(verdict.held))
+    counts = verdict.counts if item.state == "published" else dict.fromkeys(verdict.counts)
+    rows = verdict.rows if item.state == "published" else None
+    more = {
+        "held": verdict.held,
+        "left": verdict.left_out,
+        "examples": verdict.examples,
+        "fetched_bytes": item.fetched_bytes,
+    }
     return {"source": item.source, "state": item.state, "rows": rows, **counts, "reason": why, **more}
 
 
@@ -458,38 +463,40 @@ def _largest(counts: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: -pair[1])[:2]
 
 
-def _remarks(outcomes: "list[Outcome]") -> list[str]:
-    found = []
+def _remarks(outcomes: "list[SourceOutcome]") -> list[str]:
+    remarks = []
     for item in outcomes:
         for reason, count in item.verdict.held.items():
-            shown = ", ".join(item.verdict.examples.get(reason, ()))
-            found.append(f"{item.source}: {count:,} held back, {reason}: {shown}. --accept publishes them.")
+            examples = ", ".join(item.verdict.examples.get(reason, ()))
+            remarks.append(f"{item.source}: {count:,} held back, {reason}: {examples}. --accept publishes them.")
         if item.failures:
-            found.append(f"{item.source}: {said_of_parts(item.failures)}")
+            remarks.append(f"{item.source}: {said_of_parts(item.failures)}")
         if item.state == "failed":
-            found.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
+            remarks.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
         for reason, count in item.verdict.unknown.items():
-            shown = ", ".join(item.verdict.examples.get(reason, ()))
-            found.append(
-                f"{item.source}: {count:,} kept apart, {reason}: {shown}. `gpucost prices unknown` lists them."
+            examples = ", ".join(item.verdict.examples.get(reason, ()))
+            remarks.append(
+                f"{item.source}: {count:,} kept apart, {reason}: {examples}. `gpucost prices unknown` lists them."
             )
         if item.verdict.kept:
-            found.append(f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart.")
+            remarks.append(
+                f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart."
+            )
         plain = {reason: count for reason, count in item.verdict.left_out.items() if reason not in item.verdict.unknown}
         if plain:
             said = ", ".join(f"{count:,} {reason}" for reason, count in plain.items())
-            found.append(f"{item.source}: left out: {said}.")
-    return found
+            remarks.append(f"{item.source}: left out: {said}.")
+    return remarks
 
 
-def published_to(folder: "Folder", target: str, words: str = "") -> int:
+def published_to(folder: "Folder", target: str, note: str = "") -> int:
     """Write a folder's snapshots to where others read them, with the words of what changed; return how many."""
     from gpucost.errors import UsageError
     from gpucost.store.bucket import published
     from gpucost.store.remote import is_bucket
 
     try:
-        return published(folder, target) if is_bucket(target) else folder.export(Path(target), words)
+        return published(folder, target) if is_bucket(target) else folder.export(Path(target), note)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}.") from None
 
@@ -539,11 +546,11 @@ def export(folder: str, store: str | None) -> None:
     """
     from gpucost.errors import UsageError
 
-    found = folder_of(store)
-    if not found:
-        raise UsageError(f"{found.path} holds no snapshots. `gpucost prices refresh` makes one.")
-    count = published_to(found, folder)
-    for fault in found.faults:
+    snapshots = folder_of(store)
+    if not snapshots:
+        raise UsageError(f"{snapshots.path} holds no snapshots. `gpucost prices refresh` makes one.")
+    count = published_to(snapshots, folder)
+    for fault in snapshots.faults:
         say(fault)
     tell(f"{count} snapshots in {folder}.")
 
@@ -596,7 +603,7 @@ def command(
         detail(example="provider"),
     ] = None,
     details: Annotated[
-        bool, FLAG, "Whether lists have the machine in that region, and why a price is not ranked."
+        bool, FLAG, "Whether published lists have the machine in that region, and why a price is not ranked."
     ] = False,
 ) -> None:
     """Prices that can be ordered on a day, one per offer, cheapest GPU-hour first.
@@ -649,7 +656,7 @@ def history(
     catalog: "Catalog",
     out: Output,
     filters: v.OfferFilters,
-    plot: Annotated[bool, FLAG, "Draw lines and events; a page with -o FILE.html."] = False,
+    plot: Annotated[bool, FLAG, "Draw lines and events; -o FILE.html writes a page."] = False,
 ) -> None:
     """Every recorded price, offer by offer, by the day from which it holds."""
     from gpucost.catalog.prices import history as price_history
@@ -682,8 +689,8 @@ def diff(
 
     catalog = open_catalog(second, known_as_of)
     rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), all)
-    said = [f"{unknown} prices of {first} are left out: it is unknown whether they hold on {second}."] * (unknown > 0)
-    out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, said, first=first, second=second)
+    notes = [f"{unknown} prices of {first} are left out: it is unknown whether they hold on {second}."] * (unknown > 0)
+    out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, notes, first=first, second=second)
 
 
 def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) -> list[dict[str, Any]]:

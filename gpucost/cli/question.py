@@ -57,25 +57,25 @@ def _broken(line: str) -> str:
     """Break a command before an option, so that its lines fit a help of 80 columns."""
     if len(line) <= _EXAMPLE_COLUMNS:
         return line
-    place = line.rindex(" --", 0, _EXAMPLE_COLUMNS - 1)
-    return f"{line[:place]} \\\n{_broken(f'  {line[place + 1 :]}')}"
+    break_at = line.rindex(" --", 0, _EXAMPLE_COLUMNS - 1)
+    return f"{line[:break_at]} \\\n{_broken(f'  {line[break_at + 1 :]}')}"
 
 
 def _callback(name: str, more: list[str]) -> Any:
-    def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
+    def ask(format_: str | None, fields: str | None, output_file: str | None, **stated: Any) -> None:
         from gpucost.ask.dispatch import answered
 
-        shown = {one: given.pop(one) for one in more}
-        endings = ((".toml",) if shown.get("print_plan") else ()) + (LAUNCHED if shown.get("launch") else ())
+        ways = {one: stated.pop(one) for one in more}
+        endings = ((".toml",) if ways.get("print_plan") else ()) + (LAUNCHED if ways.get("launch") else ())
         out = Output(format_, fields, output_file, endings)
-        given = {key: value for key, value in given.items() if value is not None and value != ()}
+        stated = {key: value for key, value in stated.items() if value is not None and value != ()}
         if name == "estimate":
-            given["with_facts"] = out.format == "json"
+            stated["with_facts"] = out.format == "json"
         with working("thinking"):
-            result, hints = giving_way(partial(answered, name), given, is_setting)
+            result, hints = giving_way(partial(answered, name), stated, is_setting)
         for hint in hints:
             say(hint)
-        out.result(result, **shown)
+        out.result(result, **ways)
         if result.exit_code == 5:
             from gpucost.errors import CheckFailedError
 

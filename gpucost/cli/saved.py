@@ -26,7 +26,7 @@ def rerun(
     out: Output,
     path: Annotated[str, FILE, PLACE],
     explain: Annotated[
-        bool, FLAG, "Say whether the figures are equal, and why not, instead of writing the answer."
+        bool, FLAG, "Say whether the figures are unchanged, and if not why, instead of writing the answer."
     ] = False,
     accept_changed: v.AcceptChanged = False,
 ) -> None:
@@ -114,12 +114,19 @@ def report(
 
 @click.command(name="export")
 @signature_options
-@click.option("-o", "--output", "path", required=True, type=click.Path(dir_okay=False), metavar="FILE",
-              help="Write to FILE: .csv or .parquet.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write to FILE: .csv or .parquet.",
+)
 def export(
     path: str,
     saved: Annotated[str, FILE, PLACE],
-    focus: Annotated[bool, FLAG, "As FOCUS rows, the form of invoices."] = False,
+    focus: Annotated[bool, FLAG, "Write FOCUS rows, the format of invoices."] = False,
     start: v.FirstDay | None = None,
     rank: v.Rank = 1,
     side: v.Side | None = None,

@@ -29,7 +29,7 @@ def command(
         str | None, named("NAME", "questions"), "Ask a ready-made question; `--question list` names them."
     ] = None,
     time_limit: Annotated[
-        str | None, named("SECONDS"), "When the query is stopped: 15 unless told, at most 3600."
+        str | None, named("SECONDS"), "Seconds after which the query is stopped; 15 by default, at most 3600."
     ] = None,
 ) -> None:
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.

@@ -26,7 +26,7 @@ gpucost sweep --cases cases.parquet \\
 """
 
 
-def _own() -> list[click.Parameter]:
+def _own_arguments() -> list[click.Parameter]:
     """Return the options that say which cases there are, and where they are worked out."""
     return [
         click.Option(
@@ -48,18 +48,20 @@ def _own() -> list[click.Parameter]:
 
 def _parameters() -> list[click.Parameter]:
     taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
-    own, old = _own(), list[str]()
+    parameters, old = _own_arguments(), list[str]()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
-                own.append(option_of(argument._replace(required=False, default=None, usual="")))
-                old += [one for one in argument.old if one not in taken]
-    own += [
-        click.Option([flag_of(one), one], hidden=True) for one in dict.fromkeys(old) if one not in {*taken, "output"}
+                parameters.append(option_of(argument._replace(required=False, default=None, usual="")))
+                old += [name for name in argument.old if name not in taken]
+    parameters += [
+        click.Option([flag_of(name), name], hidden=True)
+        for name in dict.fromkeys(old)
+        if name not in {*taken, "output"}
     ]
-    own += ways_of_writing("sweep")
-    return own + output_parameters(taken)
+    parameters += ways_of_writing("sweep")
+    return parameters + output_parameters(taken)
 
 
 def _ask(

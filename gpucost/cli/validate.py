@@ -46,7 +46,7 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     if table is not None and table not in TABLES:
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")
     if table is not None and file is None:
-        raise UsageError("--table says what FILE holds: name the file, too, or leave --table out to check all data.")
+        raise UsageError("--table says what FILE holds: also name the file, or leave --table out to check all data.")
     catalog = open_catalog(root=data_root(), checked=False)
     if file is None:
         with working("checking every row"):
@@ -151,14 +151,17 @@ def validate(
 
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
     if leave_out and kind == "memory":
-        raise click.UsageError("--leave-out goes with --kind training or serving: of memory nothing is fitted.")
+        raise click.UsageError("--leave-out needs --kind training or serving: memory has no fitted parameters.")
     catalog = open_catalog()
     if ledger:
-        out.rows(catalog.rows("ledger"), "ledger", catalog, title="First predictions of sources that no fit had seen")
+        from gpucost.calibration.ledger import as_shares
+
+        lines = as_shares(catalog.rows("ledger"))
+        out.rows(lines, "ledger", catalog, title="First predictions of sources that no fit had seen")
         return
     if calibration:
         if leave_out or kind == "memory":
-            raise click.UsageError("--calibration goes with --kind training or serving, and without --leave-out.")
+            raise click.UsageError("--calibration needs --kind training or serving, and excludes --leave-out.")
         use(catalog, kind, read_file(calibration, ("name", "kind", "value")))
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
     request |= {"calibration": calibration} if calibration else {}
@@ -166,9 +169,9 @@ def validate(
         report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
     if calibration:
         report["method"] = f"predicted with the calibration of {calibration}"
-    found = answer(report, request, catalog.as_of, catalog.version)
-    out.result(Result(found))
-    macro = found["macro_median_abs_error_fraction"]
+    answered = answer(report, request, catalog.as_of, catalog.version)
+    out.result(Result(answered))
+    macro = answered["macro_median_abs_error_fraction"]
     if limit is not None and (macro is None or macro > limit):
-        said = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
-        raise CheckFailedError(f"{said}; {limit:.1%} was asked for.")
+        outcome = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
+        raise CheckFailedError(f"{outcome}; the limit is {limit:.1%}.")

@@ -627,7 +627,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
     if plan is None:
         raise NothingFitsError(
             f"{job.architecture.name} on {f'{job.gpus} × ' if job.gpus else ''}{job.accelerator.id}: the degrees given"
-            f" do not multiply out{'' if job.gpus else ' to any number of them'}. Leave them out and the layout is"
+            f" do not multiply to {'the' if job.gpus else 'any'} GPU count. Leave them out to have the layout"
             " searched."
         )
     if job.gpus is None and not plan.fits:

@@ -97,7 +97,7 @@ def parse(text: str) -> ast.expr:
         if not isinstance(node, _ALLOWED) or (isinstance(node, ast.Compare) and len(node.ops) != 1):
             raise ValueError(f"formula {text!r}: {type(node).__name__} is not part of the language")
         if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):
-            raise ValueError(f"formula {text!r}: {node.value!r} is neither a number nor a word")
+            raise ValueError(f"formula {text!r}: {node.value!r} is neither a number nor a text")
         if isinstance(node, ast.Call):
             _check_call(node, text)
     return tree.body

@@ -49,7 +49,7 @@ def read_agreements(path: str | None) -> list[Agreement]:
         return []
     header, rows = read_table(path)
     if unknown := [name for name in header if name not in COLUMNS]:
-        raise DataError(f"is no column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
+        raise DataError(f"is not a column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
     filled(path, header, rows, COLUMNS[:4])
     agreements = [_agreement(path, number, row) for number, row in rows]
     names = [agreement.name for agreement in agreements]
@@ -61,7 +61,7 @@ def read_agreements(path: str | None) -> list[Agreement]:
 def _agreement(path: str, number: int, row: Mapping[str, str]) -> Agreement:
     kind = row.get("kind", "")
     if kind not in NEEDS:
-        raise DataError(f"{shown(kind)} is none of {', '.join(NEEDS)}", file=path, row=number, column="kind")
+        raise DataError(f"{shown(kind)} is not one of {', '.join(NEEDS)}", file=path, row=number, column="kind")
     allowed = ("name", "kind", "start", "end", *NEEDS[kind], *(("usd_per_month",) if kind == "credit" else ()))
     if wrong := next((name for name in row if name not in allowed), None):
         raise DataError(f"a {kind} has no {wrong}; it has {', '.join(allowed)}", file=path, row=number, column=wrong)
@@ -83,7 +83,9 @@ def _day(path: str, number: int, column: str, text: str) -> datetime:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise DataError(f"{shown(text)} is no day such as 2026-11-01", file=path, row=number, column=column) from None
+        raise DataError(
+            f"{shown(text)} is not a day such as 2026-11-01", file=path, row=number, column=column
+        ) from None
     return datetime(day.year, day.month, day.day)
 
 
@@ -108,7 +110,7 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
         gpus = np.zeros(0)
     if gpus.ndim != 1 or not gpus.size or not ((gpus >= 0) & (gpus <= _HIGHEST)).all() or gpus.max() <= 0:
         raise UsageError(
-            f"usage: GPUs by hour are expected, each a number up to {_HIGHEST:,.0f}, none negative or missing, not all"
+            f"usage: expected GPUs by hour, each a number up to {_HIGHEST:,.0f}, none negative or missing, not all"
             " zero."
         )
     end = np.datetime64(today, "s")
@@ -133,7 +135,7 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
             reason = f"is in an hour that has a row already: give each hour one row, the {of_hour}"
             raise DataError(reason, file=path, row=number, column=times)
         if at in gpus_by_time:
-            raise DataError("is there twice: sum the rows of one time", file=path, row=number, column=times)
+            raise DataError("appears twice: add up the rows of the same time", file=path, row=number, column=times)
         gpus_by_time[at] = _amount(path, number, amount, row.get(amount, ""))
     hours = HOURS_PER_DAY if daily else 1.0
     starts = np.array(sorted(gpus_by_time), dtype="datetime64[s]")
@@ -171,7 +173,7 @@ def _moment(path: str, number: int, column: str, text: str) -> _Moment:
         at = datetime.fromisoformat(text.replace("Z", "+00:00"))
         zoned = at.astimezone(UTC) if at.tzinfo else at
     except (ValueError, OverflowError):
-        raise DataError(f"{shown(text)} is no day or hour", file=path, row=number, column=column) from None
+        raise DataError(f"{shown(text)} is not a day or hour", file=path, row=number, column=column) from None
     return _Moment(at.replace(tzinfo=None), zoned.replace(tzinfo=None), len(text) <= len("2026-01-01"))
 
 
@@ -192,7 +194,9 @@ def _amount(path: str, number: int, column: str, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= _HIGHEST:
-        raise DataError(f"{shown(text)} is no number from 0 to {_HIGHEST:,.0f}", file=path, row=number, column=column)
+        raise DataError(
+            f"{shown(text)} is not a number from 0 to {_HIGHEST:,.0f}", file=path, row=number, column=column
+        )
     return value
 
 
@@ -214,7 +218,7 @@ MOST_RUNGS = 24
 MOST_MONTHS = 240  # of the table by month: twice the longest term
 
 
-class Wanted(NamedTuple):
+class CommitTerms(NamedTuple):
     """What is asked: prices, the term of what is bought, its unit, in how many purchases."""
 
     price: float
@@ -226,7 +230,9 @@ class Wanted(NamedTuple):
     sources: dict[str, CitedSource]
 
 
-def committed(frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agreement], terms: Wanted) -> Commitment:
+def committed(
+    frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agreement], terms: CommitTerms
+) -> Commitment:
     """Return the advice for a history of use."""
     today, listed = datetime.fromisoformat(frame["as_of"]), terms.price
     active = [
@@ -288,7 +294,7 @@ def committed(frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agree
     }
 
 
-def _stacked_prices(today: datetime, held: Sequence[Agreement], terms: Wanted) -> tuple[Wanted, float]:
+def _stacked_prices(today: datetime, held: Sequence[Agreement], terms: CommitTerms) -> tuple[CommitTerms, float]:
     """Return what is wanted at the prices of today's agreements, and the price without a commitment.
 
     A contract's price replaces all; else the best private percentage comes off, also of what a commitment costs.
@@ -299,7 +305,7 @@ def _stacked_prices(today: datetime, held: Sequence[Agreement], terms: Wanted) -
 
     share = min((paid_fraction(agreement.fraction, None, terms.price) for agreement in now("private")), default=1.0)
     if share * terms.price < SMALLEST or share * terms.committed_price < SMALLEST:
-        raise UsageError("a private discount leaves nothing to be paid: there is nothing to commit to.")
+        raise UsageError("a private discount covers the whole price, so there is nothing to commit to.")
     notes = terms.prices
     if share < 1:
         notes = [*notes, f"a private discount of {1 - share:.1%} comes off the price and off the committed one"]
@@ -323,7 +329,7 @@ def _level(
     }
 
 
-def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], terms: Wanted) -> list[Rung]:
+def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], terms: CommitTerms) -> list[Rung]:
     """Return what is held and what to buy: what lacks now, in so many purchases over the term, and what ends anew.
 
     What ends is renewed up to what one would commit with nothing held, `alone`.
@@ -385,7 +391,7 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
     return months
 
 
-def _headline(best: float, buy: float, has: float, ratio: float, saving: float, terms: Wanted) -> str:
+def _headline(best: float, buy: float, has: float, ratio: float, saving: float, terms: CommitTerms) -> str:
     term = f"{terms.term_months} months"
     if not best:
         why = "it is no cheaper than on demand" if not ratio else "the demand is too seldom there"
@@ -398,7 +404,7 @@ def _count(gpus: float) -> str:
     return f"{gpus:,.1f}".removesuffix(".0")
 
 
-def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], terms: Wanted) -> str:
+def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], terms: CommitTerms) -> str:
     row = costs["advised"]
     pays = f"pays once it is used in {1 - ratio:.0%} of the hours" if ratio else "never pays"
     return (
@@ -419,7 +425,7 @@ def _warnings(usage: Usage, today: datetime, held: Sequence[Agreement]) -> list[
     return warnings
 
 
-def refuse(terms: Wanted) -> None:
+def refuse(terms: CommitTerms) -> None:
     """Refuse more purchases than a term has room for."""
     if terms.rungs > min(MOST_RUNGS, terms.term_months):
         raise UsageError(f"--rungs {terms.rungs}: at most one purchase a month of the term, and {MOST_RUNGS} in all.")

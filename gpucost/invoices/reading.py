@@ -41,8 +41,8 @@ _FORMS = {
 _WHOLE_DOCUMENT = "columns = {json: 'JSON'}, records = false)"
 _READ = {name.lower(): name for name in WRITTEN}
 _HELP = {
-    "is no time": ". Write it as 2026-11-01T00:00:00Z.",
-    "is no amount": ". Write a plain number such as 1234.5.",
+    "is not a time": ". Write it as 2026-11-01T00:00:00Z.",
+    "is not an amount": ". Write a plain number such as 1234.5.",
 }
 _ZONE = r":[0-9]{2}([.][0-9]+)?\s*([A-Za-z][A-Za-z0-9_/+-]*|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 
@@ -150,9 +150,9 @@ def _source(path: str) -> str:
     name = path.lower().removesuffix(".gz")
     form = _FORMS.get(os.path.splitext(name)[1])
     if form is None or (name.endswith(".parquet") and path.lower().endswith(".gz")):
-        raise UsageError(f"cannot tell the form of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
+        raise UsageError(f"cannot tell the format of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
     if not os.path.isfile(path):
-        wrong = "it is no regular file" if os.path.exists(path) else "there is no such file"
+        wrong = "it is not a regular file" if os.path.exists(path) else "there is no such file"
         raise UsageError(f"cannot read {path[:200]!r}: {wrong}. Name a file that exists.")
     if any(sign in path for sign in "*?["):
         raise UsageError(f"cannot read {path[:200]!r}: its name holds *, ? or [. Rename it.")
@@ -170,7 +170,7 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
     try:
         types, source = _described(connection, source, path)
         if tag and "tags" not in types:
-            raise DataError(f"has no column Tags, so that nothing is tagged {tag}", file=path)
+            raise DataError(f"has no column Tags, so nothing carries the tag {tag}", file=path)
         charges = f"SELECT {_columns(types, tag)} FROM {source}"
         sums = """count(*), fsum(billed), fsum(effective), fsum(coalesce(listed, 0)), fsum(coalesce(contracted, 0)),
             fsum(coalesce(quantity, 0)), max(coalesce(ended, began)), count_if(zoneless), count_if(fault IS NOT NULL)"""
@@ -204,7 +204,7 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
         reason = "the column is there twice, whatever the case of its letters. Keep one."
         raise DataError(reason, file=path, column=_READ[twice])
     if missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]:
-        raise _misread(path) or DataError(f"is no FOCUS file: columns missing: {', '.join(missing)}", file=path)
+        raise _misread(path) or DataError(f"is not a FOCUS file; missing columns: {', '.join(missing)}", file=path)
     if packed:
         texts = ", ".join(f"{named(name)}: 'VARCHAR'" for name, _ in columns)
         source = f"{source.removesuffix(_WHOLE_DOCUMENT)}columns = {{{texts}}}, records = true)"
@@ -239,7 +239,7 @@ def _misread(path: str) -> DataError | None:
         fault = f"holds a byte that is no UTF-8 (0x{error.object[error.start]:02x})"
         return DataError(f"{fault}. Save it as CSV in UTF-8.", file=path)
     except csv.Error as error:
-        return DataError(f"is no readable CSV: {error}", file=path, row=number + 1)
+        return DataError(f"is not readable as CSV: {error}", file=path, row=number + 1)
     except (OSError, EOFError, zlib.error):
         return None
     return None
@@ -292,19 +292,19 @@ def _columns(types: Types, tag: str | None) -> str:
     wild = f"(NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
     bad = f"({{0}} IS NULL OR {wild})"
     faults = {
-        "BilledCost is no amount": bad.format(billed),
-        "EffectiveCost is no amount": bad.format(effective),
-        "ListCost is no amount": wild.format(listed),
-        "ContractedCost is no amount": wild.format(contracted),
-        "PricingQuantity is no amount": wild.format(quantity),
-        "x_GpusPerUnit is no number": wild.format(gpus),
+        "BilledCost is not an amount": bad.format(billed),
+        "EffectiveCost is not an amount": bad.format(effective),
+        "ListCost is not an amount": wild.format(listed),
+        "ContractedCost is not an amount": wild.format(contracted),
+        "PricingQuantity is not an amount": wild.format(quantity),
+        "x_GpusPerUnit is not a number": wild.format(gpus),
         "ChargeCategory is missing": f"coalesce({text['ChargeCategory']}, '') = ''",
         f"ChargeCategory is none of {', '.join(_CATEGORIES)}": f"{category} IS NULL",
-        "BillingCurrency is no code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
+        "BillingCurrency is not a code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
     }
     for name, sql in (("ChargePeriodStart", f"coalesce({began}, 'infinity')"), ("ChargePeriodEnd", ended)):
-        faults[f"{name} is no time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
-    faults["ChargePeriodEnd is no time after ChargePeriodStart"] = (
+        faults[f"{name} is not a time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
+    faults["ChargePeriodEnd is not a time after ChargePeriodStart"] = (
         f"{ended} < {began} OR {ended} = {began} AND {category} = 'Usage'"  # what is bought at a moment may end in it
     )
     tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
@@ -375,7 +375,7 @@ def _tag(types: Types, tag: str | None) -> str:
     if not tag:
         return "''"
     if any(sign in tag for sign in "\"'\\"):
-        raise UsageError(f"--showback: {tag[:40]!r} is no key of a tag.")
+        raise UsageError(f"--showback: {tag[:40]!r} is not a tag key.")
     cell, kind = _cell(types, "Tags"), types["tags"][1]
     held = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
     path = quoted(f'$."{tag}"')

@@ -123,7 +123,7 @@ UNPLANNED, UNBILLED, OUTSIDE = "not in the plan", "not on the invoice", "outside
 _COMMITMENT = "commitment"
 
 
-class Part(NamedTuple):
+class ChargePart(NamedTuple):
     """Charges that are compared: what they are for, how much, and both costs in USD."""
 
     product: str
@@ -137,7 +137,7 @@ class Part(NamedTuple):
 class Sorted(NamedTuple):
     """One side of the comparison."""
 
-    parts: list[Part]
+    parts: list[ChargePart]
     commitments: list[float]  # billed, effective: purchases, and what nobody used
     rest: dict[tuple[str, str], list[float]]  # (what, why) -> rows, billed, effective
 
@@ -192,7 +192,7 @@ def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[
                 sides.commitments[:] = [old + new for old, new in zip(sides.commitments, costs, strict=True)]
                 continue
         elif key and factor is not None:
-            sides.parts.append(Part(key, charge.committed, charge.rows, charge.quantity * factor, *costs))
+            sides.parts.append(ChargePart(key, charge.committed, charge.rows, charge.quantity * factor, *costs))
             continue
         elif key:
             reason = f"{UNPLANNED}: counted in {charge.unit or 'nothing'}, planned in {book.products[key].unit}"
@@ -285,7 +285,7 @@ def _column(
     return dict(zip(differences, in_cents(list(differences.values()), total), strict=True))
 
 
-def _amounts(parts: Iterable[Part], basis: int, names: set[str]) -> dict[str, dict[bool, Amount]]:
+def _amounts(parts: Iterable[ChargePart], basis: int, names: set[str]) -> dict[str, dict[bool, Amount]]:
     amounts: dict[str, dict[bool, Amount]] = {}
     for part in parts:
         if part.product in names:
@@ -416,7 +416,7 @@ def planned(
     if isinstance(plan, str):
         if flags := [flag for flag, value in (("--start", start), ("--rank", rank > 1), ("--side", side)) if value]:
             reason = "is of a saved answer" if len(flags) == 1 else "are of a saved answer"
-            raise UsageError(f"{' and '.join(flags)} {reason}; {shown(plan)} is read as FOCUS, and stands as it is.")
+            raise UsageError(f"{' and '.join(flags)} {reason}; {shown(plan)} is a FOCUS file and is used as it is.")
         return read_charges(plan)
     return charges_of(focus_rows(plan, start or period_of(invoice)[0], rank, side))
 
@@ -424,7 +424,9 @@ def planned(
 def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], question: Asked) -> Reconciliation:
     """Return the answer."""
     if not plan and not question.tag:
-        raise UsageError("say what to hold the invoice against (--estimate saved.json), or --showback TAG, or both.")
+        raise UsageError(
+            "name what to compare the invoice with (--estimate saved.json), or give --showback TAG, or both."
+        )
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
     budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
     paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}

@@ -42,7 +42,9 @@ def focus_rows(
     """Return the charges that an answer foresees from `start` on, with every column that is written."""
     make = _MAKERS.get(str(answer["kind"]))
     if make is None:
-        raise UsageError(f"a saved {answer['kind']} holds no plan of charges. Export {', '.join(_MAKERS)}.")
+        raise UsageError(
+            f"a saved {answer['kind']} has no plan of charges. Only these can be exported: {', '.join(_MAKERS)}."
+        )
     if side and answer["kind"] != "tco":
         raise UsageError(f"--side chooses between own and rent of a saved tco; this is a saved {answer['kind']}.")
     if rank != 1 and main_list(str(answer["kind"])) != "options":
@@ -53,7 +55,7 @@ def focus_rows(
         rows = [_whole_number(row, tags) for row in make(answer, start, rank, side)]
     except (ArithmeticError, LookupError) as error:  # a file that others changed
         reason = f"{type(error).__name__}: {error}"[:100]
-        raise UsageError(f"the figures of the saved answer give no charges ({reason}). Save it anew.") from None
+        raise UsageError(f"the figures of the saved answer give no charges ({reason}). Save it again.") from None
     return sorted(rows, key=lambda row: (row["ChargePeriodStart"], row["x_Line"]))
 
 
@@ -165,7 +167,7 @@ def _inference(answer: Mapping[str, Any], start: datetime, rank: int, side: str 
     """Yield a month of serving; an answer without a load has no bill."""
     option = _ranked(answer, rank)
     if not option["lines"]:
-        raise UsageError("the saved answer states no load: ask with --tokens-per-month or --requests-per-s.")
+        raise UsageError("the saved answer has no load: ask again with --tokens-per-month or --requests-per-s.")
     for line in option["lines"]:
         row = {**_seller(option), **_line(line, option)}
         yield from _over(_months(start, 1), [1.0], row, line["cost_usd"], line["quantity"])

@@ -52,10 +52,8 @@ class ChoiceResult(RankedResult):
 def choose(
     model: v.Model = "8b",
     *,
-    purpose: Annotated[str, one_of(*PURPOSES), "What it is for."] = "training",
-    budget: Annotated[
-        str | float | None, USD, "What may be spent, such as 2k, 50k or 1m.", detail(example="50k")
-    ] = None,
+    purpose: Annotated[str, one_of(*PURPOSES), "Purpose."] = "training",
+    budget: Annotated[str | float | None, USD, "Budget, such as 2k, 50k or 1m.", detail(example="50k")] = None,
     tokens: Annotated[
         str | float | None,
         count(1e17, 1, metavar="TOKENS"),
@@ -63,7 +61,7 @@ def choose(
         detail(usual="100b, 100m to fine-tune, 1b to serve"),
     ] = None,
     hours_per_month: Annotated[
-        str | float, count(730, metavar="HOURS"), "Hours of use a month, for research and a desk."
+        str | float, count(730, metavar="HOURS"), "Hours of use per month, for research and a desk."
     ] = 176.0,
     workload: Annotated[
         Mapping[str, Any] | None,
@@ -114,17 +112,19 @@ def choose(
     notes = facts.taken(*(values["pool"] or ()))
     if total is not None and most is not None and total > most:
         notes.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {most:,.0f} USD.")
-    return ChoiceResult({
-        "kind": "choice",
-        **framed(facts, values),
-        "lead": lead(workloads, rows_by_need, assigned, most),
-        "budget_usd": most,
-        "rows": [row for rows in rows_by_need.values() for row in rows],
-        "assigned": assigned,
-        "total_usd": total,
-        "warnings": notes,
-        "sources": {},
-    })  # fmt: skip
+    return ChoiceResult(
+        {
+            "kind": "choice",
+            **framed(facts, values),
+            "lead": lead(workloads, rows_by_need, assigned, most),
+            "budget_usd": most,
+            "rows": [row for rows in rows_by_need.values() for row in rows],
+            "assigned": assigned,
+            "total_usd": total,
+            "warnings": notes,
+            "sources": {},
+        }
+    )
 
 
 class Need(NamedTuple):
@@ -146,7 +146,7 @@ def need_of(name: str, text: str, hours: float) -> Need:
     parts = text.split()
     if len(parts) not in (2, 3) or parts[0] not in PURPOSES:
         raise UsageError(
-            f"--workload: {text!r} is no workload. Write NAME='PURPOSE MODEL [TOKENS]' with a purpose of"
+            f"--workload: {text!r} is not a workload. Write NAME='PURPOSE MODEL [TOKENS]' with a purpose of"
             f" {', '.join(PURPOSES)}, such as chat='serving 8b 5b'."
         )
     return Need(name, parts[0], parts[1], parse_count(parts[2], "--workload") if len(parts) > 2 else None, hours)
@@ -192,9 +192,9 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
     from gpucost.fitting.fit import everywhere
     from gpucost.market.facts import FILTERS, cheapest, market_of, placed_in, usual
 
-    place = {name: filters.get(name) for name in FILTERS}
-    offer_filter, market = catalog.offer_filter(**place), market_of(catalog)
-    allowed = placed_in(market, catalog, place)
+    offer_filters = {name: filters.get(name) for name in FILTERS}
+    offer_filter, market = catalog.offer_filter(**offer_filters), market_of(catalog)
+    allowed = placed_in(market, catalog, offer_filters)
     placed = any(offer_filter[name] is not None for name in ("provider", "region", "option"))
     if offer_filter["option"] is None:
         allowed &= ~market.terms.interruptible
@@ -312,9 +312,9 @@ def needs_of(values: Mapping[str, Any]) -> list[Need]:
     """Return the workloads asked about: those named, else the one that the arguments describe."""
     hours = values["hours_per_month"]
     if values["workload"]:
-        asked, most = len(values["workload"]), limit("limit_workloads")
-        if asked > most:
-            raise UsageError(f"--workload: {asked:,}; at most {most:,.0f}. The setting limit_workloads raises that.")
+        count, most = len(values["workload"]), limit("limit_workloads")
+        if count > most:
+            raise UsageError(f"--workload: {count:,}; at most {most:,.0f}. The setting limit_workloads raises that.")
         return [need_of(name, str(text), hours) for name, text in values["workload"].items()]
     return [Need("", values["purpose"], values["model"], values["tokens"], hours)]
 
@@ -356,17 +356,19 @@ def assign(rows_by_need: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str,
         for *_, cost, at in sorted(rented)[:1]:
             ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
     if {name for name, _ in ways} < set(rows_by_need):
-        raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
+        raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
     one_each = [[float(name == need_name) for need_name, _ in ways] for name in rows_by_need]
     taken = [[way["gpus"] * float(way["provider"] == "own" and way["gpu"] == gpu) for _, way in ways] for gpu in pool]
     most = np.array([1.0] * len(rows_by_need) + [float(count) for count in pool.values()])
     least = np.array([1.0] * len(rows_by_need) + [0.0] * len(pool))
     best = milp(
-        np.array([way["cost_usd"] for _, way in ways]), integrality=np.ones(len(ways)), bounds=(0, 1),
+        np.array([way["cost_usd"] for _, way in ways]),
+        integrality=np.ones(len(ways)),
+        bounds=(0, 1),
         constraints=(np.array([*one_each, *taken]), least, most),
-    )  # fmt: skip
+    )
     if best.x is None:
-        raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
+        raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
     return [way for (_, way), share in zip(ways, best.x, strict=True) if share > 0.5]
 
 

@@ -75,11 +75,11 @@ def compare(
     second: Annotated[
         str | PathLike[str] | Mapping[str, Any] | Result | None,
         ANSWER,
-        "The one to set against it; else the other parts of the first.",
+        "Second answer or scenario; by default the other parts of the first.",
         detail(example="after.json", place=True),
     ] = None,
     *,
-    rank: Annotated[v.Rank, "Which option of each answer."] = 1,
+    rank: Annotated[v.Rank, "Rank of the option in each answer."] = 1,
     accept_changed: v.AcceptChanged = False,
     model: Annotated[
         str | Sequence[str] | None,
@@ -94,9 +94,9 @@ def compare(
         detail(example="h100-sxm,h200"),
     ] = None,
     speed: Annotated[
-        bool, FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost."
+        bool, FLAG, "Compare the speed of one job on two accelerators, or on one over its own links and over PCIe."
     ] = False,
-    gpus: Annotated[v.Gpus | None, "With --speed: accelerators of the job.", detail(example=8)] = None,
+    gpus: Annotated[v.Gpus | None, "With --speed: number of accelerators of the job.", detail(example=8)] = None,
     global_batch: Annotated[v.GlobalBatch | None, "With --speed: sequences of one step of the job."] = None,
     micro_batch: Annotated[
         v.MicroBatch | None, "With --speed: sequences per GPU per micro-step.", detail(usual="the fastest", example=1)
@@ -142,7 +142,9 @@ def _of_answers(values: Mapping[str, Any]) -> Answer:
             return with_changes_told(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
     parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
     if len(parts) < 2:
-        raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
+        raise UsageError(
+            "compare: a second answer is missing; only a scenario with two parts of one kind can stand alone."
+        )
     begin, later_parts = parts[0], parts[1:]
     with reading("one of the answers"):
         comparisons = [
@@ -164,14 +166,14 @@ def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
     text = fspath(source)
     path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
     if path.lower().endswith(".toml"):
-        return _asked(path, part), part or Path(path).stem
+        return _answer_scenario(path, part), part or Path(path).stem
     payload = read_answer(path, accept_changed)
     if part:
         return with_changes_told(_part(payload, part, path), payload), part
     return payload, Path(path).stem
 
 
-def _asked(path: str, part: str) -> Answer:
+def _answer_scenario(path: str, part: str) -> Answer:
     """Answer a scenario, or the one part of it that was named."""
     if not part:
         return report(path).payload
@@ -180,8 +182,10 @@ def _asked(path: str, part: str) -> Answer:
 
 
 def _part(payload: Answer, part: str, path: str) -> Answer:
-    parts = [one for one in payload.get("parts", ()) if "payload" in one]  # of a scenario; other parts are no answers
-    payload_of_part: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
+    parts = [
+        item for item in payload.get("parts", ()) if "payload" in item
+    ]  # of a scenario; other parts are no answers
+    payload_of_part: Answer = _named(parts, part, path, [item["name"] for item in parts])["payload"]
     return payload_of_part
 
 
@@ -275,10 +279,10 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     if len(jobs) == 1:
         jobs.append({**jobs[0], "links": "pcie"})
         names = ["own links", "PCIe"]
-    first, second = (cast("Result", answer("throughput", one, catalog)).payload for one in jobs)
+    first, second = (cast("Result", answer("throughput", job, catalog)).payload for job in jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    sizes = [(one["layout"]["global_batch"], one["sequence_tokens"]) for one in (first, second)]
+    sizes = [(job["layout"]["global_batch"], job["sequence_tokens"]) for job in (first, second)]
     batches = {f"{sequences:,} sequences of {tokens:,.0f}" for sequences, tokens in sizes}
     step = f" One step: {' against '.join(sorted(batches))} tokens."
     return {**comparison, "lead": comparison["lead"] + step, "warnings": [*notes, *comparison["warnings"]]}

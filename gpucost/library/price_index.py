@@ -43,7 +43,7 @@ FAULTS = (
 )
 
 
-class Job(NamedTuple):
+class IndexJob(NamedTuple):
     """A standard job: how it is called, and the question that asks for its GPU-hours."""
 
     id: str
@@ -53,18 +53,18 @@ class Job(NamedTuple):
 
 
 JOBS = (
-    Job("pretrain_8b", "8B, 100B tokens", "estimate", {"model": "llama-3.1-8b", "tokens": "100b"}),
-    Job(
+    IndexJob("pretrain_8b", "8B, 100B tokens", "estimate", {"model": "llama-3.1-8b", "tokens": "100b"}),
+    IndexJob(
         "lora_70b",
         "LoRA of a 70B",
         "estimate",
         {"model": "llama-3.1-70b", "tokens": "100m", "method": "lora"},
     ),
-    Job("serve_70b", "1M tokens of a 70B", "inference", {"model": "llama-3.3-70b"}),
+    IndexJob("serve_70b", "1M tokens of a 70B", "inference", {"model": "llama-3.3-70b"}),
 )
 
 
-def gpu_hours(job: Job, chip: str) -> float | None:
+def gpu_hours(job: IndexJob, chip: str) -> float | None:
     """Return the GPU-hours of a job on a chip, on its best layout on demand; None where the chip cannot do it."""
     import warnings
 
@@ -74,25 +74,29 @@ def gpu_hours(job: Job, chip: str) -> float | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = ask(**job.arguments, gpu=chip, option="on_demand").payload["options"]
+            options = ask(**job.arguments, gpu=chip, option="on_demand").payload["options"]
     except GpuCostError:
         return None
     if job.question == "estimate":
-        return min((row["gpu_hours"] for row in found), default=None)
-    return min((row["usd_per_mtok"] / row["usd_per_gpu_hour"] for row in found), default=None)
+        return min((row["gpu_hours"] for row in options), default=None)
+    return min((row["usd_per_mtok"] / row["usd_per_gpu_hour"] for row in options), default=None)
 
 
-def index_rows(catalog: "Catalog", jobs: Sequence[Job] = JOBS, chips: Sequence[str] = CHIPS) -> list[dict[str, Any]]:
+def index_rows(
+    catalog: "Catalog", jobs: Sequence[IndexJob] = JOBS, chips: Sequence[str] = CHIPS
+) -> list[dict[str, Any]]:
     """Return what each job cost in each month, by kind of seller and option, on its cheapest chip."""
     cells: dict[tuple[date, str, str], list[Mapping[str, Any]]] = {}
     for row in catalog.rows("monthly_prices"):
         if row["month"] <= catalog.as_of and row["option"] in OPTIONS and row["gpu"] in chips:
             cells.setdefault((row["month"], row["seller_kind"], row["option"]), []).append(row)
     if not cells:
-        raise PriceMissingError(f"no month before {catalog.as_of} has prices: the first on record is January 2022.")
+        raise PriceMissingError(
+            f"there are no prices before {catalog.as_of}: the first month on record is January 2022."
+        )
     rows = []
     for job in jobs:
-        hours = {chip: found for chip in chips if (found := gpu_hours(job, chip)) is not None}
+        hours = {chip: gpu_hours_of_job for chip in chips if (gpu_hours_of_job := gpu_hours(job, chip)) is not None}
         for (month, kind, option), prices in sorted(cells.items()):
             able = [row for row in prices if row["gpu"] in hours]
             if not able:
@@ -131,7 +135,7 @@ def yearly(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def points(rows: Sequence[Mapping[str, Any]], job: Job) -> Iterator[dict[str, Any]]:
+def points(rows: Sequence[Mapping[str, Any]], job: IndexJob) -> Iterator[dict[str, Any]]:
     """Yield the points of a job's chart."""
     for row in rows:
         if row["job"] == job.id:

@@ -28,7 +28,7 @@ from gpucost.catalog.names import listed
 from gpucost.catalog.settings import without_book
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import read_toml
-from gpucost.library.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
+from gpucost.library.scenario import ASKS, Scenario, ScenarioQuestion, make_scenario, read_scenario
 from gpucost.options import OPTIONS, is_plain
 from gpucost.store.files import write_text
 
@@ -149,7 +149,7 @@ def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _answer(scenario: Scenario) -> Answer:
-    answers: list[tuple[Part, dict[str, Any]]] = []
+    answers: list[tuple[ScenarioQuestion, dict[str, Any]]] = []
     for part in scenario.parts:
         answers.append((part, _ask(part, {earlier.name: payload for earlier, payload in answers})))
     first = answers[0][1]
@@ -171,7 +171,7 @@ def _answer(scenario: Scenario) -> Answer:
     }
 
 
-def _ask(part: Part, before: Mapping[str, Any]) -> dict[str, Any]:
+def _ask(part: ScenarioQuestion, before: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one part; a comparison and an invoice may name the parts before it."""
     if part.kind in ("comparison", "invoice"):
         ends = ((end, part.arguments.get(end)) for end in ("first", "second", "estimate"))
@@ -181,7 +181,7 @@ def _ask(part: Part, before: Mapping[str, Any]) -> dict[str, Any]:
     return _with_background(payload) if part.kind == "training" else payload
 
 
-def asked_part(part: Part) -> dict[str, Any]:
+def asked_part(part: ScenarioQuestion) -> dict[str, Any]:
     """Answer one part; an error says which part it is about."""
     try:
         result: Result = answered(ASKS[part.kind], part.arguments)[0]
@@ -217,9 +217,9 @@ def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], wh
             say.append(f"{where}{key}")
         elif isinstance(value, Mapping):
             shared[key] = shareable(value, say, sells, f"{where}{key}.")
-        elif isinstance(value, list) and all(isinstance(one, Mapping) for one in value):
+        elif isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
             shared[key] = [
-                shareable(one, say, sells, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)
+                shareable(item, say, sells, f"{where}{key}[{number}].") for number, item in enumerate(value, 1)
             ]
         elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):
             say.append(f"{where}{key}")
@@ -234,9 +234,7 @@ def asked_anew(payload: Payload) -> dict[str, Any]:
     if kind == "scenario":
         return dict(payload["request"])
     if kind not in PARTS:
-        raise UsageError(
-            f"a saved {kind} cannot be made safe to share, only what can be asked anew: {', '.join(PARTS)}."
-        )
+        raise UsageError(f"a saved {kind} cannot be made safe to share; these can: {', '.join(PARTS)}.")
     taken = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
     usual = {name for name in taken if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
     stated = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}

@@ -85,7 +85,7 @@ def parts() -> dict[str, tuple[Argument, ...]]:
     }
 
 
-class Part(Struct, frozen=True):
+class ScenarioQuestion(Struct, frozen=True):
     """One question of a scenario: its kind, its name, and the arguments of the function that answers it."""
 
     kind: str
@@ -98,7 +98,7 @@ class Scenario(Struct, frozen=True):
 
     name: str
     description: str
-    parts: tuple[Part, ...]
+    parts: tuple[ScenarioQuestion, ...]
     request: Mapping[str, Any]  # the file's content, for the record
     hints: tuple[str, ...] = ()  # about keys of former versions
 
@@ -123,7 +123,7 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
     return Scenario(name, text, tuple(parts_made), plain, tuple(hints))
 
 
-def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
+def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[ScenarioQuestion], list[str]]:
     _refuse_unknown("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
     _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
     supply = plain.get("supply", {})
@@ -155,7 +155,7 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], l
 
 def _part(
     kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
-) -> tuple[Part, list[str]]:
+) -> tuple[ScenarioQuestion, list[str]]:
     """Check one part; every value is read as the question reads it, and refused in the same sentence."""
     question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
     old = [name for item in arguments for name in item.old]
@@ -175,7 +175,7 @@ def _part(
     except UsageError as error:
         raise UsageError(f"{where}.{_key_of(str(error), stated)}{error}") from None
     arguments_read = arguments_read if folder is None else files_beside(arguments_read, folder, "rent")
-    return Part(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
+    return ScenarioQuestion(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
 
 
 def _key_of(sentence: str, stated: Mapping[str, Any]) -> str:

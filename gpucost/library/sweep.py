@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas
 
     from gpucost.answers.combined import Sweep
-    from gpucost.sweeping.chunks import Plan
-    from gpucost.sweeping.grid import Grid
+    from gpucost.sweeping.chunks import SweepPlan
+    from gpucost.sweeping.grid import SweepGrid
 
 _JOINED = (".parquet", ".csv")  # files that hold any number of rows
 _WORKS_TOLD = 4  # whose cheapest case the first sentence names
@@ -71,7 +71,7 @@ def sweep(
     """
     from gpucost.catalog import open_catalog
     from gpucost.sweeping import chunks
-    from gpucost.sweeping.chunks import CASES, Plan, answer
+    from gpucost.sweeping.chunks import CASES, SweepPlan, answer
     from gpucost.sweeping.work import versions_of
 
     workers, scheduler, into = _read(workers, scheduler, executor, into, told)
@@ -91,18 +91,18 @@ def sweep(
             told(done, planned.count)
 
     with SpareFolder() as spare:
-        plan = Plan(planned, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
+        plan = SweepPlan(planned, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, keeps_files=into is not None)
 
 
-def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> tuple[int, str | None, str | None]:
+def _read(workers: Any, scheduler: Any, executor: Any, into: Any, progress: Any) -> tuple[int, str | None, str | None]:
     """Read what says where a sweep is worked out and kept."""
     from gpucost.arguments.kinds import FILE, whole
 
     called = {
-        "told": told,
+        "told": progress,
         "executor": None if executor is None else getattr(executor, "submit", "nothing to submit to"),
     }
     for name, value in called.items():
@@ -113,7 +113,7 @@ def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> 
     return whole().read(workers, "--workers"), address, folder
 
 
-def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "Grid":
+def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "SweepGrid":
     """Return the cases that were asked for."""
     from gpucost.arguments.kinds import FILE
     from gpucost.sweeping.grid import cases_of, combinations, grid_of, listed
@@ -124,7 +124,7 @@ def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str,
     return combinations(question, stated) if cases is None else listed(question, cases_of(cases), stated)
 
 
-def _result(plan: "Plan", files: list[Path], keeps_files: bool) -> SweepResult:
+def _result(plan: "SweepPlan", files: list[Path], keeps_files: bool) -> SweepResult:
     payload = _payload(plan, files)
     return SweepResult(payload, files=tuple(files)) if keeps_files else SweepResult(payload, frame=_frame(files))
 
@@ -142,7 +142,7 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
     return rows
 
 
-def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
+def _payload(plan: "SweepPlan", files: list[Path]) -> "Sweep":
     from gpucost import __version__
     from gpucost.answers import SCHEMA_VERSION
     from gpucost.sweeping.chunks import ROWS_KEPT, Found
@@ -186,7 +186,7 @@ def _firsts(front: Sequence[Mapping[str, Any]], works: Sequence[str]) -> dict[st
     return firsts if 1 < len(firsts) <= _WORKS_TOLD else {}
 
 
-def _lead(grid: "Grid", answered: int, best: Any, firsts: Mapping[str, Mapping[str, Any]]) -> str:
+def _lead(grid: "SweepGrid", answered: int, best: Any, firsts: Mapping[str, Mapping[str, Any]]) -> str:
     moving = () if grid.listed is not None else grid.moving
     counts = ", ".join(f"{name.replace('_', ' ')}: {len(grid.values[name])}" for name in moving)
     sentence = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."

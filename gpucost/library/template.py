@@ -11,11 +11,16 @@ from gpucost.errors import DataError, UsageError, nearest
 Figures = dict[str, Any]
 _RESERVED = ("_xl", "print_")  # names that spreadsheet programs give
 # what a workbook may hold beside cells -> its parts in the zip
-_BESIDE = {
-    "charts": r"xl/charts/chart(Ex)?\d+\.xml", "pictures": r"xl/media/", "pivot tables": r"xl/pivotTables/[^/]+$",
-    "slicers": r"xl/(slicers|timelines)/[^/]+$", "controls": r"xl/ctrlProps/", "embedded files": r"xl/embeddings/",
-    "macros": r"xl/vbaProject", "data connections": r"xl/(connections\.xml|queryTables/[^/]+$)",
-}  # fmt: skip
+_RELATED_FILES = {
+    "charts": r"xl/charts/chart(Ex)?\d+\.xml",
+    "pictures": r"xl/media/",
+    "pivot tables": r"xl/pivotTables/[^/]+$",
+    "slicers": r"xl/(slicers|timelines)/[^/]+$",
+    "controls": r"xl/ctrlProps/",
+    "embedded files": r"xl/embeddings/",
+    "macros": r"xl/vbaProject",
+    "data connections": r"xl/(connections\.xml|queryTables/[^/]+$)",
+}
 _SHAPE = re.compile(rb"<xdr:(?:sp|cxnSp)\b")
 _NAMED = ("value", "total_usd", "cost_usd")  # what a row with a name stands for
 
@@ -91,7 +96,7 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
             "a template needs the package openpyxl, which is not installed. Run: pip install openpyxl"
         ) from None
     except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
-        raise DataError("is no .xlsx workbook. Save it again as .xlsx.", file=template) from None
+        raise DataError("is not an .xlsx workbook. Save it again as .xlsx.", file=template) from None
     remarks = _filled(book, figures(payload), template)
     book.calculation.fullCalcOnLoad = True
     with replacing(path) as temporary:
@@ -101,7 +106,7 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
             raise
         except Exception as error:  # parts that were read and cannot be written, as where every sheet is hidden
             raise DataError(f"cannot be written again: {error}. Save it again as .xlsx.", file=template) from None
-        remarks += _lost(_parts(data), _parts(Path(temporary).read_bytes()), [str(one.message) for one in gone])
+        remarks += _lost(_parts(data), _parts(Path(temporary).read_bytes()), [str(warning.message) for warning in gone])
     return remarks
 
 
@@ -114,7 +119,7 @@ def _parts(data: bytes) -> Counter[str]:
         names = packed.namelist()
         drawings = [packed.read(name) for name in names if re.match(r"xl/drawings/drawing\d+\.xml", name)]
     counts = Counter(
-        {part_name: sum(bool(re.match(part, name)) for name in names) for part_name, part in _BESIDE.items()}
+        {part_name: sum(bool(re.match(part, name)) for name in names) for part_name, part in _RELATED_FILES.items()}
     )
     return counts + Counter({"shapes or text boxes": sum(len(_SHAPE.findall(drawing)) for drawing in drawings)})
 
@@ -145,18 +150,18 @@ def _filled(book: Any, figures_by_name: Figures, template: str) -> list[str]:
         cells = list(_cells(book, target))
         if not cells or value is None or value == {}:
             untouched.append(f"{name} ({'refers to no cells' if not cells else 'has no value'})")
-        for cell, one in zip(cells, value if isinstance(value, list) else [value], strict=False):
+        for cell, item in zip(cells, value if isinstance(value, list) else [value], strict=False):
             if cell.data_type == "f":
                 untouched.append(f"{name} (holds a formula)")
-            elif one is not None and not isinstance(one, (Mapping, list)):
-                _write(cell, one)
+            elif item is not None and not isinstance(item, (Mapping, list)):
+                _write(cell, item)
                 filled += 1
     if not filled and not unknown and not untouched:
         raise DataError("has no named cells: name them after figures, such as cost_usd", file=template)
     return [
         f"{filled} cells filled.",
         *(
-            [f"Names that are no figure of this answer, left as they are: {_near(unknown, figures_by_name)}."]
+            [f"Names that are not a figure of this answer, left as they are: {_near(unknown, figures_by_name)}."]
             if unknown
             else []
         ),

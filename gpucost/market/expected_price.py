@@ -76,8 +76,8 @@ def peer_ratios(offers: Sequence[Offer]) -> Floats:
         market = cells.setdefault((offer.gpu, family_of(offer.option)), {})
         market.setdefault((offer.provider, offer.region), []).append(offer.usd_per_gpu_hour)
     levels = {
-        market: _median([_median(prices) for prices in found.values()]) if len(found) >= FEWEST_PEERS else np.nan
-        for market, found in cells.items()
+        market: _median([_median(prices) for prices in cell.values()]) if len(cell) >= FEWEST_PEERS else np.nan
+        for market, cell in cells.items()
     }
     return np.array([offer.usd_per_gpu_hour / levels[offer.gpu, family_of(offer.option)] for offer in offers])
 
@@ -95,10 +95,10 @@ def _between(grid: Floats, ages_days: Floats, distances: Floats) -> Floats:
     far = np.interp(distances, ratios, np.arange(len(ratios)))
     row, column = np.minimum(old.astype(int), len(ages) - 2), np.minimum(far.astype(int), len(ratios) - 2)
     down, right = old - row, far - column
-    found: Floats = (
+    logs: Floats = (
         grid[:, row, column] * (1 - down) * (1 - right)
         + grid[:, row + 1, column] * down * (1 - right)
         + grid[:, row, column + 1] * (1 - down) * right
         + grid[:, row + 1, column + 1] * down * right
     )
-    return found
+    return logs

@@ -26,7 +26,7 @@ from gpucost.market.supply import Providers, Supply, build_supply, company, sold
 from gpucost.market.terms import Terms, build_terms, on_demand, place_of
 from gpucost.market.tiers import measured_chips, said, verified
 from gpucost.options import EXPIRED, OPTIONS, counted_age_days
-from gpucost.schemas import TABLES, Column
+from gpucost.schemas import TABLES, TableColumn
 from gpucost.schemas.validation import held, number, text
 from gpucost.schemas.validation import record as typed_record
 from gpucost.types import Accelerator, Architecture, Offer, System
@@ -129,8 +129,8 @@ def _expected(offers: Sequence[Offer], catalog: Catalog) -> tuple[tuple[float, f
     sellers = Providers(catalog.rows("providers"))
     ages = np.array([counted_age_days(offer.age_days, offer.price_kind) for offer in offers], np.float64)
     kinds = [sellers.kind(offer.provider) for offer in offers]
-    found = expected_prices(offers, ages, kinds, catalog.price_moves())
-    ends = (found.low_ratio, found.ratio, found.high_ratio, np.nan_to_num(found.peers_ratio, nan=1.0))
+    expected = expected_prices(offers, ages, kinds, catalog.price_moves())
+    ends = (expected.low_ratio, expected.ratio, expected.high_ratio, np.nan_to_num(expected.peers_ratio, nan=1.0))
     return tuple(zip(*(np.round(column, 9).tolist() for column in ends), strict=True))  # as a saved answer keeps them
 
 
@@ -262,16 +262,16 @@ def in_order(market: Market, places: NDArray[np.int64], gpus: int) -> list[Renta
 def usual(market: Market) -> NDArray[np.bool_]:
     """Tell which offers are on demand, and neither old nor interruptible: no booked window, no term."""
     plain = np.array([OPTIONS[offer.option].family == "on demand" for offer in market.facts.offers], bool)
-    found: NDArray[np.bool_] = plain & ~(market.terms.stale | market.terms.interruptible)
-    return found
+    usual_offers: NDArray[np.bool_] = plain & ~(market.terms.stale | market.terms.interruptible)
+    return usual_offers
 
 
 def placeless(market: Market, catalog: Catalog, request: Any) -> Market:
     """Return the market with the count of offers that a region leaves out because they name none."""
     if not request.region:
         return market
-    others = catalog.offers(request.gpu, request.provider, None, request.option)
-    return replace(market, facts=replace(market.facts, placeless=sum(not offer.region for offer in others)))
+    offers = catalog.offers(request.gpu, request.provider, None, request.option)
+    return replace(market, facts=replace(market.facts, placeless=sum(not offer.region for offer in offers)))
 
 
 def asked_for(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
@@ -286,30 +286,32 @@ def placed_in(market: Market, catalog: Catalog, named: Mapping[str, Any]) -> NDA
     """Tell which offers are of the accelerator, provider, region and option named; None lets all through."""
     if not any(named.values()):
         return np.ones(len(market.facts.offers), bool)
-    wanted = {offer.offer_id for offer in catalog.offers(*(named[name] for name in FILTERS))}
-    return np.array([offer.offer_id in wanted for offer in market.facts.offers], bool)
+    ids = {offer.offer_id for offer in catalog.offers(*(named[name] for name in FILTERS))}
+    return np.array([offer.offer_id in ids for offer in market.facts.offers], bool)
 
 
 def _left_in(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
     """Tell which offers are not left out by seller, kind of seller, confidence or network."""
-    offers, kept = market.facts.offers, np.ones(len(market.facts.offers), bool)
+    offers, remaining = market.facts.offers, np.ones(len(market.facts.offers), bool)
     if request.exclude_provider:
         out = {offer.offer_id for offer in catalog.offers(provider=request.exclude_provider)}
-        kept &= np.array([offer.offer_id not in out for offer in offers], bool)
+        remaining &= np.array([offer.offer_id not in out for offer in offers], bool)
     if request.provider_class:
         sellers = Providers(market.facts.providers)
-        kept &= np.array([sellers.kind(offer.provider) == request.provider_class for offer in offers], bool)
+        remaining &= np.array([sellers.kind(offer.provider) == request.provider_class for offer in offers], bool)
     if request.min_confidence:
         least = CONFIDENCES.index(request.min_confidence)
-        kept &= np.array([CONFIDENCES.index(offer.confidence) >= least for offer in offers], bool)
+        remaining &= np.array([CONFIDENCES.index(offer.confidence) >= least for offer in offers], bool)
     if request.fabric:
-        kept &= np.array([request.fabric.lower() in joined_by(market, place) for place in range(len(offers))], bool)
-        if not kept.any():
-            known = sorted({system.fabric for system in market.facts.systems if system.fabric})
+        remaining &= np.array(
+            [request.fabric.lower() in joined_by(market, index) for index in range(len(offers))], bool
+        )
+        if not remaining.any():
+            fabrics = sorted({system.fabric for system in market.facts.systems if system.fabric})
             raise UsageError(
-                f"--fabric {request.fabric}: no machine on offer is joined by it. Known are {', '.join(known[:12])} …"
+                f"--fabric {request.fabric}: no machine on offer has it. Known: {', '.join(fabrics[:12])} …"
             )
-    return kept
+    return remaining
 
 
 def at_most(market: Market, max_gpus: int | None) -> Market:
@@ -323,9 +325,9 @@ def at_most(market: Market, max_gpus: int | None) -> Market:
     return replace(market, supply=replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons)))
 
 
-def joined_by(market: Market, place: int) -> str:
+def joined_by(market: Market, index: int) -> str:
     """Return what joins the accelerators of an offer, inside a machine and between machines, in lower case."""
-    offer, system = market.facts.offers[place], market.facts.systems[place]
+    offer, system = market.facts.offers[index], market.facts.systems[index]
     chip = market.facts.accelerators[offer.gpu]
     link = chip.scaleup_link if system.scaleup_gb_per_s else ""
     return f"{system.fabric} {offer.interconnect} {link}".lower()
@@ -359,12 +361,12 @@ def at_own_price(market: Market, catalog: Catalog, request: Any) -> Market:
 def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingError:
     """Return the error that says which filters let nothing through, and where offers are."""
     named = {name: getattr(request, name) for name in FILTERS}
-    asked = ", ".join(f"--{name} {value}" for name, value in named.items() if value) or "the catalog"
+    filters = ", ".join(f"--{name} {value}" for name, value in named.items() if value) or "the catalog"
     sold = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
     around = catalog.regions.around(request.region, sold) if request.region else None
     hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
     return PriceMissingError(
-        f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known.{hint}"
+        f"no price can be ordered for {filters} as of {market.facts.as_of}. `gpucost prices` lists what is known.{hint}"
     )
 
 
@@ -403,19 +405,19 @@ def prices_not_used(ended: Mapping[str, int]) -> list[str]:
     return [f"{sum(ended.values()):,} prices not used: {reasons}."]
 
 
-def make_offer(known: Mapping[str, Any]) -> Offer:
+def make_offer(fields: Mapping[str, Any]) -> Offer:
     """Make an offer from the fields that are known; the others are empty, and it was learned when it was seen."""
-    return record(Offer, {"recorded_on": known["observed_on"], **known})
+    return record(Offer, {"recorded_on": fields["observed_on"], **fields})
 
 
 def with_offers(facts: Facts, offers: Sequence[Offer], systems: Sequence[System]) -> Facts:
     """Return facts with more offers, such as the pools of the user; each names the node that it is."""
-    own = {offer.gpu: system for offer, system in zip(offers, systems, strict=True)}
+    pool_nodes = {offer.gpu: system for offer, system in zip(offers, systems, strict=True)}
     return replace(
         facts,
         offers=(*facts.offers, *offers),
         systems=(*facts.systems, *systems),
-        nodes={**own, **facts.nodes},
+        nodes={**pool_nodes, **facts.nodes},
         sold={**facts.sold, **sold_nodes(offers)},
         expected=(*facts.expected, *((1.0, 1.0, 1.0, 1.0) for _ in offers)) if facts.expected else (),
     )
@@ -500,18 +502,20 @@ def _cells(lines: Sequence[str]) -> list[list[str]]:
     except csv.Error:
         rows = []
     if not rows or any(len(row) != len(rows[0]) for row in rows):
-        raise UsageError("the saved facts are no rows of one length: the file was changed.")
+        raise UsageError("the rows of the saved facts differ in length: the file was changed.")
     return rows
 
 
-def _refuse_beyond(column: Column, cells: Sequence[Any]) -> None:
+def _refuse_beyond(column: TableColumn, cells: Sequence[Any]) -> None:
     """Refuse numbers that the table of such rows would not take: a saved file is as much a stranger's as a book."""
     if column.kind not in ("number", "integer"):
         return
     low, high = -math.inf if column.low is None else column.low, math.inf if column.high is None else column.high
     for cell in cells:
         if cell is not None and not (low <= cell <= high and math.isfinite(cell) and (cell > 0 or not column.positive)):
-            raise UsageError(f"the saved facts hold {column.name} = {cell!r}, which cannot be: the file was changed.")
+            raise UsageError(
+                f"the saved facts hold {column.name} = {cell!r}, which is impossible: the file was changed."
+            )
 
 
 def _refuse_impossible(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -519,7 +523,7 @@ def _refuse_impossible(rows: Iterable[Mapping[str, Any]]) -> None:
         for name, value in row.items():
             lowest = 0 if name.startswith(("usd_", "interruptions_", "availability_", "billing_")) else -math.inf
             if isinstance(value, (int, float)) and not (lowest <= value and math.isfinite(value)):
-                raise UsageError(f"the saved facts hold {name} = {value!r}, which cannot be: the file was changed.")
+                raise UsageError(f"the saved facts hold {name} = {value!r}, which is impossible: the file was changed.")
 
 
 def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
@@ -527,7 +531,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
     index = np.flatnonzero(mask)
     offers = [facts.offers[number] for number in index]
     systems = {_alike(facts.systems[number]): facts.systems[number] for number in index}
-    place = {key: number for number, key in enumerate(systems)}
+    position = {key: number for number, key in enumerate(systems)}
     gpus = list(dict.fromkeys(offer.gpu for offer in offers))
     sellers = {offer.provider for offer in offers}
     companies = {company(provider) for provider in sellers}
@@ -553,7 +557,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         **({"placeless": facts.placeless} if facts.placeless else {}),
         **({"expected": [[*facts.expected[number]] for number in index]} if facts.expected else {}),
         **({"twins": pack(twins, TWIN)} if (twins := _twins(facts, offers)) else {}),
-        "offer_systems": [place[_alike(facts.systems[number])] for number in index],
+        "offer_systems": [position[_alike(facts.systems[number])] for number in index],
     }
 
 
@@ -562,8 +566,8 @@ def _twins(facts: Facts, offers: Sequence[Offer]) -> list[Offer]:
     spot = dict.fromkeys(place_of(offer) for offer in offers if OPTIONS[offer.option].family == "preemptible")
     if not spot:
         return []
-    known, kept = on_demand((*facts.twins, *facts.offers)), on_demand(offers)
-    return [known[place] for place in spot if place in known and kept.get(place) is not known[place]]
+    listed, kept = on_demand((*facts.twins, *facts.offers)), on_demand(offers)
+    return [listed[key] for key in spot if key in listed and kept.get(key) is not listed[key]]
 
 
 def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -581,7 +585,7 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         catalog_version=version,
         offers=tuple(unpack(Offer, saved["offers"])),
         accelerators={chip.id: chip for chip in unpack(Accelerator, saved["accelerators"])},
-        systems=tuple(systems[place] for place in saved["offer_systems"]),
+        systems=tuple(systems[index] for index in saved["offer_systems"]),
         nodes={system.accelerator_id: system for system in unpack(System, saved["nodes"])},
         sold={(provider, gpu): gpus for provider, gpu, gpus in saved["sold"]},
         **{name: tuple(saved.get(name, ())) for name in ROWS},
@@ -599,7 +603,7 @@ def _ratios(rows: Any, offers: int) -> tuple[tuple[float, float, float, float], 
     if not right or not all(
         isinstance(row, (list, tuple)) and len(row) == 4 and all(_is_ratio(cell) for cell in row) for row in rows
     ):
-        raise UsageError("the saved facts hold expected prices that cannot be: the file was changed.")
+        raise UsageError("the saved facts hold impossible expected prices: the file was changed.")
     return tuple((float(low), float(ratio), float(high), float(peers)) for low, ratio, high, peers in rows)
 
 
@@ -652,23 +656,23 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
     Each names a gpu, the gpus per node, available_gpus, and what a GPU-hour costs: incremental_usd_per_gpu_hour (power
     and upkeep of capacity that is paid for anyway) and loaded_usd_per_gpu_hour (with capital, space and staff).
     """
-    whole = read_toml(path)
-    if strange := next((name for name in whole if name != "pool"), None):
-        raise DataError("no such key is known here; each pool is a table [[pool]]", file=path, column=strange[:120])
-    tables = whole.get("pool", [])
+    content = read_toml(path)
+    if strange := next((name for name in content if name != "pool"), None):
+        raise DataError("this key is unknown; write each pool as a table [[pool]]", file=path, column=strange[:120])
+    tables = content.get("pool", [])
     if not isinstance(tables, list) or not tables:
         raise DataError(
             "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
         )
     pairs = []
-    for place, table in enumerate(tables, 1):
+    for position, table in enumerate(tables, 1):
         if not isinstance(table, dict):
-            raise DataError(f"{shown(table)} is no table [[pool]]", file=path, row=place)
-        held(pool_model(), table, path, place)
+            raise DataError(f"{shown(table)} is not a table [[pool]]", file=path, row=position)
+        held(pool_model(), table, path, position)
         views = [name for name in VIEWS if view in ("both", name) and f"{name}_usd_per_gpu_hour" in table]
         if not views:
-            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=place)
-        pairs += [_offer(table, place, path, catalog, as_of, name) for name in views]
+            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=position)
+        pairs += [_offer(table, position, path, catalog, as_of, name) for name in views]
     if twice := repeated(offer.offer_id for offer, _ in pairs):
         reason = f"two pools are called {shown(twice[0].split('/')[1])}. Give each a name of its own."
         raise DataError(reason, file=path, column="name")
@@ -686,7 +690,7 @@ def _offer(
         raise DataError(reason, file=path, row=number, column="available_gpus")
     price = float(table[f"{view}_usd_per_gpu_hour"])
     name, seen = str(table.get("name") or f"pool-{number}"), _seen(table, number, path, as_of)
-    known = _AS_OWNED | {
+    fields = _AS_OWNED | {
         "offer_id": f"own/{name}/{view}",
         "instance_type": f"{name} ({view})",
         "tier": view,
@@ -702,7 +706,7 @@ def _offer(
         "age_days": max(0, (as_of - seen).days),
         "notes": f"{view} cost of capacity of your own",
     }
-    return make_offer(known), system
+    return make_offer(fields), system
 
 
 def _seen(table: dict[str, Any], number: int, path: str, as_of: date) -> date:
@@ -713,7 +717,7 @@ def _seen(table: dict[str, Any], number: int, path: str, as_of: date) -> date:
     except ValueError:
         seen = None
     if type(seen) is not date:
-        raise DataError(f"{shown(day)} is no day such as 2026-06-15", file=path, row=number, column="observed_on")
+        raise DataError(f"{shown(day)} is not a day such as 2026-06-15", file=path, row=number, column="observed_on")
     if seen > as_of:
         reason = f"{seen} lies after {as_of}, the day that prices are taken from. Ask with --as-of {seen} or later."
         raise DataError(reason, file=path, row=number, column="observed_on")

@@ -51,7 +51,7 @@ class Move(NamedTuple):
     log_ratio: float
 
 
-class Chip(NamedTuple):
+class ChipTraits(NamedTuple):
     """What of a chip tells which others are like it."""
 
     year: float
@@ -68,25 +68,25 @@ class Outlook(NamedTuple):
 
 def cells_of(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, dict[date, float]]:
     """Return the monthly prices by cell."""
-    found: dict[Cell, dict[date, float]] = {}
+    prices_by_cell: dict[Cell, dict[date, float]] = {}
     for row in rows:
         cell = row["gpu"], row["seller_kind"], row["option"]
-        found.setdefault(cell, {})[row["month"]] = row["usd_per_gpu_hour"]
-    return found
+        prices_by_cell.setdefault(cell, {})[row["month"]] = row["usd_per_gpu_hour"]
+    return prices_by_cell
 
 
 def moves_of(
-    cells: Mapping[Cell, Mapping[date, float]], chips: Mapping[str, Chip], months: int, until: date
+    cells: Mapping[Cell, Mapping[date, float]], chips: Mapping[str, ChipTraits], months: int, until: date
 ) -> list[Move]:
     """Return how the price of every cell moved within a horizon, as far as it was known on a day."""
-    found = []
+    moves = []
     for cell, prices in cells.items():
         for since, usd in prices.items():
             later = _later(since, months)
             if since.month in _STARTS and later <= until and later in prices and cell[0] in chips:
                 age = age_years(chips[cell[0]].year, since)
-                found.append(Move(cell, months, since, later, age, log(prices[later] / usd)))
-    return found
+                moves.append(Move(cell, months, since, later, age, log(prices[later] / usd)))
+    return moves
 
 
 def age_years(year: float, day: date) -> float:
@@ -106,7 +106,7 @@ def _later(day: date, months: int) -> date:
     return next(month_ends(first, date(first.year + 1, 12, 31)))
 
 
-def outlook(moves: Sequence[Move], chips: Mapping[str, Chip], cell: Cell, age: float) -> Outlook | None:
+def outlook(moves: Sequence[Move], chips: Mapping[str, ChipTraits], cell: Cell, age: float) -> Outlook | None:
     """Return what the price of a cell may be multiplied by after the moves' horizon; None of too few analogues."""
     counts = Counter(move.cell for move in moves)
     weights = [
@@ -132,10 +132,10 @@ def outlook(moves: Sequence[Move], chips: Mapping[str, Chip], cell: Cell, age: f
 
 def _quantile(ordered: Sequence[tuple[float, float]], share: float) -> float:
     """Return the value below which a share of the weight lies."""
-    wanted, passed = share * sum(weight for _, weight in ordered), 0.0
+    weight_below, passed = share * sum(weight for _, weight in ordered), 0.0
     for value, weight in ordered:
         passed += weight
-        if passed >= wanted:
+        if passed >= weight_below:
             return value
     return ordered[-1][0]
 
@@ -143,12 +143,12 @@ def _quantile(ordered: Sequence[tuple[float, float]], share: float) -> float:
 def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return what a GPU-hour of some chips may cost in each horizon: by kind of seller and option."""
     cells, chips = _known(catalog)
-    wanted = None if gpus is None else set(gpus)
+    chosen = None if gpus is None else set(gpus)
     moves = {months: moves_of(cells, chips, months, catalog.as_of) for months in HORIZONS_MONTHS}
     rows = []
     for cell, prices in sorted(cells.items()):
         day, usd = max(prices.items())
-        if (wanted is not None and cell[0] not in wanted) or cell[0] not in chips:
+        if (chosen is not None and cell[0] not in chosen) or cell[0] not in chips:
             continue
         if (catalog.as_of - day).days > STALE_DAYS:
             continue
@@ -164,18 +164,18 @@ def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> lis
         }
         low = high = 1.0
         for months in HORIZONS_MONTHS:
-            found = outlook(moves[months], chips, cell, age)
-            if found is not None:
-                low, high = min(low, found.low_ratio), max(high, found.high_ratio)
-            said = None if found is None else f"{usd * low:,.2f}–{usd * high:,.2f}"
+            ahead = outlook(moves[months], chips, cell, age)
+            if ahead is not None:
+                low, high = min(low, ahead.low_ratio), max(high, ahead.high_ratio)
+            text = None if ahead is None else f"{usd * low:,.2f}–{usd * high:,.2f}"
             row |= {
-                f"range_in_{months}_months": said,
-                f"p10_in_{months}_months_usd_per_gpu_hour": None if found is None else usd * low,
-                f"p50_in_{months}_months_usd_per_gpu_hour": None if found is None else usd,
-                f"p90_in_{months}_months_usd_per_gpu_hour": None if found is None else usd * high,
-                f"analogues_of_{months}_months": None if found is None else round(found.analogues, 1),
+                f"range_in_{months}_months": text,
+                f"p10_in_{months}_months_usd_per_gpu_hour": None if ahead is None else usd * low,
+                f"p50_in_{months}_months_usd_per_gpu_hour": None if ahead is None else usd,
+                f"p90_in_{months}_months_usd_per_gpu_hour": None if ahead is None else usd * high,
+                f"analogues_of_{months}_months": None if ahead is None else round(ahead.analogues, 1),
             }
-        if found is not None:  # as a plan takes it: the yearly fall that leads to the ends of the last horizon
+        if ahead is not None:  # as a plan takes it: the yearly fall that leads to the ends of the last horizon
             years = HORIZONS_MONTHS[-1] / 12
             row["p10_yearly_fall_fraction"], row["p90_yearly_fall_fraction"] = (
                 1 - ratio ** (1 / years) for ratio in (low, high)
@@ -184,7 +184,7 @@ def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> lis
     return rows
 
 
-class Check(NamedTuple):
+class PastForecast(NamedTuple):
     """What a forecast of the past said, and what came."""
 
     cell: Cell
@@ -199,19 +199,19 @@ class Check(NamedTuple):
         return log(self.outlook.low_ratio) - 1e-9 <= self.log_ratio <= log(self.outlook.high_ratio) + 1e-9
 
 
-def backtest(catalog: "Catalog", months: int) -> list[Check]:
+def backtest(catalog: "Catalog", months: int) -> list[PastForecast]:
     """Forecast from the end of every quarter with what was known then, and return what came beside it."""
     cells, chips = _known(catalog)
-    found = []
+    checks = []
     for since in sorted({day for prices in cells.values() for day in prices if day.month in _STARTS}):
         until = _later(since, months)
         moves = moves_of(cells, chips, months, since) if until <= catalog.as_of else []
         for cell, prices in cells.items() if moves else ():
             if since in prices and until in prices and cell[0] in chips:
-                said = outlook(moves, chips, cell, age_years(chips[cell[0]].year, since))
-                if said is not None:
-                    found.append(Check(cell, since, until, said, log(prices[until] / prices[since])))
-    return found
+                forecast = outlook(moves, chips, cell, age_years(chips[cell[0]].year, since))
+                if forecast is not None:
+                    checks.append(PastForecast(cell, since, until, forecast, log(prices[until] / prices[since])))
+    return checks
 
 
 def backtest_rows(catalog: "Catalog") -> list[dict[str, Any]]:
@@ -219,7 +219,7 @@ def backtest_rows(catalog: "Catalog") -> list[dict[str, Any]]:
     generations = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
     rows = []
     for months in HORIZONS_MONTHS:
-        groups: dict[tuple[str, str], list[Check]] = {}
+        groups: dict[tuple[str, str], list[PastForecast]] = {}
         for check in backtest(catalog, months):
             gpu, kind, option = check.cell
             of = ("all", "all"), ("seller", kind), ("option", option), ("generation", generations[gpu])
@@ -262,7 +262,7 @@ class Card(NamedTuple):
 
 def cards_of(rows: Iterable[Mapping[str, Any]]) -> list[Card]:
     """Return the cards with both prices, without those whose street price is somebody's estimate."""
-    found = []
+    cards = []
     for row in rows:
         low, high, launch = (row[name] for name in ("street_low_usd", "street_high_usd", "launch_usd"))
         last_day = _day_of(str(row["street_observed"] or ""))
@@ -270,8 +270,8 @@ def cards_of(rows: Iterable[Mapping[str, Any]]) -> list[Card]:
             continue
         age = age_years(float(row["year"]), last_day)
         if age >= YOUNGEST_CARD_YEARS and not str(row["street_source"] or "").startswith("estimate"):
-            found.append(Card(row["id"], launch, sqrt(low * high), seen_in(row, "street_observed"), age))
-    return found
+            cards.append(Card(row["id"], launch, sqrt(low * high), seen_in(row, "street_observed"), age))
+    return cards
 
 
 def resale(cards: Sequence[Card], card: Card, months: int) -> tuple[float, float, float]:
@@ -279,7 +279,7 @@ def resale(cards: Sequence[Card], card: Card, months: int) -> tuple[float, float
 
     It falls from its own street price; how fast, the other cards say.
     """
-    decays = sorted(other.decay_per_year for other in cards if other.gpu != card.gpu)
+    decays = sorted(peer.decay_per_year for peer in cards if peer.gpu != card.gpu)
     tenths = quantiles(decays, n=10, method="inclusive")
     low, typical, high = (card.street_usd * exp(-decay * months / 12) for decay in (tenths[8], tenths[4], tenths[0]))
     return low, typical, high
@@ -288,10 +288,10 @@ def resale(cards: Sequence[Card], card: Card, months: int) -> tuple[float, float
 def resale_rows(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return what cards of some chips may be sold for in each horizon."""
     cards = cards_of(catalog.rows("accelerators"))
-    wanted = None if gpus is None else set(gpus)
+    chosen = None if gpus is None else set(gpus)
     rows = []
     for card in cards:
-        for months in HORIZONS_MONTHS if wanted is None or card.gpu in wanted else ():
+        for months in HORIZONS_MONTHS if chosen is None or card.gpu in chosen else ():
             low, typical, high = resale(cards, card, months)
             rows.append(
                 {
@@ -320,10 +320,10 @@ def _day_of(observed: str) -> date | None:
     return date(int(named[1]), int(named[2] or 6), 28) if named else None
 
 
-def _known(catalog: "Catalog") -> tuple[dict[Cell, dict[date, float]], dict[str, Chip]]:
+def _known(catalog: "Catalog") -> tuple[dict[Cell, dict[date, float]], dict[str, ChipTraits]]:
     rows = [row for row in catalog.rows("monthly_prices") if row["month"] <= catalog.as_of]
     chips = {
-        row["id"]: Chip(float(row["year"]), "HBM" in str(row["memory_type"]))
+        row["id"]: ChipTraits(float(row["year"]), "HBM" in str(row["memory_type"]))
         for row in catalog.rows("accelerators")
         if row["year"]
     }

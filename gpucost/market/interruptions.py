@@ -140,28 +140,30 @@ class InterruptionRates:
         self._measured = _measured(rows)
         products = {name: _of_product(found) for name, found in self._measured.items()}
         self._priors: dict[tuple[str, str], Rate] = {}
-        for key in {(name[0], place) for name in products for place in (region_class(name[2]), "")}:
-            own = [name for name in products if name[0] == key[0] and region_class(name[2]).startswith(key[1])]
-            if len(own) >= _FEWEST:
-                self._priors[key] = Rate(_spread([products[name] for name in own]), False)
+        for key in {(name[0], area) for name in products for area in (region_class(name[2]), "")}:
+            product_names = [
+                name for name in products if name[0] == key[0] and region_class(name[2]).startswith(key[1])
+            ]
+            if len(product_names) >= _FEWEST:
+                self._priors[key] = Rate(_spread([products[name] for name in product_names]), False)
 
     def of_offer(self, offer: Offer) -> Rate:
         """Return the rate of an offer: none where it stays; what is held for so long only is lost at that age too."""
         rule = OPTIONS[offer.option]
         if not rule.interruptible:
             return Rate((0.0, 0.0, 0.0), True)
-        found = self.of(offer.provider, offer.instance_type, offer.region)
-        low, typical, high = (value + 1 / rule.longest_hours for value in found.three)
-        return found._replace(three=(low, typical, high))
+        rate = self.of(offer.provider, offer.instance_type, offer.region)
+        low, typical, high = (value + 1 / rule.longest_hours for value in rate.three)
+        return rate._replace(three=(low, typical, high))
 
     def of(self, provider: str, instance_type: str, region: str) -> Rate:
         """Return the rate of one product in one region."""
-        found = self._measured.get((provider, instance_type, region))
-        if found:
-            return Rate(_of_product(found), True)
-        for place in (region_class(region), ""):
-            if (provider, place) in self._priors:
-                return self._priors[provider, place]
+        measured = self._measured.get((provider, instance_type, region))
+        if measured:
+            return Rate(_of_product(measured), True)
+        for area in (region_class(region), ""):
+            if (provider, area) in self._priors:
+                return self._priors[provider, area]
         prior = unmeasured()
         return Rate((prior.low, prior.value, prior.high), False)
 
@@ -254,14 +256,14 @@ def _from_monthly(fraction: float) -> float:
 
 def _measured(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
     """Return per provider, instance and region the newest published bucket, then the traces of held instances."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+    rows_by_product: dict[tuple[str, str, str], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["kind"] != "bucket", row["observed_on"]), reverse=True):
         name = (row["provider"], row["instance_type"], row["region"])
-        if row["kind"] == "bucket" and all(other["kind"] != "bucket" for other in found.get(name, [])):
-            found.setdefault(name, []).insert(0, row)
+        if row["kind"] == "bucket" and all(earlier["kind"] != "bucket" for earlier in rows_by_product.get(name, [])):
+            rows_by_product.setdefault(name, []).insert(0, row)
         elif row["kind"] == "trace":
-            found.setdefault(name, []).append(row)
-    return found
+            rows_by_product.setdefault(name, []).append(row)
+    return rows_by_product
 
 
 def typical_wait_hours(rows: Sequence[Row]) -> float:

@@ -40,10 +40,10 @@ def grid_of(items: Mapping[tuple[str, str], str], provider: str, region: str) ->
     name = (region or "").strip().lower()
     if (provider, name) in items:
         return items[provider, name]
-    for place in (name, _BEFORE.sub("", name, count=1)):
-        for length in range(len(place), 1, -1):
-            if (_ANY, place[:length]) in items and _END.match(place, length):
-                return items[_ANY, place[:length]]
+    for region_name in (name, _BEFORE.sub("", name, count=1)):
+        for length in range(len(region_name), 1, -1):
+            if (_ANY, region_name[:length]) in items and _END.match(region_name, length):
+                return items[_ANY, region_name[:length]]
     return WORLD
 
 
@@ -86,10 +86,10 @@ LARGEST_CLUSTER = 16_384
 _SMALLEST_CLUSTER_NODE = 2  # nodes of one accelerator with a network are pods, not a cluster
 
 
-def left_out(found: Iterable[tuple[Offer, str]]) -> list[Excluded]:
+def left_out(offers: Iterable[tuple[Offer, str]]) -> list[Excluded]:
     """Return the offers that are no option, each with its reason; equal reasons of one product are one entry."""
     regions: dict[tuple[str, ...], dict[str, None]] = {}
-    for offer, reason in found:
+    for offer, reason in offers:
         named = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
         regions.setdefault(named, {})[offer.region] = None
     keys = ("provider", "instance_type", "option", "gpu", "reason")
@@ -144,21 +144,21 @@ def build_supply(
     may grow into, and the accelerator.
     """
     keys: dict[tuple[object, ...], int] = {}
-    found: list[Key] = []
+    key_list: list[Key] = []
     rows = []
     for offer, system, node, accelerator in zip(offers, systems, nodes, accelerators, strict=True):
         host, largest, reason = _capacity(offer, system, node, sold.get((offer.provider, offer.gpu), offer.gpus))
         name = (accelerator.id, host.gpus, host.scaleup_gb_per_s, host.scaleup_gpus, host.scaleout_gb_per_s)
         if name not in keys:
-            keys[name] = len(found)
-            found.append(Key(accelerator, host))
+            keys[name] = len(key_list)
+            key_list.append(Key(accelerator, host))
         minimum = offer.gpus * (offer.minimum_units or 1)
         power = host.max_power_kw * 1000 / host.gpus if host.max_power_kw else np.nan
         rows.append((keys[name], offer.gpus, minimum, largest, reason, power, _is_part(offer, system)))
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     return Supply(
         offers=tuple(offers),
-        keys=tuple(found),
+        keys=tuple(key_list),
         key=np.array(columns[0], np.int64),
         unit_gpus=np.array(columns[1], np.int64),
         minimum_gpus=np.array(columns[2], np.int64),
@@ -175,16 +175,16 @@ def build_supply(
 
 def _is_part(offer: Offer, system: System) -> bool:
     """Tell whether an offer is a part of the machine that it names: a slice of a4-highgpu-8g cannot be ordered."""
-    whole = offer.instance_type.partition(" (")[0]
-    return whole != offer.instance_type and whole == system.instance_type and offer.gpus < system.gpus
+    machine = offer.instance_type.partition(" (")[0]
+    return machine != offer.instance_type and machine == system.instance_type and offer.gpus < system.gpus
 
 
 def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
     """Return the system that hosts a job on this offer, the largest job, and why it can be no larger."""
     host, largest, reason = _cluster(offer, system, node, sold)
     if offer.maximum_units is not None and offer.maximum_units * offer.gpus < largest:
-        words = f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators"
-        return host, offer.maximum_units * offer.gpus, words
+        limit = f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators"
+        return host, offer.maximum_units * offer.gpus, limit
     return host, largest, reason
 
 

@@ -112,8 +112,8 @@ def _prices(
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
     low, high = (1 - fall) ** years, (1 - rise) ** years
-    for place, ends in _spot_ends(offers, moves, twins):
-        low[place], high[place] = ends
+    for number, ends in _spot_ends(offers, moves, twins):
+        low[number], high[number] = ends
     return {
         "quoted_usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
@@ -160,11 +160,11 @@ def place_of(offer: Offer) -> tuple[str, str, str]:
 
 def on_demand(offers: Iterable[Offer]) -> dict[tuple[str, str, str], Offer]:
     """Return the offer on demand of every place: of several the first, which is the cheapest."""
-    found: dict[tuple[str, str, str], Offer] = {}
+    offers_by_place: dict[tuple[str, str, str], Offer] = {}
     for offer in offers:
         if is_plain(offer.option):
-            found.setdefault(place_of(offer), offer)
-    return found
+            offers_by_place.setdefault(place_of(offer), offer)
+    return offers_by_place
 
 
 def _spot_ends(
@@ -179,9 +179,9 @@ def _spot_ends(
     """
     if not moves:
         return
-    known = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
+    moves_by_group = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
     plain = on_demand((*twins, *offers))
-    for place, offer in enumerate(offers):
+    for number, offer in enumerate(offers):
         if OPTIONS[offer.option].family == "preemptible" and offer.price_kind != "contracted":
             groups = (
                 (offer.provider, offer.gpu, offer.region),
@@ -189,14 +189,14 @@ def _spot_ends(
                 (offer.provider, None, None),
                 (None, None, None),
             )
-            if (row := next((known[group] for group in groups if group in known), None)) is None:
+            if (row := next((moves_by_group[group] for group in groups if group in moves_by_group), None)) is None:
                 continue
             root = sqrt(max(offer.age_days, HELD_DAYS) / MOVE_DAYS)
             high = row["high_ratio"] ** root
             dear = plain.get(place_of(offer))
             if dear and (row["above_fraction"] or 0) > _OFTEN:
                 high = max(high, dear.usd_per_gpu_hour / 2 / offer.usd_per_gpu_hour)
-            yield place, (row["low_ratio"] ** root, high)
+            yield number, (row["low_ratio"] ** root, high)
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
@@ -250,7 +250,9 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
     return {
         "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
         "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
-        "pue_ratio": _column([typical("pue.hyperscaler" if one else "pue.neocloud_or_colo") for one in large]),
+        "pue_ratio": _column(
+            [typical("pue.hyperscaler" if is_large else "pue.neocloud_or_colo") for is_large in large]
+        ),
         "grid_kgco2e_per_kwh": _column([typical(grid) for grid in grids]),
         "grids": grids,
     }
@@ -259,12 +261,12 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
     """Return how often each offer is interrupted."""
     rates, wait = InterruptionRates(rows), typical_wait_hours(rows)
-    found = [rates.of_offer(offer) for offer in offers]
-    three = np.array([rate.three for rate in found], np.float64).reshape(len(found), 3)
+    offer_rates = [rates.of_offer(offer) for offer in offers]
+    three = np.array([rate.three for rate in offer_rates], np.float64).reshape(len(offer_rates), 3)
     interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
     return {
         "interruptible": interruptible,
-        "measured": np.array([rate.measured for rate in found], bool),
+        "measured": np.array([rate.measured for rate in offer_rates], bool),
         "preemptions_per_node_hour_low": three[:, 0],
         "preemptions_per_node_hour": three[:, 1],
         "preemptions_per_node_hour_high": three[:, 2],
@@ -281,13 +283,13 @@ def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook
     fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
     elsewhere = (book.typical(egress_item), book.source(egress_item))
     companies = [company(offer.provider) for offer in offers]
-    kept = [storage.get(name, fallback) for name in companies]
+    prices = [storage.get(name, fallback) for name in companies]
     out = [egress.get(name, elsewhere) for name in companies]
     return {
-        "storage_usd_per_gb_month": _column([price for price, _ in kept]),
+        "storage_usd_per_gb_month": _column([price for price, _ in prices]),
         "storage_stated": np.array([name in storage for name in companies], bool),
         "egress_stated": np.array([name in egress for name in companies], bool),
-        "storage_source_ids": tuple(source for _, source in kept),
+        "storage_source_ids": tuple(source for _, source in prices),
         "egress_usd_per_gb": _column([price for price, _ in out]),
         "egress_source_ids": tuple(source for _, source in out),
     }
@@ -309,8 +311,8 @@ ASSUMED_FORM = "form factor assumed: the source does not state it"
 
 def seller(offer: Offer) -> Seller:
     """Return who sells an offer, where, on which terms."""
-    told = {name: getattr(offer, name) for name in Seller.__annotations__}
-    return cast(Seller, told | {"region": offer.region or None, "tier": offer.tier or None})
+    fields = {name: getattr(offer, name) for name in Seller.__annotations__}
+    return cast(Seller, fields | {"region": offer.region or None, "tier": offer.tier or None})
 
 
 def seen(offer: Offer, terms: Terms, number: int, credits_usd: float, lacks: list[str]) -> Seen:
@@ -422,6 +424,6 @@ def _paid(
     return np.asarray(commitments.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
 
 
-def said(usd: float, whole: float) -> str:
+def said(usd: float, total: float) -> str:
     """Say what credits pay."""
-    return f"your price book's credits pay {usd:,.2f} USD of it; {whole - usd:,.2f} USD remain"
+    return f"your price book's credits pay {usd:,.2f} USD of it; {total - usd:,.2f} USD remain"

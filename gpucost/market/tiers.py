@@ -46,10 +46,10 @@ def missing(supply: Supply, terms: Terms, offer: Indices, gpus: Indices, measure
 
 def verified(supply: Supply, terms: Terms, offer: Indices, gpus: Indices, measured: Flags) -> Flags:
     """Tell which cases lack nothing."""
-    found = np.ones(len(offer), bool)
+    complete = np.ones(len(offer), bool)
     for lacks in missing(supply, terms, offer, gpus, measured).values():
-        found &= ~lacks
-    return found
+        complete &= ~lacks
+    return complete
 
 
 def refused(terms: Terms, offer: Indices, gpus: Indices) -> Flags:
@@ -66,10 +66,10 @@ REFUSED = (
 
 def said(supply: Supply, terms: Terms, offer: int, gpus: int, measured: Flags, work: str) -> list[str]:
     """Say what one case lacks; `work` is training or serving."""
-    place = np.array([offer])
-    lacks = missing(supply, terms, place, np.array([gpus]), measured)
+    offers = np.array([offer])
+    lacks = missing(supply, terms, offers, np.array([gpus]), measured)
     row = supply.offers[offer]
-    words = {
+    sentences = {
         "old": f"price of {row.age_days} days (limit {terms.age_limit_days[offer]:g})",
         "unmeasured": f"{work} on {row.gpu} never measured",
         "part": "price of a part of a machine that is sold whole",
@@ -80,7 +80,7 @@ def said(supply: Supply, terms: Terms, offer: int, gpus: int, measured: Flags, w
             " at once"
         ),
     }
-    return [words[name] for name, flags in lacks.items() if flags[0]]
+    return [sentences[name] for name, flags in lacks.items() if flags[0]]
 
 
 LARGE_GPUS = 64  # beyond, whoever orders asks first whether so many can be had

@@ -265,7 +265,7 @@ def solve(
         return _solution(program, units, getattr(result, "mip_dual_bound", None))
     if result.status == INFEASIBLE:
         raise NothingFitsError(explain_infeasible(problem))
-    raise CheckFailedError(f"the search ended without a mix, after {nodes} nodes. Give a longer --time-limit.")
+    raise CheckFailedError(f"the search found no mix within {nodes} nodes. Give a longer --time-limit.")
 
 
 def cheapest(
@@ -362,7 +362,7 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     )
     if solved.status != 0:
         raise CheckFailedError(
-            f"the mix that was found cannot be checked ({str(solved.message)[:200]}). Prices and demand lie too many"
+            f"the mix cannot be verified ({str(solved.message)[:200]}). Prices and demand lie too many"
             " powers of ten apart."
         )
     return solved
@@ -419,6 +419,8 @@ def _shortfall(problem: MixProblem) -> tuple[int, float]:
     cost[list(program.used["unmet"])] = 1.0
     result = program.search(cost, program.whole, node_limit=MOST_NODES)
     if result.x is None:
-        raise CheckFailedError(f"no mix meets the demand; by how much cannot be found ({str(result.message)[:200]}).")
+        raise CheckFailedError(
+            f"no mix meets the demand, and the shortfall cannot be computed ({str(result.message)[:200]})."
+        )
     missing = result.x[list(program.used["unmet"])]
     return int(np.argmax(missing)) + 1, float(missing.max())

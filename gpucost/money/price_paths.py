@@ -48,7 +48,9 @@ def read_months(path: str | Path, column: str, zero_allowed: bool = False) -> Ar
     A gap, a repeated month, a cell that is no number, or a negative value is refused with its place.
     """
     rows = table(
-        path, {"month": number(1, MOST_MONTHS), column: number(high=MOST, above=not zero_allowed)}, other=column
+        path,
+        {"month": number(1, MOST_MONTHS), column: number(high=MOST, above=not zero_allowed)},
+        renamed_column=column,
     )
     for month, (line, row) in enumerate(rows, 1):
         if row["month"] != month:

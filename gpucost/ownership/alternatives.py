@@ -273,7 +273,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         changes = {**entry, **{key: value for key, value in part.items() if key != "share"}}
         unknown = sorted(set(changes) - set(case.registry.inputs))
         if unknown:
-            raise UsageError(f"rent option {name!r}: {unknown[0]} is no input. See gpucost tco --print-plan.")
+            raise UsageError(f"rent option {name!r}: {unknown[0]} is not an input. See gpucost tco --print-plan.")
         read = {key: case.registry.number(key, value, f"rent option {name}") for key, value in changes.items()}
         check_upfront({**case.values(), **read}, f"rent option {name!r}")
         legs.append(Leg(share, read))

@@ -225,7 +225,7 @@ def _refuse_endless(values: Mapping[str, Any]) -> None:
     for line in ALL:
         if not np.isfinite(values[line.name]).all():
             raise UsageError(
-                f"{line.name} is no finite number with these inputs: it is {line.text}. Change an input of it."
+                f"{line.name} is not a finite number with these inputs: it is {line.text}. Change one of its inputs."
             )
 
 

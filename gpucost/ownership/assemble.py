@@ -33,11 +33,11 @@ from gpucost.ownership.plan import (
     use_by_month,
 )
 from gpucost.physics.hardware import capped_ratio
-from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator, Offer
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, counted, format_count, parse_count
-from gpucost.workloads.speeds import key_of, search_layouts
-from gpucost.workloads.training import OwnSpeed, check, make_workload, needs_gpus, own_speed, step_work
+from gpucost.workloads.deployment import trained
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.training import OwnSpeed, check, needs_gpus, own_speed, step_work
 
 # --- From a question, a plan and the catalog's facts to the inputs and tables of a comparison.
 
@@ -272,7 +272,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     if least < _LEAST_USE:
         more = "more tokens" if used.status == "derived" else "a share above 0, such as 70%, and a low end above 0"
         raise UsageError(
-            f"utilisation is {least:g}: nothing would be used, so nothing is rented or owned. Give {more}."
+            f"utilisation is {least:g}: no hours would be used, so nothing is rented or owned. Give {more}."
         )
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
@@ -442,7 +442,7 @@ def _check(case: OwnershipCase) -> None:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
         raise UsageError(
-            "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."
+            "refresh: leased machines go back to the lessor. Leave refresh out, or choose another financing."
         )
     _check_paths(case)
     rented = case.assumptions["rent_upfront_fraction"]
@@ -461,7 +461,7 @@ def _check_paths(case: OwnershipCase) -> None:
     if used * path.max() < _LEAST_USE:
         raise UsageError(
             f"use_path: nothing is used in the {counted(case.months, 'month')} compared, so nothing is rented or owned."
-            " Let a share of them be above 0%, or compare more months."
+            " Set a share above 0%, or compare more months."
         )
     if used * path.max() > 1 + 1e-9:
         raise UsageError(
@@ -603,12 +603,11 @@ def _speeds(
         catalog.architecture(str(workload_row["model"])),
         parse_count(workload_row["tokens"], "--tokens"),
     )
-    workload = make_workload(
-        architecture, tokens=tokens, own_speed=measured_speed, latest_year=latest_year(catalog.as_of)
+    workload, speeds = trained(
+        catalog, architecture, [key] * counts.size, counts, tokens=tokens, own_speed=measured_speed
     )
     if measured_speed is not None:
         check(measured_speed, [key.accelerator], float(counts[0]), step_work(workload))
-    speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 
 

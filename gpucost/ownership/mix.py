@@ -282,7 +282,7 @@ def _searched(
     gap = PROVEN_GAP_FRACTION if gap_text is None else parse_fraction(gap_text, "gap")
     limit_s = limits.get("time_limit_s")
     if limit_s is not None and not 0 < float(limit_s) < np.inf:
-        raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out to search without a clock.")
+        raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out for no time limit.")
     seconds = None if limit_s is None else float(limit_s)
     solved, pure = program.cheapest(problem, gap, seconds)
     if gap < PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
@@ -291,7 +291,7 @@ def _searched(
     if solved.gap_fraction > max(REFUSED_GAP_FRACTION, gap):
         raise CheckFailedError(
             f"the search ended{'' if seconds else f' after {program.MOST_NODES} branches'}, and a mix"
-            f" {solved.gap_fraction:.1%} cheaper may exist: too far to act on."
+            f" {solved.gap_fraction:.1%} cheaper may exist: too large a gap to act on."
             f" {'Give a longer --time-limit, or accept' if seconds else 'Accept'} it with"
             f" --gap {np.ceil(solved.gap_fraction * 100):g}%, or ask for fewer months or supplies."
         )

@@ -307,7 +307,7 @@ def as_given(value: Any, where: str = "an input") -> Given:
     return Given(value)
 
 
-class Condition(Struct, frozen=True):
+class InputCondition(Struct, frozen=True):
     """The input that decides whether another one counts, and the words of it under which it does."""
 
     input: str
@@ -326,11 +326,11 @@ class Registry:
         self.choices: dict[str, tuple[str, ...]] = {}
         for row in catalog.rows("plan_choices"):
             self.choices[row["name"]] = (*self.choices.get(row["name"], ()), row["choice"])
-        self.conditions: dict[str, Condition] = {}
+        self.conditions: dict[str, InputCondition] = {}
         for row in catalog.rows("plan_conditions"):
             earlier = self.conditions.get(row["name"])
             words = earlier.choices if earlier else ()
-            self.conditions[row["name"]] = Condition(row["input"], (*words, row["choice"]))
+            self.conditions[row["name"]] = InputCondition(row["input"], (*words, row["choice"]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -401,7 +401,7 @@ class Registry:
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
         if name == _WHOLE_MONTHS and number % 1:
-            raise UsageError(f"{where}: {name} = {value!r} is no whole number of months.")
+            raise UsageError(f"{where}: {name} = {value!r} is not a whole number of months.")
         if number <= 0 and (name.endswith("_years") or name in MUST_COST):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")
         return number
@@ -409,7 +409,7 @@ class Registry:
 
 def _choice(name: str, value: Any, choices: Sequence[str], where: str) -> str:
     if str(value) not in choices:
-        raise UsageError(f"{where}: {name} = {value!r} is none of {', '.join(choices)}.")
+        raise UsageError(f"{where}: {name} = {value!r} is not one of {', '.join(choices)}.")
     return str(value)
 
 
@@ -614,7 +614,7 @@ def usual_profile(accelerator: Accelerator, gpus: float) -> str:
 def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Accelerator | None, gpus: float) -> str:
     """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
     if profile is not None and profile not in PROFILES:
-        raise UsageError(f"profile = {profile!r} is none of {', '.join(PROFILES)}.")
+        raise UsageError(f"profile = {profile!r} is not one of {', '.join(PROFILES)}.")
     if profile is None and accelerator is None:
         return "none, as no accelerator is named"
     name = profile or usual_profile(accelerator, gpus) if accelerator else str(profile)

@@ -105,13 +105,13 @@ def _answer(request: "Request") -> "Response":
     answer = _ANSWERS.get(request.path_params["name"])
     if answer is None:
         return _plain("there is no such question.", 404)
-    asked = _asked(request)
+    asked = _query(request)
     return _safely(lambda: _json(answer(asked), 200), asked)
 
 
 def _export(request: "Request") -> "Response":
     """Hand out the answer as a workbook, a page or a scenario."""
-    name, asked = request.path_params["name"], _asked(request)
+    name, asked = request.path_params["name"], _query(request)
     if name == "scenario.toml":
         return _safely(lambda: _download(questions.scenario(asked).encode(), "application/toml", name), asked)
     ending = Path(name).suffix
@@ -120,24 +120,24 @@ def _export(request: "Request") -> "Response":
     return _safely(lambda: _download(_document(asked, ending), _DOCUMENT[ending], name), asked)
 
 
-def _document(asked: Mapping[str, str], ending: str) -> bytes:
+def _document(query: Mapping[str, str], ending: str) -> bytes:
     with SpareFolder() as folder:
         file = Path(folder, f"estimate{ending}")
-        result = questions.estimate(asked)
+        result = questions.estimate(query)
         (result.to_excel if ending == ".xlsx" else result.to_html)(str(file))
         return file.read_bytes()
 
 
-def _asked(request: "Request") -> dict[str, str]:
+def _query(request: "Request") -> dict[str, str]:
     return dict(request.query_params)
 
 
-def _safely(made: Callable[[], "Response"], asked: Mapping[str, str]) -> "Response":
+def _safely(make: Callable[[], "Response"], asked: Mapping[str, str]) -> "Response":
     """Answer in turn, so that many who ask at once need no more memory; what goes wrong is said."""
     if not _turns.acquire(timeout=PATIENCE_S):
         return _plain("too many questions at once. Ask again in a minute.", 503)
     try:
-        return made()
+        return make()
     except GpuCostError as error:
         return _json({"error": " ".join(without_contents(error, asked).split()), "exit_code": error.exit_code}, 422)
     except Exception as error:  # the page says it and lives on
@@ -170,7 +170,7 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder:
     """Serve the page on loopback until it is interrupted; `say` hears its address; files are read under a folder."""
     try:
         import starlette  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError:
         raise UsageError("gpucost serve needs the extra serve: pip install 'gpucost[serve]'.") from None
     import socket
@@ -184,33 +184,32 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder:
         listening.listen()  # whoever hears the address may ask: the answer waits for the catalog
     except OSError as error:
         listening.close()
-        raise UsageError(
-            f"--port: {port} cannot be listened on ({error.strerror}). Name another, or 0 for any."
-        ) from None
+        raise UsageError(f"--port: {port} cannot be used ({error.strerror}). Name another, or 0 for any.") from None
     questions.catalog()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/"
-    say(f"serving {address} on this machine alone; Ctrl-C ends it")
+    say(f"serving {address} on this machine only; Ctrl-C stops it")
     if opened:
         import webbrowser
 
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # some return when they close
+    server_of(make_app(token)).run(sockets=[listening])
+
+
+def server_of(app: "Starlette", **more: Any) -> Any:
+    """Return the server of an application: it keeps few connections and waits for none for long."""
+    import uvicorn
+
+    bounds: dict[str, Any] = {"http": _timed(), "limit_concurrency": WAITING}
     # what is wrong with a request is said to who sent it
-    settings = uvicorn.Config(
-        make_app(token),
-        http=_timed(),
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=WAITING,
-    )
-    uvicorn.Server(settings).run(sockets=[listening])
+    quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(app, **bounds, **quiet, **more))
 
 
 def _timed() -> Any:
     """Return the server's reader of requests, made to close a connection whose request does not arrive in time."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class Timed(H11Protocol):
+    class TimedProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._wait()
@@ -231,4 +230,4 @@ def _timed() -> Any:
             self._late.cancel()
             super().connection_lost(exc)
 
-    return Timed
+    return TimedProtocol

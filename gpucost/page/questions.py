@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpucost.ask.estimate import EstimateResult
     from gpucost.catalog import Catalog
 
-Asked = Mapping[str, str]
+Query = Mapping[str, str]
 
 FIELDS = (
     "model",
@@ -34,7 +34,7 @@ FIELDS = (
     "budget",
     "strict_prices",
 )
-OWN = ("own_gpu", "own_gpus", "utilisation", "years")  # of the comparison with owning
+OWN_FIELDS = ("own_gpu", "own_gpus", "utilisation", "years")  # of the comparison with owning
 PRICE = "own_price"  # USD per GPU-hour that the reader has been quoted
 ROWS = 12
 _ROW = (
@@ -74,15 +74,15 @@ def catalog() -> "Catalog":
     return open_catalog()
 
 
-def arguments_of(asked: Asked) -> dict[str, Any]:
+def arguments_of(query: Query) -> dict[str, Any]:
     """Return the arguments of the estimate that an address asks for; unknown names are refused."""
-    if sum(len(name) + len(value) for name, value in asked.items()) > _MOST_SIGNS:
-        raise UsageError(f"the address asks with more than {_MOST_SIGNS:,} signs. Shorten what was typed.")
+    if sum(len(name) + len(value) for name, value in query.items()) > _MOST_SIGNS:
+        raise UsageError(f"the address has more than {_MOST_SIGNS:,} characters. Shorten the input.")
     former = {old: item.name for item in QUESTIONS["estimate"].arguments for old in item.old if item.name in FIELDS}
-    asked = {former.get(name, name): value for name, value in asked.items()}  # of an address that somebody kept
-    if unknown := [name for name in asked if name not in (*FIELDS, *OWN, PRICE)]:
+    query = {former.get(name, name): value for name, value in query.items()}  # of an address that somebody kept
+    if unknown := [name for name in query if name not in (*FIELDS, *OWN_FIELDS, PRICE)]:
         raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
-    return _placed({name: asked[name].strip() for name in FIELDS if asked.get(name, "").strip()})
+    return _placed({name: query[name].strip() for name in FIELDS if query.get(name, "").strip()})
 
 
 def _placed(given: dict[str, Any]) -> dict[str, Any]:
@@ -90,19 +90,19 @@ def _placed(given: dict[str, Any]) -> dict[str, Any]:
     return only_under(given, files)
 
 
-def estimate(asked: Asked) -> "EstimateResult":
+def estimate(query: Query) -> "EstimateResult":
     """Answer the training question of an address."""
     from gpucost.ask.dispatch import answer
 
-    found: EstimateResult = answer("estimate", {**arguments_of(asked), "top": ROWS, "with_facts": False}, catalog())
-    return found
+    result: EstimateResult = answer("estimate", {**arguments_of(query), "top": ROWS, "with_facts": False}, catalog())
+    return result
 
 
-def plan(asked: Asked) -> dict[str, Any]:
+def plan(query: Query) -> dict[str, Any]:
     """Return what the page shows of a training question: headline, options, curve, sources, the command."""
-    payload = estimate(asked).payload
+    payload = estimate(query).payload
     rows = [{name: row[name] for name in _ROW} for row in payload["options"]]
-    quoted = _quoted(asked, payload["options"])
+    quoted = _quoted(query, payload["options"])
     used = {name for row in rows for name in row["source_ids"]}
     return {
         "headline": payload["headline"],
@@ -117,38 +117,38 @@ def plan(asked: Asked) -> dict[str, Any]:
         "sources": {name: source for name, source in payload["sources"].items() if name in used},
         "as_of": payload["as_of"],
         "catalog_version": payload["catalog_version"],
-        "command": command(asked),
+        "command": command(query),
     }
 
 
-def _quoted(asked: Asked, options: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _quoted(query: Query, options: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the first option at a price of one's own, hours and layout unchanged."""
-    if not asked.get(PRICE, "").strip():
+    if not query.get(PRICE, "").strip():
         return None
     from gpucost.arguments.kinds import USD
     from gpucost.training.cases import recompute
 
-    price, best = USD.read(asked[PRICE], "your price"), options[0]
+    price, best = USD.read(query[PRICE], "your price"), options[0]
     changed = {"usd_per_gpu_hour": price, "price_low_ratio": 1.0, "price_high_ratio": 1.0}
-    found = recompute(best["factors"], **changed)
+    recomputed = recompute(best["factors"], **changed)
     names = ("cost_usd", "cost_low_usd", "cost_high_usd", "days")
     return {
-        **{name: found[name] for name in names},
+        **{name: recomputed[name] for name in names},
         "usd_per_gpu_hour": price,
         "gpu": best["gpu"],
         "gpus": best["gpus"],
-        "saving_usd": best["cost_usd"] - found["cost_usd"],
+        "saving_usd": best["cost_usd"] - recomputed["cost_usd"],
     }
 
 
-def own(asked: Asked) -> dict[str, Any]:
+def own(query: Query) -> dict[str, Any]:
     """Return owning the cluster of the first option against renting it, over the share of hours in use."""
     from gpucost.ask.dispatch import answer
 
-    arguments_of(asked)
-    given = {"gpu": asked.get("own_gpu"), "gpus": asked.get("own_gpus"), "rent": asked.get(PRICE)}
-    given |= {name: asked.get(name) for name in ("utilisation", "years")}
-    named = _placed({name: value.strip() for name, value in given.items() if value and value.strip()})
+    arguments_of(query)
+    stated = {"gpu": query.get("own_gpu"), "gpus": query.get("own_gpus"), "rent": query.get(PRICE)}
+    stated |= {name: query.get(name) for name in ("utilisation", "years")}
+    named = _placed({name: value.strip() for name, value in stated.items() if value and value.strip()})
     payload = answer("tco", {**named, "draws": 0}, catalog()).payload
     rows: dict[float, dict[str, float]] = {}
     for point in payload["by_utilisation"]:
@@ -165,12 +165,14 @@ def own(asked: Asked) -> dict[str, Any]:
     }
 
 
-def command(asked: Asked) -> str:
+def command(query: Query) -> str:
     """Return the command that asks the same."""
-    given = arguments_of(asked)
+    arguments = arguments_of(query)
     flags = {item.name for item in QUESTIONS["estimate"].arguments if item.kind.json == ("boolean",)}
-    words = [flag_of(name) if name in flags else f"{flag_of(name)} {_shell(value)}" for name, value in given.items()]
-    return "gpucost estimate " + " ".join(words)
+    options = [
+        flag_of(name) if name in flags else f"{flag_of(name)} {_shell(value)}" for name, value in arguments.items()
+    ]
+    return "gpucost estimate " + " ".join(options)
 
 
 def _shell(value: str) -> str:
@@ -179,12 +181,12 @@ def _shell(value: str) -> str:
     return quote(value)
 
 
-def scenario(asked: Asked) -> str:
+def scenario(query: Query) -> str:
     """Return the question as a scenario file."""
-    given = arguments_of(asked)
-    read(QUESTIONS["estimate"], given)
+    arguments = arguments_of(query)
+    read(QUESTIONS["estimate"], arguments)
     lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
-    return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in given.items())]) + "\n"
+    return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in arguments.items())]) + "\n"
 
 
 def _toml(name: str, value: str) -> str:

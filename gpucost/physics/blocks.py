@@ -29,7 +29,7 @@ def _implied(a: Architecture) -> Iterator[Block]:
     mla = a.attention == "mla"
     bias = (a.heads + 2 * a.kv_heads) * a.head_dim if a.qkv_bias and not mla else 0
     norms = 2 * norm + (a.q_lora_rank + a.kv_lora_rank if mla else 0)
-    weights, others = attention_weights(a), bias + (a.hidden if everywhere else 0)
+    weights, unclassified = attention_weights(a), bias + (a.hidden if everywhere else 0)
     full = max(a.layers - a.window_layers - a.linear_layers, 0)
     for count, window, linear in (
         (full, 0, False),
@@ -37,17 +37,24 @@ def _implied(a: Architecture) -> Iterator[Block]:
         (a.linear_layers, 0, True),
     ):
         if count:
-            yield Block(count, weights, norms, () if linear else (reach_of(a, window),), others=others, linear=linear)
+            yield Block(
+                count, weights, norms, () if linear else (reach_of(a, window),), others=unclassified, linear=linear
+            )
     mixtures = (a.layers - a.first_dense_layers) // max(a.moe_layer_step, 1) if a.experts else 0
     ffn_bias = a.ffn_hidden * (matrices - 1) + a.hidden if everywhere else 0
     if a.layers > mixtures:
         yield Block(a.layers - mixtures, 0, 0, dense=matrices * a.hidden * a.ffn_hidden, others=ffn_bias)
     if mixtures:
         yield Block(
-            mixtures, 0, 0, experts=a.experts, experts_per_token=a.experts_per_token,
+            mixtures,
+            0,
+            0,
+            experts=a.experts,
+            experts_per_token=a.experts_per_token,
             expert=matrices * a.hidden * a.expert_ffn_hidden,
-            shared=a.shared_experts * matrices * a.hidden * a.shared_ffn_hidden, router=a.experts * a.hidden,
-        )  # fmt: skip
+            shared=a.shared_experts * matrices * a.hidden * a.shared_ffn_hidden,
+            router=a.experts * a.hidden,
+        )
 
 
 def attention_weights(a: Architecture) -> int:
@@ -70,9 +77,11 @@ def reach_of(a: Architecture, window_tokens: int = 0) -> Reach:
     if a.attention != "mla":
         return Reach(2 * a.kv_heads * a.head_dim, 4 * a.heads * a.head_dim, window_tokens)
     return Reach(
-        a.kv_lora_rank + a.qk_rope_dim, 2 * a.heads * (a.qk_nope_dim + a.qk_rope_dim + a.v_head_dim), window_tokens,
+        a.kv_lora_rank + a.qk_rope_dim,
+        2 * a.heads * (a.qk_nope_dim + a.qk_rope_dim + a.v_head_dim),
+        window_tokens,
         latent_flop=2 * a.heads * (2 * a.kv_lora_rank + a.qk_rope_dim),
-    )  # fmt: skip
+    )
 
 
 class Sums(NamedTuple):
@@ -142,18 +151,18 @@ def _reached(reaches: list[tuple[int, Reach]]) -> dict[str, float]:
         "window": [pair for pair in reaches if pair[1].window_tokens],
         "selected": [pair for pair in reaches if pair[1].looks_at_most and not pair[1].window_tokens],
     }
-    found = {
+    sums = {
         "window_tokens": _mean(kinds["window"], "window_tokens"),
         "selected_tokens": _mean(kinds["selected"], "looks_at_most"),
     }
     for name, pairs in kinds.items():
-        found[f"{name}_values"] = _each(pairs, lambda reach: reach.cached_values)
-        found[f"{name}_pair_flop"] = _each(pairs, lambda reach: reach.pair_flop)
-        found[f"{name}_decode_flop"] = _each(pairs, lambda reach: reach.latent_flop or reach.pair_flop)
-    return found
+        sums[f"{name}_values"] = _mean_of(pairs, lambda reach: reach.cached_values)
+        sums[f"{name}_pair_flop"] = _mean_of(pairs, lambda reach: reach.pair_flop)
+        sums[f"{name}_decode_flop"] = _mean_of(pairs, lambda reach: reach.latent_flop or reach.pair_flop)
+    return sums
 
 
-def _each(pairs: list[tuple[int, Reach]], measure: Callable[[Reach], int]) -> float:
+def _mean_of(pairs: list[tuple[int, Reach]], measure: Callable[[Reach], int]) -> float:
     return float(sum(count * measure(reach) / reach.tokens_per_entry for count, reach in pairs))
 
 
@@ -182,11 +191,12 @@ def cache_values(a: Architecture, context_tokens: int) -> int:
     True
     """
     return sum(
-        block.count * reach.cached_values
+        block.count
+        * reach.cached_values
         * (min(context_tokens, reach.window_tokens or context_tokens) // reach.tokens_per_entry)
         for block in blocks_of(a)
         for reach in block.reaches
-    )  # fmt: skip
+    )
 
 
 def state_values(a: Architecture) -> int:

@@ -125,7 +125,7 @@ class Scheme(Struct, frozen=True, dict=True):
 # Fits ----------------------------------------------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
+class ResidualPart(NamedTuple):
     """Residuals of some observations: which of all they are, and their values at given parameters."""
 
     rows: Integers
@@ -155,7 +155,7 @@ class FitProblem:
         self,
         parameters: Sequence[Parameter],
         touched: Sequence[Flags],
-        part_of: Callable[[Integers], Part],
+        part_of: Callable[[Integers], ResidualPart],
         centre: Values,
         spread_ratio: float,
     ) -> None:
@@ -163,7 +163,7 @@ class FitProblem:
         self.middle = np.log([centre[name] for name in self.names])
         self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
         self.free = [
-            i for i, (mine, one) in enumerate(zip(touched, parameters, strict=True)) if one.fitted and mine.any()
+            i for i, (mine, item) in enumerate(zip(touched, parameters, strict=True)) if item.fitted and mine.any()
         ]
         self.whole = part_of(np.arange(len(touched[0])))
         kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
@@ -207,8 +207,8 @@ def fit(
         logs = np.log([start[name] for name in problem.names])
         first = np.clip(((logs - problem.middle) / problem.spread)[problem.free], 0.1 - limit, limit - 0.1)
     bounds = (-limit, limit)
-    found = least_squares(problem.cost, first, jac=problem.slopes, bounds=bounds, max_nfev=rounds, loss=loss)
-    return problem.values(found.x)
+    solution = least_squares(problem.cost, first, jac=problem.slopes, bounds=bounds, max_nfev=rounds, loss=loss)
+    return problem.values(solution.x)
 
 
 def leave_one_out(
@@ -286,21 +286,21 @@ def fit_ranges(
     bounds = [(-5.0, 1.0)] + [(0.0, np.log(WIDEST_RATIO))] * len(traits)
     x = minimize(loss, np.array([np.log(0.1)] + [usual] * len(traits)), bounds=bounds, method="L-BFGS-B").x
     scale = np.exp(x[1:] @ active)
-    found: dict[str, float] = {}
+    widths: dict[str, float] = {}
     for side in sides:
         share = (1 + COVERAGE) / 2 if side else COVERAGE
         base = max(weighted_quantile(_beyond(residual, side) / scale, weight, share), NARROWEST)
-        found |= {
+        widths |= {
             "base" + side: base,
             **dict(zip((name + side for name in traits), np.exp(x[1:]).tolist(), strict=True)),
         }
     for name, mine in traits.items():
         if mine.sum() < CLASS_ROWS:
             continue
-        needed = np.max([_beyond(residual, side) / width_of(traits, found, side) for side in sides], axis=0)[mine]
+        needed = np.max([_beyond(residual, side) / width_of(traits, widths, side) for side in sides], axis=0)[mine]
         grown = max(1.0, weighted_quantile(needed, weight[mine], CLASS_COVERAGE))
-        found |= {name + side: min(found[name + side] * grown, WIDEST_RATIO) for side in sides}
-    return found
+        widths |= {name + side: min(widths[name + side] * grown, WIDEST_RATIO) for side in sides}
+    return widths
 
 
 def _beyond(residual: Floats, side: str) -> Floats:
@@ -335,33 +335,33 @@ SIDE_MEANINGS = {"": "", SLOWER: "; below the point", FASTER: "; above the point
 
 
 def table(
-    scheme: Scheme, found: Calibration, rows_used: int, source_id: str, centre: Values, spread_ratio: float = 1.0
+    scheme: Scheme, fitted: Calibration, rows_used: int, source_id: str, centre: Values, spread_ratio: float = 1.0
 ) -> list[dict[str, Any]]:
     """Return the rows of a calibration table; `centre` is the middle of the priors it was fitted around."""
     rows: list[dict[str, Any]] = [
         {
             "name": p.name,
             "kind": "parameter",
-            "value": rounded(found.values[p.name]),
+            "value": rounded(fitted.values[p.name]),
             "prior": rounded(centre[p.name]),
             "prior_spread_ratio": p.spread * spread_ratio,
             "unit": p.unit,
             "meaning": p.meaning,
         }
         for p in scheme.parameters
-        if p.fitted or found.values[p.name] != p.prior
+        if p.fitted or fitted.values[p.name] != p.prior
     ]
-    known = {"base": BASE_MEANING, **scheme.traits}
-    meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in known.items()}
-    for name, value in found.ranges.items():
+    base_traits = {"base": BASE_MEANING, **scheme.traits}
+    meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in base_traits.items()}
+    for name, value in fitted.ranges.items():
         unit = "logarithm" if name.startswith("base") else "ratio"
         empty = {"prior": None, "prior_spread_ratio": None}
         row = {"name": name, "kind": "range", "value": rounded(value), **empty, "unit": unit, "meaning": meanings[name]}
         rows.append(row)
-    for run in found.runs:
+    for run in fitted.runs:
         row = {"name": run.name, "kind": "run", "value": run.ratio, "prior": None, "prior_spread_ratio": None}
         rows.append(row | {"unit": "ratio", "meaning": run.configuration})
-    for name, like in found.stacks.items():
+    for name, like in fitted.stacks.items():
         row = {"name": name, "kind": "stack", "value": 1.0, "prior": None, "prior_spread_ratio": None}
         rows.append(row | {"unit": "class", "meaning": like})
     return [row | {"rows_used": rows_used, "source_id": source_id} for row in rows]

@@ -8,12 +8,12 @@ tree algorithms; Patarasuk and Yuan 2009 for the volume bounds).
 
 import numpy as np
 
-from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.columns import ColumnStruct, Floats
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.units import GB, MICRO
 
 
-class Tier(Columns, frozen=True):
+class Tier(ColumnStruct, frozen=True):
     """What a group of ranks sees of the network: its size, bandwidths per rank and latency per hop."""
 
     ranks: Floats
@@ -22,7 +22,7 @@ class Tier(Columns, frozen=True):
     latency_s: Floats
 
 
-class Links(Columns, frozen=True):
+class Links(ColumnStruct, frozen=True):
     """Usable bandwidth per accelerator (one direction) and latency of the tiers."""
 
     scaleup_gb_per_s: Floats

@@ -26,18 +26,18 @@ CHUNK = 32_768  # rows per pass: the working set of a kernel stays in cache
 VALUE_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
 
 
-def code_of(name: str, names: Sequence[str], what: str) -> int:
+def code_of(name: str, names: Sequence[str], kind: str) -> int:
     """Return the code of a name in a closed list, or say which names there are.
 
     >>> code_of("full", RECOMPUTES, "recompute")
     2
     """
     if name not in names:
-        raise UsageError(f"unknown {what} {name!r}. Choose one of {', '.join(names)}.")
+        raise UsageError(f"unknown {kind} {name!r}. Choose one of {', '.join(names)}.")
     return names.index(name)
 
 
-class Columns(Struct, frozen=True):
+class ColumnStruct(Struct, frozen=True):
     """A frozen struct whose fields are arrays of one length."""
 
     @classmethod
@@ -94,8 +94,8 @@ def _taken(column: Any, indices: Integers) -> Any:
     return column.take(indices, 0)
 
 
-def _spread(one: NDArray[Any], count: int) -> NDArray[Any]:
-    spread = np.ndarray((count,), one.dtype, one, 0, (0,))  # as np.broadcast_to does, ten times as fast
+def _spread(value: NDArray[Any], count: int) -> NDArray[Any]:
+    spread = np.ndarray((count,), value.dtype, value, 0, (0,))  # as np.broadcast_to does, ten times as fast
     spread.flags.writeable = False
     return spread
 
@@ -147,29 +147,29 @@ def distinct(numbers: Integers, size: int) -> tuple[Integers, Integers]:
     """
     present = np.zeros(size, dtype=np.bool_)
     present[numbers] = True
-    found = np.flatnonzero(present)
-    place = np.zeros(size, dtype=np.int64)
-    place[found] = np.arange(len(found))
-    return found, place[numbers]
+    numbers_present = np.flatnonzero(present)
+    position = np.zeros(size, dtype=np.int64)
+    position[numbers_present] = np.arange(len(numbers_present))
+    return numbers_present, position[numbers]
 
 
-Asked = TypeVar("Asked")
+Record = TypeVar("Record")
 Counted = TypeVar("Counted")
 
 
-def remembered(count: Callable[[Asked], Counted]) -> Callable[[Asked], Counted]:
+def remembered(count: Callable[[Record], Counted]) -> Callable[[Record], Counted]:
     """Keep the answer for the struct that was asked about last: kernels count the same model again and again.
 
     >>> remembered(len)([1, 2])
     2
     """
-    last: list[tuple[Asked, Counted]] = []
+    last: list[tuple[Record, Counted]] = []
 
     @wraps(count)
-    def ask(struct: Asked) -> Counted:
-        known = last[:]
-        if known and known[0][0] is struct:
-            return known[0][1]
+    def ask(struct: Record) -> Counted:
+        latest = last[:]
+        if latest and latest[0][0] is struct:
+            return latest[0][1]
         answer = count(struct)
         last[:] = [(struct, answer)]
         return answer
@@ -177,7 +177,7 @@ def remembered(count: Callable[[Asked], Counted]) -> Callable[[Asked], Counted]:
     return ask
 
 
-class LayoutColumns(Columns, frozen=True):
+class LayoutColumns(ColumnStruct, frozen=True):
     """How training jobs are spread over GPUs: the fields of `Layout` as arrays, with two switches of the software.
 
     `recompute` holds codes into RECOMPUTES and `precision` codes into PRECISIONS.
@@ -206,9 +206,9 @@ class LayoutColumns(Columns, frozen=True):
     def layout(self, row: int) -> Layout:
         """Return one row as a record."""
         values: dict[str, Any] = {}
-        for one in fields(Layout):
-            value = getattr(self, one.name)[row]
-            values[one.name] = int(value)
+        for field in fields(Layout):
+            value = getattr(self, field.name)[row]
+            values[field.name] = int(value)
         values["recompute"] = RECOMPUTES[values["recompute"]]
         values["precision"] = PRECISIONS[values["precision"]]
         return Layout(**values)
@@ -226,9 +226,17 @@ def layout_columns(
     numbers = {
         name: np.array([getattr(layout, name) for layout in layouts], dtype=np.float64)
         for name in (
-            "gpus", "tensor", "pipeline", "context", "expert", "data", "micro_batch", "global_batch", "virtual_stages",
+            "gpus",
+            "tensor",
+            "pipeline",
+            "context",
+            "expert",
+            "data",
+            "micro_batch",
+            "global_batch",
+            "virtual_stages",
         )
-    }  # fmt: skip
+    }
     return LayoutColumns(
         **numbers,
         sharding=np.array([layout.sharding for layout in layouts], dtype=np.int64),

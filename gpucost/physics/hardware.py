@@ -6,20 +6,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.physics.columns import PRECISIONS, Columns, Flags, Floats, Integers
+from gpucost.physics.columns import PRECISIONS, ColumnStruct, Flags, Floats, Integers
 from gpucost.types import Accelerator, System
 
 # Families that share efficiencies; an unknown one falls back to the last entry.
 FAMILIES = (
-    "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rubin",
-    "cdna2", "cdna3", "cdna4", "cdna5", "rdna3", "gaudi", "tpu", "trainium", "other",
-)  # fmt: skip
+    "pascal",
+    "volta",
+    "turing",
+    "ampere",
+    "ada",
+    "hopper",
+    "blackwell",
+    "rubin",
+    "cdna2",
+    "cdna3",
+    "cdna4",
+    "cdna5",
+    "rdna3",
+    "gaudi",
+    "tpu",
+    "trainium",
+    "other",
+)
 
 PCIE_DEFAULT_GB_PER_S = 12.0  # host link of an accelerator for which none is stated: PCIe 3.0 x16 as measured
 SCALEOUT_DEFAULT_GB_PER_S = 1.25  # 10 Gbit/s Ethernet per accelerator where no network is named
 
 
-class HardwareColumns(Columns, frozen=True):
+class HardwareColumns(ColumnStruct, frozen=True):
     """What the kernels need to know of an accelerator in its system."""
 
     peaks_tflops: NDArray[np.float64]  # rows × PRECISIONS, NaN where the chip lacks the precision
@@ -185,5 +200,5 @@ def peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
 def half_peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
     """Return the dense peak of what takes 16 bits or more: that of 16 bits, or the format's own where it is lower."""
     itself = np.isin(precision, [PRECISIONS.index(name) for name in ("bf16", "fp16")])
-    own = peak_tflops(hardware, precision)
-    return np.where(itself, own, np.fmin(own, hardware.half_tflops))
+    format_peak = peak_tflops(hardware, precision)
+    return np.where(itself, format_peak, np.fmin(format_peak, hardware.half_tflops))

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpucost.answers.training import Bound
 from gpucost.physics import transformer as tf
-from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.columns import ColumnStruct, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import FULL, HALF_BYTES, LORA, Step, TrainingCase
@@ -18,7 +18,7 @@ from gpucost.units import GB, TERA
 BOUNDS: tuple[Bound, ...] = ("compute", "bandwidth", "network", "host")
 
 
-class Operation(Columns, frozen=True):
+class Operation(ColumnStruct, frozen=True):
     """Work of an operation: FLOP, bytes through memory, bytes over a link."""
 
     flop: Floats
@@ -26,7 +26,7 @@ class Operation(Columns, frozen=True):
     link_bytes: Floats
 
 
-class Verdict(Columns, frozen=True):
+class Verdict(ColumnStruct, frozen=True):
     """Where an operation stands under its roofs, at nominal peaks."""
 
     intensity_flop_per_byte: Floats
@@ -130,17 +130,24 @@ def link_work(case: TrainingCase) -> dict[str, Operation]:
     keys = tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
     dense, expert = training.gpu_parameters(case)
     ranks = layout.data * layout.context
-    each = np.where(
+    data_bytes = np.where(
         layout.sharding >= 3, (2 * HALF_BYTES + recipe.gradient_bytes) * rounds, HALF_BYTES + recipe.gradient_bytes
     )
     volumes = {
         "tensor_s": again * 2 * (layout.tensor - 1) / layout.tensor * row * layers,
         "context_s": 3 * (layout.context - 1) * keys * layers,
-        "expert_s": again * (layout.expert - 1) / layout.expert * row / layout.tensor * s.experts_per_token
-        * layers * s.moe_layers / s.layers,
+        "expert_s": again
+        * (layout.expert - 1)
+        / layout.expert
+        * row
+        / layout.tensor
+        * s.experts_per_token
+        * layers
+        * s.moe_layers
+        / s.layers,
         "pipeline_s": 2 * layout.virtual_stages * row / layout.tensor * (layout.pipeline > 1),
-        "data_s": np.where(recipe.method >= LORA, 0.0, each) * (dense + expert) * (ranks - 1) / ranks,
-    }  # fmt: skip
+        "data_s": np.where(recipe.method >= LORA, 0.0, data_bytes) * (dense + expert) * (ranks - 1) / ranks,
+    }
     zero = np.zeros(len(case))
     return {name: Operation(zero, zero, volume) for name, volume in volumes.items()}
 

@@ -20,9 +20,11 @@ def software_class(framework: str | None, compiled: bool | None = None) -> str:
     'eager'
     """
     text = (framework or "").lower()
-    found = next((name for pattern, name in beside(__file__, "frameworks")[1:] if re.search(pattern, text)), "unknown")
-    if compiled is None or found not in ("sharded", "eager"):
-        return found
+    name_class = next(
+        (name for pattern, name in beside(__file__, "frameworks")[1:] if re.search(pattern, text)), "unknown"
+    )
+    if compiled is None or name_class not in ("sharded", "eager"):
+        return name_class
     return "sharded" if compiled else "eager"
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpucost.physics.blocks import NORM_VECTORS, Sums, sums_of
-from gpucost.physics.columns import Columns, Flags, Floats, remembered
+from gpucost.physics.columns import ColumnStruct, Flags, Floats, remembered
 from gpucost.types import Architecture
 
 SINKS = ("gpt-oss", "gpt_oss")  # families whose attention has a learned sink in every head
 
 
-class Attending(Columns, frozen=True):
+class Attending(ColumnStruct, frozen=True):
     """How layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers."""
 
     full_layers: Floats
@@ -105,19 +105,23 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
     numbers: dict[str, list[float]] = {
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
-        "sink_layers": [one.window_layers * (a.family in SINKS) for one, a in zip(sums, architectures, strict=True)],
+        "sink_layers": [
+            model_sums.window_layers * (a.family in SINKS) for model_sums, a in zip(sums, architectures, strict=True)
+        ],
         "exchanged_width": [a.expert_hidden or a.hidden for a in architectures],
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
     }
     for name in Shape.names():
         if name not in columns:
-            values = numbers.get(name) or [getattr(found if name in Sums._fields else a, name)
-                                           for found, a in zip(sums, architectures, strict=True)]  # fmt: skip
+            values = numbers.get(name) or [
+                getattr(sums_of_a if name in Sums._fields else a, name)
+                for sums_of_a, a in zip(sums, architectures, strict=True)
+            ]
             columns[name] = np.array(values, dtype=np.float64)
     return Shape(**columns)
 
 
-class Parts(Columns, frozen=True):
+class Parts(ColumnStruct, frozen=True):
     """Parameters by part of the model; their sum is the total."""
 
     input_embedding: Floats

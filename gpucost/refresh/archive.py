@@ -33,4 +33,4 @@ def unpacked(archive: Path, folder: Path, ending: str, most_bytes: float) -> Ite
                         out.write(piece)
                 yield Path(item.filename).name.removesuffix(ending).lower(), target
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
-        raise DataError(f"is no whole .zip archive ({type(error).__name__})", file=archive.name) from None
+        raise DataError(f"is not a complete .zip archive ({type(error).__name__})", file=archive.name) from None

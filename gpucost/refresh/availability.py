@@ -66,7 +66,7 @@ def fetch_gcp_zones(desk: Desk) -> None:
         desk.add(_of_machine_types(held(page, "items", kind=dict, what="a page holds no zones")), "sales")
         if not (token := str(page.get("nextPageToken") or "")):
             return
-    raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 
 def _of_machine_types(zones: Mapping[str, Any]) -> Iterator[Row]:
@@ -149,7 +149,7 @@ def fetch_azure_skus(desk: Desk) -> None:
         desk.add(_of_skus(held(page, "value", what="a page holds no list of SKUs")), "sales")
         if not (url := str(page.get("nextLink") or "")):
             return
-    raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 
 def _of_skus(items: list[Any]) -> Iterator[Row]:
@@ -184,14 +184,21 @@ def _offerings(desk: Desk, region: str) -> None:
     asked = {"Action": "DescribeInstanceTypeOfferings", "LocationType": "availability-zone-id"}
     desk.add(
         (
-            _row("aws", "aws-offerings", "machines", item["instanceType"], region, zone=item.get("location"),
-                 on_demand=True)
+            _row(
+                "aws",
+                "aws-offerings",
+                "machines",
+                item["instanceType"],
+                region,
+                zone=item.get("location"),
+                on_demand=True,
+            )
             for page in aws_spot.pages(desk, region, asked)
             for item in page
             if re.fullmatch(INSTANCES, item.get("instanceType", ""))
         ),
         "sales",
-    )  # fmt: skip
+    )
 
 
 def fetch_aws_advisor(desk: Desk) -> None:
@@ -219,15 +226,25 @@ VANTAGE = "tsaol/aws-gpu/main/data/all_gpu_instances.js"
 
 def fetch_skypilot(desk: Desk) -> None:
     """Read the zones of SkyPilot's catalogues of AWS and Google."""
-    desk.each({cloud: partial(_zones_of_csv, desk, skypilot.ADDRESS.format(cloud=cloud), cloud, name, "machines")
-               for cloud, name in SKYPILOT.items()})  # fmt: skip
+    desk.each(
+        {
+            cloud: partial(_zones_of_csv, desk, skypilot.ADDRESS.format(cloud=cloud), cloud, name, "machines")
+            for cloud, name in SKYPILOT.items()
+        }
+    )
 
 
 def fetch_anycloud(desk: Desk) -> None:
     """Read the catalogue of anycloud: zones of Google, and the regions of Azure in which a price exists."""
     kinds = {"gcp": "machines", "azure": "prices"}
-    desk.each({cloud: partial(_zones_of_csv, desk, RAW + ANYCLOUD.format(provider=cloud), cloud, f"anycloud-{cloud}",
-                              evidence) for cloud, evidence in kinds.items()})  # fmt: skip
+    desk.each(
+        {
+            cloud: partial(
+                _zones_of_csv, desk, RAW + ANYCLOUD.format(provider=cloud), cloud, f"anycloud-{cloud}", evidence
+            )
+            for cloud, evidence in kinds.items()
+        }
+    )
 
 
 def _zones_of_csv(desk: Desk, url: str, provider: str, name: str, evidence: str) -> None:
@@ -288,11 +305,18 @@ def fetch_karpenter(desk: Desk) -> None:
 
 def _of_karpenter(desk: Desk, provider: str, evidence: str) -> None:
     rows = [
-        _row(provider, f"karpenter-{provider}", evidence, str(row["instance_type"]), str(row["region"]),
-             observed_on=row.get("observed_on"), on_demand=row["option"] == "on_demand" or None,
-             spot=row["option"] == "spot" or None)
+        _row(
+            provider,
+            f"karpenter-{provider}",
+            evidence,
+            str(row["instance_type"]),
+            str(row["region"]),
+            observed_on=row.get("observed_on"),
+            on_demand=row["option"] == "on_demand" or None,
+            spot=row["option"] == "spot" or None,
+        )
         for row in karpenter.table_rows(desk, provider)
-    ]  # fmt: skip
+    ]
     desk.add(rows, "sales")
 
 
@@ -301,20 +325,44 @@ def _source(name: str, publisher: str, title: str, locator: str, fetch: Any, **m
 
 
 SOURCES = (
-    _source("gcp-zones", "Google Cloud", "Compute Engine machine types by zone", GCP_API, fetch_gcp_zones,
-            keys=GCP_KEYS),
+    _source(
+        "gcp-zones", "Google Cloud", "Compute Engine machine types by zone", GCP_API, fetch_gcp_zones, keys=GCP_KEYS
+    ),
     _source("gcp-gpu-regions", "Google Cloud", "GPU regions and zones", GCP_PAGE, fetch_gcp_page),
     _source("azure-skus", "Microsoft Azure", "Compute resource SKUs", AZURE_API, fetch_azure_skus, keys=AZURE_KEYS),
-    _source("aws-offerings", "Amazon Web Services", "EC2 instance type offerings", aws_spot.ADDRESS,
-            fetch_aws_offerings, keys=aws_spot.KEYS, heeds=("mirror", "regions")),
+    _source(
+        "aws-offerings",
+        "Amazon Web Services",
+        "EC2 instance type offerings",
+        aws_spot.ADDRESS,
+        fetch_aws_offerings,
+        keys=aws_spot.KEYS,
+        heeds=("mirror", "regions"),
+    ),
     _source("aws-spot-advisor", "Amazon Web Services", "Spot Instance Advisor", ADVISOR, fetch_aws_advisor),
-    _source("skypilot-zones", "skypilot-org/skypilot-catalog", "SkyPilot catalog, zones", skypilot.ADDRESS.format(
-        cloud="<cloud>"), fetch_skypilot),
+    _source(
+        "skypilot-zones",
+        "skypilot-org/skypilot-catalog",
+        "SkyPilot catalog, zones",
+        skypilot.ADDRESS.format(cloud="<cloud>"),
+        fetch_skypilot,
+    ),
     _source("anycloud-zones", "anycloud-sh/catalog", "anycloud catalog, zones", RAW + ANYCLOUD, fetch_anycloud),
-    _source("price-monitor-zones", "koen-nebius/price-monitor", "Google's GPU regions as last watched", RAW + MONITOR,
-            fetch_monitor),
-    _source("vantage-regions", "tsaol/aws-gpu", "EC2 instances with accelerators by region", RAW + VANTAGE,
-            fetch_vantage),
-    _source("karpenter-regions", "the Karpenter providers of AWS, Azure and GCP", "Karpenter price tables, regions",
-            RAW + karpenter.FILES["aws"][0], fetch_karpenter),
-)  # fmt: skip
+    _source(
+        "price-monitor-zones",
+        "koen-nebius/price-monitor",
+        "Google's GPU regions as last watched",
+        RAW + MONITOR,
+        fetch_monitor,
+    ),
+    _source(
+        "vantage-regions", "tsaol/aws-gpu", "EC2 instances with accelerators by region", RAW + VANTAGE, fetch_vantage
+    ),
+    _source(
+        "karpenter-regions",
+        "the Karpenter providers of AWS, Azure and GCP",
+        "Karpenter price tables, regions",
+        RAW + karpenter.FILES["aws"][0],
+        fetch_karpenter,
+    ),
+)

@@ -70,7 +70,7 @@ def pages(desk: Desk, region: str, asked: Mapping[str, str]) -> Iterator[list[di
         token = page.findtext(f"{_SPACE}nextToken") or ""
         if not token:
             return
-    raise UsageError(f"{region}: the answer has more than {_MOST_PAGES} pages, which cannot be.")
+    raise UsageError(f"{region}: the answer has more than {_MOST_PAGES} pages, which is not plausible.")
 
 
 def _page(desk: Desk, region: str, asked: Mapping[str, str], token: str) -> ElementTree.Element:
@@ -81,11 +81,11 @@ def _page(desk: Desk, region: str, asked: Mapping[str, str], token: str) -> Elem
     headers = signed(body, region, desk.key(*KEYS), secret, os.environ.get("AWS_SESSION_TOKEN", ""), now)
     answer = desk.client.body(url, method="POST", content=body, headers=headers, most_bytes=32_000_000)
     if b"<!DOCTYPE" in answer or b"<!ENTITY" in answer:
-        raise UsageError("the answer declares entities, which no answer of EC2 does.")
+        raise UsageError("the answer declares XML entities, which EC2 never does.")
     try:
         return ElementTree.fromstring(answer)
     except ElementTree.ParseError:
-        raise UsageError("the answer is no XML.") from None
+        raise UsageError("the answer is not XML.") from None
 
 
 def signed(body: str, region: str, key: str, secret: str, session: str, now: datetime) -> dict[str, str]:

@@ -52,7 +52,7 @@ def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
             return
         if desk.asked.get("told"):
             desk.asked["told"]("azure", f"page {number + 2}")
-    raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 
 def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]]:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog.loader import engine, file_name
-from gpucost.refresh.integrity import UNKNOWN_KIND, Outcome
+from gpucost.refresh.integrity import UNKNOWN_KIND, SourceOutcome
 from gpucost.store.folder import Folder
 
 _MOST = 400  # rows of a table of changes
 _LEAST_MOVE = 0.0005
 
 
-def words_of(outcomes: Sequence[Outcome], folder: Folder) -> str:
+def words_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
     """Return the changes of a refresh as Markdown: by source what moved, came and went, and what waits for a yes."""
     lines = ["# Prices refreshed", ""]
     for item in outcomes:

@@ -51,7 +51,7 @@ def complete(desk: Desk, known: Known) -> None:
         WHERE listed_as IS NOT NULL LIMIT {_MOST_CHIPS + 1}"""
     ).fetchall()
     if len(names) > _MOST_CHIPS:
-        raise UsageError(f"the source names more than {_MOST_CHIPS:,} accelerators, which cannot be.")
+        raise UsageError(f"the source names more than {_MOST_CHIPS:,} accelerators, which is not plausible.")
     sold = sold_by(known)
     chips = [(*row, *chip_and_grounds(known, row[0], row[1], row[3], sold.get(row[2], frozenset()))) for row in names]
     load(desk, "chips", dict(zip(_CHIPS, _CHIP_KINDS, strict=True)), chips)

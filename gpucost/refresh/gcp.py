@@ -100,7 +100,7 @@ def _skus(desk: Desk, service: str) -> Iterator[Mapping[str, Any]]:
         yield from (sku for sku in skus if isinstance(sku, dict))
         if not (token := str(page.get("nextPageToken") or "")):
             return
-    raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 
 def part_named(description: str) -> str:

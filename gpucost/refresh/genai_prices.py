@@ -12,7 +12,7 @@ HALF_A_DAY_HOURS = 12
 
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
-    table = held(desk.client.json(ADDRESS, most_bytes=64_000_000), what="the source is no list of providers")
+    table = held(desk.client.json(ADDRESS, most_bytes=64_000_000), what="the source is not a list of providers")
     today = desk.today.isoformat()
     desk.add((row for item in table if isinstance(item, dict) for row in _rows(item, today)), "tokens")
 

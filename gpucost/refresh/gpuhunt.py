@@ -49,7 +49,7 @@ def _read_common(desk: Desk) -> None:
     try:
         version, seen_on = _version(desk, "v2")
     except FetchError as error:
-        raise UsageError(f"neither v3 nor v2 of the catalog is there: {error}") from None
+        raise UsageError(f"neither v3 nor v2 of the catalog can be read: {error}") from None
     _read_archive(desk, f"{ADDRESS}/v2/{version}/catalog.zip", seen_on, "catalog.zip")
 
 

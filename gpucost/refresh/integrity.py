@@ -32,7 +32,7 @@ _FAMILY = "CASE option " + " ".join(f"WHEN '{name}' THEN '{rule.family}'" for na
 _SPOT = "option IN (" + ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.interruptible) + ")"
 
 
-class Verdict(Struct):
+class CandidateVerdict(Struct):
     """What came of a candidate: counts, and reasons with examples."""
 
     rows: int = 0
@@ -54,13 +54,13 @@ class Verdict(Struct):
         return {**plain, **more, "unknown": sum(self.unknown.values())}
 
 
-class Outcome(Struct):
+class SourceOutcome(Struct):
     """What came of one source: published, unchanged, or why not."""
 
     source: str
     state: str  # published | failed | skipped
     reason: str = ""
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: CandidateVerdict = field(default_factory=CandidateVerdict)
     parts: tuple[Part, ...] = ()
     fetched_bytes: int = 0
     failures: tuple[str, ...] = ()  # of parts of the source; the others came
@@ -68,7 +68,7 @@ class Outcome(Struct):
 
 def judge(
     desk: Desk, known: Known, source: Source, earlier: Path | None, earlier_unknown: Path | None, accept: bool
-) -> Verdict:
+) -> CandidateVerdict:
     """Judge the table `candidate` and make the view `part` of what is to be published."""
     today = desk.today
     _prepare(desk, known, earlier)
@@ -234,7 +234,7 @@ def _refuse_poor(desk: Desk) -> None:
     listed = (desk.connection.execute("SELECT count(*) FROM doubted WHERE fault IS NULL").fetchone() or (0,))[0]
     if earlier >= _FEW and listed < LEAST_COVERAGE * earlier:
         raise CheckFailedError(
-            f"it lists {listed:,} offers where it listed {earlier:,} before; --accept publishes them nevertheless."
+            f"it lists {listed:,} offers where it listed {earlier:,} before; --accept publishes them anyway."
         )
 
 
@@ -316,7 +316,7 @@ def _reasons(desk: Desk, column: str) -> Iterator[tuple[str, int]]:
     yield from desk.connection.execute(sql).fetchall()
 
 
-def _verdict(desk: Desk, accept: bool) -> Verdict:
+def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
         count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM taken"""
     new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
@@ -331,12 +331,12 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
         (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option
         AND c.region IS NOT DISTINCT FROM p.region)"""
     kept = (desk.connection.execute(sql).fetchone() or (0,))[0]
-    found = Verdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown, kept=kept)
+    found = CandidateVerdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown, kept=kept)
     count_unknown(desk, found)
     return found
 
 
-def count_unknown(desk: Desk, verdict: Verdict) -> None:
+def count_unknown(desk: Desk, verdict: CandidateVerdict) -> None:
     """Take what is kept apart into a verdict: how many descriptions by reason, and some of them."""
     counted = desk.connection.execute(
         "SELECT reason, count(DISTINCT description), min(description) FROM apart GROUP BY reason ORDER BY 2 DESC, 1"

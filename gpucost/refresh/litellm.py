@@ -13,7 +13,7 @@ PROVIDERS = providers("litellm")  # others sell models of their own, which nobod
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
     table = desk.client.json(ADDRESS, most_bytes=64_000_000)
-    desk.add(_rows(held(table, kind=dict, what="the source is no table of models")), "tokens")
+    desk.add(_rows(held(table, kind=dict, what="the source is not a table of models")), "tokens")
 
 
 def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:

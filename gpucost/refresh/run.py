@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from gpucost.catalog.loader import quoted
 from gpucost.errors import DiskError, GpuCostError, UsageError
 from gpucost.limits import Deadline, limit
 from gpucost.refresh.complete import complete
-from gpucost.refresh.integrity import UNKNOWN_KIND, Outcome, Verdict, judge
+from gpucost.refresh.integrity import UNKNOWN_KIND, CandidateVerdict, SourceOutcome, judge
 from gpucost.refresh.known import Known, known_of
 from gpucost.refresh.registry import SOURCES, source_of
 from gpucost.refresh.sales import judge_sales
 from gpucost.refresh.source import Desk, Source
 from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client, place_of
-from gpucost.store.files import disk_trouble, is_of_disk
+from gpucost.store.files import disk_trouble, is_of_disk, put_parquet
 from gpucost.store.folder import Folder, Part, Snapshot, hash_of
 from gpucost.store.remote import is_remote
 
@@ -46,7 +45,7 @@ class Wish(Struct, frozen=True):
     pause: Callable[[float], object] | None = None
 
 
-def chosen(names: Sequence[str]) -> tuple[list[Source], list[Outcome]]:
+def chosen(names: Sequence[str]) -> tuple[list[Source], list[SourceOutcome]]:
     """Return the sources asked for; without names every one that is light and whose key is there."""
     if names:
         found: dict[str, tuple[str, Source]] = {}
@@ -61,7 +60,7 @@ def chosen(names: Sequence[str]) -> tuple[list[Source], list[Outcome]]:
         return [source for _, source in found.values()], []
     ready = [item for item in SOURCES.values() if not item.heavy and item.has_key]
     skipped = [item for item in SOURCES.values() if item not in ready]
-    return ready, [Outcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
+    return ready, [SourceOutcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
 
 
 def _why_skipped(source: Source) -> str:
@@ -86,7 +85,7 @@ def _refuse_unheeded(sources: Sequence[Source], wish: Wish) -> None:
 
 def refresh(
     catalog: "Catalog", folder: Folder, names: Sequence[str], wish: Wish
-) -> tuple[list[Outcome], Snapshot | None]:
+) -> tuple[list[SourceOutcome], Snapshot | None]:
     """Ask the sources, judge what they say and publish one snapshot of all that passed."""
     stores = [name for name in names if is_remote(name)]
     sources, outcomes = (
@@ -99,15 +98,15 @@ def refresh(
     deadline = Deadline(wish.seconds or limit("limit_refresh_seconds"))
     asking = Deadline(deadline.left_s * _ASKING_SHARE, within=deadline)
     with folder.workplace() as place:
-        jobs: list[Callable[[], list[Outcome]]] = [
+        jobs: list[Callable[[], list[SourceOutcome]]] = [
             partial(_alone, source, known, earlier, place / f"{i}", wish, today, asking)
             for i, source in enumerate(sources)
         ]
         jobs += [partial(_of_store, url, folder, place, asking) for url in stores]
         names_of_jobs = [*(source.name for source in sources), *map(place_of, stores)]
-        found: list[Outcome] = []
+        found: list[SourceOutcome] = []
         for name, done in zip(names_of_jobs, deadline.all_of(jobs, SIDE_BY_SIDE), strict=True):
-            found += [Outcome(name, "failed", "the time for this refresh is over.")] if done is None else done
+            found += [SourceOutcome(name, "failed", "the time for this refresh is over.")] if done is None else done
         parts = [part for outcome in found for part in outcome.parts]
         for digest in dict.fromkeys(part.sha256 for part in parts):
             folder.adopt(place / digest)
@@ -115,7 +114,7 @@ def refresh(
     return [*found, *outcomes], snapshot
 
 
-def _alone(*given: Any) -> list[Outcome]:
+def _alone(*given: Any) -> list[SourceOutcome]:
     return [_one(*given)]
 
 
@@ -127,7 +126,7 @@ def _one(
     wish: Wish,
     today: date,
     asking: Deadline | None = None,
-) -> Outcome:
+) -> SourceOutcome:
     """Fetch, complete and judge one source; whatever goes wrong is its own, but for a full disk."""
     desk = None
     told = wish.told or (lambda *_: None)
@@ -151,7 +150,7 @@ def _one(
                 parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
             told(source.name, "done")
             failures = tuple(without_secrets(text) for text in desk.failures)
-            return Outcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)
+            return SourceOutcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)
     except DiskError:
         raise
     except GpuCostError as error:
@@ -166,10 +165,10 @@ def _one(
         if desk is not None:
             desk.close()
     told(source.name, "failed")
-    return Outcome(source.name, "failed", reason)
+    return SourceOutcome(source.name, "failed", reason)
 
 
-def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[Outcome]:
+def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[SourceOutcome]:
     """Take over from a published store what each of its sources said last, where it is newer than what is here.
 
     Its publisher has judged the prices; what is checked here is that they are those that were published.
@@ -182,31 +181,33 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[O
     except DiskError:
         raise
     except GpuCostError as error:
-        return [Outcome(place_of(url), "failed", without_secrets(str(error)))]
+        return [SourceOutcome(place_of(url), "failed", without_secrets(str(error)))]
     own = {(part.kind, part.source): part for _, part, _ in folder.newest()}
-    found: dict[str, Outcome] = {}
+    found: dict[str, SourceOutcome] = {}
     for _, part, file in store.newest():
         mine = own.get((part.kind, part.source))
         if mine is not None and (mine.sha256 == part.sha256 or mine.observed_on > part.observed_on):
-            found.setdefault(part.source, Outcome(part.source, "unchanged", f"{place_of(url)} has nothing newer."))
+            found.setdefault(
+                part.source, SourceOutcome(part.source, "unchanged", f"{place_of(url)} has nothing newer.")
+            )
             continue
         shutil.copyfile(file, place / part.sha256)
         known = found.get(part.source)
         parts = (*(known.parts if known is not None else ()), part)
         if part.kind == UNKNOWN_KIND:
-            verdict = known.verdict if known is not None else Verdict()
+            verdict = known.verdict if known is not None else CandidateVerdict()
         else:
             new, changed, same, gone = (part.changes.get(name, 0) for name in ("new", "changed", "same", "gone"))
-            verdict = Verdict(part.rows, new, changed, same, gone)
-        found[part.source] = Outcome(part.source, "published", f"from {place_of(url)}", verdict, parts)
-    return [*found.values(), *(Outcome(place_of(url), "failed", text) for text in store.faults)]
+            verdict = CandidateVerdict(part.rows, new, changed, same, gone)
+        found[part.source] = SourceOutcome(part.source, "published", f"from {place_of(url)}", verdict, parts)
+    return [*found.values(), *(SourceOutcome(place_of(url), "failed", text) for text in store.faults)]
 
 
 def _written(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
     """Write what a source said, or what of it nobody could read, beside what the others wrote."""
     file, table = desk.path(f"{kind}.parquet"), "apart" if kind == UNKNOWN_KIND else "part"
     desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
-    desk.connection.execute(f"COPY {table} TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
+    put_parquet(desk.connection, f"FROM {table}", file, ", COMPRESSION zstd")
     digest, size = hash_of(file), file.stat().st_size
     file.replace(desk.folder.parent / digest)
     origin = {

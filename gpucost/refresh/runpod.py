@@ -31,10 +31,25 @@ def fetch(desk: Desk) -> None:
     answer = desk.client.json(ADDRESS, method="POST", headers=headers, content=body, most_bytes=16_000_000)
     types = held(answer, "data", "gpuTypes", what="the answer holds no GPU types")
     desk.add(row for item in types if isinstance(item, dict) for row in _rows(item))
-    nameless = [item for item in types if not isinstance(item, dict) or not {"id", "displayName"} <= item.keys()]
+    nameless = [item for item in types if not isinstance(item, dict) or not _is_named(item)]
     desk.add(
         ({"provider": "runpod", "description": str(item)[:200], "reason": NOT_READ} for item in nameless), "unknown"
     )
+
+
+def _is_named(item: dict[str, Any]) -> bool:
+    """Whether both names of a type are of the same chip: the first part with a digit is in both.
+
+    >>> _is_named({"id": "NVIDIA A100-SXM4-80GB", "displayName": "A100 SXM"})
+    True
+    >>> _is_named({"id": "NVIDIA GeForce RTX 4090", "displayName": "HIGH"})
+    False
+    """
+    name, shown = item.get("id"), item.get("displayName")
+    if not isinstance(name, str) or not isinstance(shown, str):
+        return False
+    number = next((part for part in shown.split() if any(letter.isdigit() for letter in part)), None)
+    return number is not None and number.lower() in name.lower()
 
 
 def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -42,7 +57,7 @@ def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     A tier that does not have the type keeps a price, or has a price of nothing.
     """
-    if not isinstance(item.get("displayName"), str) or not isinstance(item.get("id"), str):
+    if not _is_named(item):
         return
     for name, (option, tier, months) in _PRICES.items():
         if item.get(name) and item.get(f"{tier}Cloud") is not False:

@@ -16,7 +16,7 @@ from typing import Any
 from gpucost.catalog.loader import file_name
 from gpucost.errors import CheckFailedError
 from gpucost.refresh.complete import load
-from gpucost.refresh.integrity import LEAST_COVERAGE, Verdict, count_unknown, keep_unknown
+from gpucost.refresh.integrity import LEAST_COVERAGE, CandidateVerdict, count_unknown, keep_unknown
 from gpucost.refresh.known import Known
 from gpucost.refresh.source import SALES, Desk
 from gpucost.schemas import DUCKDB_TYPES, TABLES
@@ -54,9 +54,11 @@ def machines_of(name: str) -> tuple[str, ...]:
     return () if name.startswith("accelerator ") else (name,)
 
 
-def judge_sales(desk: Desk, known: Known, earlier: Path | None, earlier_unknown: Path | None, accept: bool) -> Verdict:
+def judge_sales(
+    desk: Desk, known: Known, earlier: Path | None, earlier_unknown: Path | None, accept: bool
+) -> CandidateVerdict:
     """Make the table `part` of what is sold where, with the same kind of verdict as prices get."""
-    verdict = Verdict()
+    verdict = CandidateVerdict()
     listed = _shaped(desk, verdict)
     before = _before(desk, known, earlier)
     _keep_apart(desk, known, listed, earlier_unknown)
@@ -80,7 +82,7 @@ def judge_sales(desk: Desk, known: Known, earlier: Path | None, earlier_unknown:
     return verdict
 
 
-def _shaped(desk: Desk, verdict: Verdict) -> dict[ListName, dict[Place, Row]]:
+def _shaped(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place, Row]]:
     """Return a row per list, machine and region; what cannot be read is counted."""
     zones: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in _rows(desk, f"SELECT {', '.join(SALES)} FROM sales"):
@@ -101,9 +103,10 @@ def _shaped(desk: Desk, verdict: Verdict) -> dict[ListName, dict[Place, Row]]:
             "spot": _either(row["spot"] for row in rows),
             "list": name,
             "evidence": evidence,
-            "observed_on": min(max((row["observed_on"] for row in rows if row["observed_on"]), default=desk.today),
-                               desk.today),
-        }  # fmt: skip
+            "observed_on": min(
+                max((row["observed_on"] for row in rows if row["observed_on"]), default=desk.today), desk.today
+            ),
+        }
     return listed
 
 
@@ -152,7 +155,7 @@ def _keep_apart(
 
 def _judged(
     desk: Desk,
-    verdict: Verdict,
+    verdict: CandidateVerdict,
     name: ListName,
     rows: dict[Place, Row],
     before: Mapping[Place, Row],

@@ -9,6 +9,7 @@ from pathlib import Path
 from gpucost.refresh.machines import machines
 from gpucost.refresh.source import (
     MARKETS,
+    NOT_READ,
     ONE_LIST,
     Desk,
     Source,
@@ -24,6 +25,7 @@ CLOUDS = providers("skypilot")
 _COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 _TPU = r"tpu-(v\d+[a-z]*)-(\d+)"
 _MOST_TPU_CHIPS = 256
+_NO_GPU = "upper(InstanceType) LIKE 'CPU%'"  # by its name; an accelerator beside it belongs to another row
 
 
 def fetch(desk: Desk) -> None:
@@ -54,7 +56,13 @@ def read(desk: Desk, file: str, provider: str) -> None:
             '{option}' AS option, {tier} AS tier, try_cast({price} AS DOUBLE) AS usd_per_hour,
             try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib
             FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL
-            AND {price} IS NOT NULL AND NOT ('{option}' = 'spot' AND try_cast({price} AS DOUBLE) = 0)""")
+            AND {price} IS NOT NULL AND NOT ('{option}' = 'spot' AND try_cast({price} AS DOUBLE) = 0)
+            AND NOT {_NO_GPU}""")
+    desk.select(
+        f"""SELECT DISTINCT '{provider}' AS provider, InstanceType || ' with ' || AcceleratorName AS description,
+        '{NOT_READ}' AS reason FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND {_NO_GPU}""",
+        "unknown",
+    )
 
 
 def _gcp(desk: Desk, rows: str) -> None:

@@ -11,7 +11,7 @@ from gpucost.refresh.complete import load
 from gpucost.refresh.integrity import (
     LEAST_COVERAGE,
     MOVE_LIMIT,
-    Verdict,
+    CandidateVerdict,
     count_unknown,
     examples,
     keep_unknown,
@@ -36,7 +36,7 @@ def judge_tokens(
     earlier_unknown: Path | None,
     accept: bool,
     source_id: str,
-) -> Verdict:
+) -> CandidateVerdict:
     """Make the table `part` of the tokens that the source lists, with the same verdict as prices of capacity get."""
     today = desk.today
     _resolve(desk, known)
@@ -134,7 +134,7 @@ SELECT t.*, m.model_id, w.was, w.was_in, CASE
 FROM unique_rows AS t LEFT JOIN models AS m USING (listing) LEFT JOIN was AS w USING (provider, listing)"""
 
 
-def _verdict(desk: Desk, accept: bool) -> Verdict:
+def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     reasons = "SELECT {0}, count(*) FROM judged WHERE {0} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
     taken = f"fault IS NULL AND ({accept} OR doubt IS NULL)"
     moved = "greatest(abs(output_usd_per_mtok / was - 1), abs(input_usd_per_mtok / was_in - 1))"
@@ -146,7 +146,7 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
         for name in ("earlier", "part")
     )
     if not kept:
-        raise CheckFailedError(f"none of its {rows:,} rows is a price of a known model.")
+        raise CheckFailedError(f"none of its {rows:,} rows has a price of a known model.")
     if earlier >= _FEW and listed < LEAST_COVERAGE * earlier and not accept:
         raise CheckFailedError(
             f"it lists {listed:,} models where it listed {earlier:,} before; --accept publishes them."
@@ -157,6 +157,6 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
     gone = (desk.connection.execute(ended).fetchone() or (0,))[0]
     shown = examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
-    found = Verdict(kept, new, changed, same, gone, held, left_out, shown)
+    found = CandidateVerdict(kept, new, changed, same, gone, held, left_out, shown)
     count_unknown(desk, found)
     return found

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from gpucost.refresh.source import Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, held
 
 ADDRESS = "https://console.vast.ai/api/v0/bundles/"
 ASKED = {
@@ -18,6 +18,7 @@ ASKED = {
     "limit": 5000,
 }
 _MIB_PER_GIB = 1024
+_LEAST_BID_FRACTION = 0.3  # of the price on demand: hosts ask for half to three quarters; below it a field is another
 
 
 def fetch(desk: Desk) -> None:
@@ -25,16 +26,31 @@ def fetch(desk: Desk) -> None:
     answer = desk.client.json(f"{ADDRESS}?q={quote(json.dumps(ASKED))}", most_bytes=128_000_000)
     offers = held(answer, "offers", what="the answer holds no offers")
     desk.add(row for item in offers if isinstance(item, dict) for row in rows_of(item))
+    unread = [item for item in offers if not isinstance(item, dict) or not _is_readable(item)]
+    desk.add(({"provider": "vast", "description": str(item)[:200], "reason": NOT_READ} for item in unread), "unknown")
 
 
-def place_of(geolocation: str) -> str | None:
+def _is_readable(item: dict[str, Any]) -> bool:
+    """Whether a machine says where it stands, and bids for it are in proportion to its price."""
+    if place_of(item.get("geolocation")) is None:
+        return False
+    try:
+        price, bid = float(item.get("dph_total") or 0), float(item.get("min_bid") or 0)
+    except (TypeError, ValueError):
+        return True  # a price that is no number is the checks' to name
+    return not price or not bid or bid >= _LEAST_BID_FRACTION * price
+
+
+def place_of(geolocation: object) -> str | None:
     """Return a place as `country-region` of what a host says: `Texas, US` is us-texas.
 
-    >>> place_of("Texas, US"), place_of("Norway, NO"), place_of("")
-    ('us-texas', 'no', None)
+    >>> place_of("Texas, US"), place_of("Norway, NO"), place_of("US"), place_of(""), place_of(0.127)
+    ('us-texas', 'no', 'us', None, None)
     """
-    name, _, country = (part.strip().lower() for part in geolocation.rpartition(",")) if geolocation else ("", "", "")
-    if not country:
+    if not isinstance(geolocation, str):
+        return None
+    name, _, country = (part.strip().lower() for part in geolocation.rpartition(","))
+    if len(country) != 2 or not country.isalpha():
         return None
     return f"us-{name}" if country == "us" and name else country
 
@@ -45,7 +61,7 @@ def rows_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         gpus, memory = int(item["num_gpus"]), float(item.get("gpu_ram") or 0) / _MIB_PER_GIB
     except (KeyError, TypeError, ValueError):
         return
-    if item.get("rentable") is False or item.get("rented") is True:
+    if item.get("rentable") is False or item.get("rented") is True or not _is_readable(item):
         return
     name = str(item.get("gpu_name", "")).replace("_", " ")
     row = {
@@ -54,7 +70,7 @@ def rows_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "listed_as": name,
         "gpus": gpus,
         "gpu_memory_gib": round(memory) or None,
-        "region": place_of(str(item.get("geolocation") or "")),
+        "region": place_of(item.get("geolocation")),
         "tier": "marketplace",
     }
     for option, field in (("on_demand", "dph_total"), ("interruptible", "min_bid")):

@@ -25,7 +25,7 @@ def document(answer: Mapping[str, Any]) -> Document:
     """Return the document of any answer."""
     kind = answer.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise UsageError(f"this is no gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
+        raise UsageError(f"this is not a gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
     if kind == "scenario":
         return _scenario(cast(ScenarioAnswer, answer))
     return writer_of(kind)(answer)

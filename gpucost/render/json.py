@@ -61,7 +61,7 @@ def _plain_of_database(value: Any) -> Any:
         return value.hex()
     if isinstance(value, (time, timedelta, UUID)):
         return str(value)
-    raise TypeError(f"{type(value).__name__} has no place in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:

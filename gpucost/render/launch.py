@@ -93,7 +93,7 @@ def _first(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Start]:
     """Return the first option of an answer and what starts it."""
     kinds = {"estimate": _torchrun, "inference": _serve}
     if answer.get("kind") not in kinds or not answer.get("options"):
-        raise UsageError(f"--launch starts what estimate and inference cost, not {answer.get('kind')}.")
+        raise UsageError(f"--launch works for estimate and inference, not for {answer.get('kind')}.")
     option = answer["options"][0]
     return option, kinds[answer["kind"]](answer, option)
 

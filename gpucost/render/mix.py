@@ -69,6 +69,7 @@ def _months(answer: Mix) -> list[Block]:
     description = "GPUs in use each month by purchase option, with the demand."
     gpus = Axis("gpus", "GPUs")
     chart = Chart("line", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity")
-    gpus_by_month = Table([Column(key, priority=min(number, 3)) for number, key in enumerate(keys)], rows)
+    headings = tuple(Column(key, priority=min(number, 3)) for number, key in enumerate(keys))
+    gpus_by_month = Table(headings, rows)
     paid = [row for row in cash if any(row[key] for key in row if key != "month")]
     return [chart, gpus_by_month, *table_of("Paid beside rent, in cash", paid)]

@@ -73,7 +73,7 @@ def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> li
     secondary = [key for key in filled if key not in (*moving, *goals)]
     order = [*moving, *goals, *sorted(secondary, key=lambda key: key in _LAST)]
     leading = len(moving) + len(goals) + 1
-    headings = [Column(key, priority=max(0, number - leading)) for number, key in enumerate(order)]
+    headings = tuple(Column(key, priority=max(0, number - leading)) for number, key in enumerate(order))
     return [Table(headings, rows, title, note, interactive=True)]
 
 

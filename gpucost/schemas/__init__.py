@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from gpucost.schemas.dictionary import DUCKDB_TYPES, HISTORY, TABLES, Column, Kind, Table, table_of
+from gpucost.schemas.dictionary import DUCKDB_TYPES, HISTORY, TABLES, DataTable, Kind, TableColumn, table_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["DUCKDB_TYPES", "HISTORY", "TABLES", "Column", "Kind", "Table", "row_model", "table_of"]
+__all__ = ["DUCKDB_TYPES", "HISTORY", "TABLES", "DataTable", "Kind", "TableColumn", "row_model", "table_of"]
 
 
 def row_model(name: str) -> type["BaseModel"]:

@@ -19,7 +19,7 @@ DUCKDB_TYPES: dict[str, str] = {
 _OPTIONS = "options"  # what a column refers to whose values are purchase options: they have a table of their own
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """One column: its kind, what it means, and what a cell may hold."""
 
     name: str
@@ -34,14 +34,14 @@ class Column(NamedTuple):
     refers_to: str = ""  # table whose key this column holds
 
 
-class Table:
+class DataTable:
     """One table: where its CSV files are (a glob below the data root), its columns and those that are its key."""
 
     def __init__(self, name: str, files: str, description: str) -> None:
         self.name, self.files, self.description = name, files, description
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns in the order in which shipped files hold them."""
         return tuple(_column(row) for row in _rows_by_table("columns")[self.name])
 
@@ -49,26 +49,26 @@ class Table:
     def key(self) -> tuple[str, ...]:
         """Return the columns that tell one row from another."""
         places = {int(row["key"]): row["column"] for row in _rows_by_table("columns")[self.name] if row["key"]}
-        return tuple(places[place] for place in sorted(places))
+        return tuple(places[position] for position in sorted(places))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns in their order."""
         return tuple(column.name for column in self.columns)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> TableColumn:
         """Return the column of that name."""
         return next(column for column in self.columns if column.name == name)
 
 
-class _Tables(Mapping[str, Table]):
+class _Tables(Mapping[str, DataTable]):
     """Every table by its name, in the dictionary's order."""
 
     @cached_property
-    def _tables(self) -> dict[str, Table]:
-        return {name: Table(name, files, text) for name, files, text in beside(__file__, "tables")[1:]}
+    def _tables(self) -> dict[str, DataTable]:
+        return {name: DataTable(name, files, text) for name, files, text in beside(__file__, "tables")[1:]}
 
-    def __getitem__(self, name: str) -> Table:
+    def __getitem__(self, name: str) -> DataTable:
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -88,10 +88,10 @@ def _rows_by_table(file: str) -> dict[str, list[dict[str, str]]]:
     return rows
 
 
-def _column(row: Mapping[str, str]) -> Column:
+def _column(row: Mapping[str, str]) -> TableColumn:
     choices = tuple(OPTIONS) if row["refers_to"] == _OPTIONS else ()
     listed = _rows_by_table("choices").get(row["table"], ())
-    return Column(
+    return TableColumn(
         row["column"],
         cast(Kind, row["kind"]),
         row["description"],
@@ -105,8 +105,8 @@ def _column(row: Mapping[str, str]) -> Column:
     )
 
 
-TABLES: Mapping[str, Table] = _Tables()
-HISTORY = Table(
+TABLES: Mapping[str, DataTable] = _Tables()
+HISTORY = DataTable(
     "price_history",
     "pricing/history/*.csv",
     "Dated prices as change points: from that day on a source listed the price, until its next row. Too many rows for"
@@ -114,7 +114,7 @@ HISTORY = Table(
 )
 
 
-def table_of(name: str) -> Table:
+def table_of(name: str) -> DataTable:
     """Return the table called `name`, the history among them.
 
     >>> table_of("offers").files, table_of("price_history").files

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
-from gpucost.schemas.dictionary import Column, Table, table_of
+from gpucost.schemas.dictionary import DataTable, TableColumn, table_of
 from gpucost.units import as_number, is_slip, unit_of
 
 if TYPE_CHECKING:
@@ -42,18 +42,18 @@ def row_model(name: str) -> "type[BaseModel]":
     return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _judged(column: Column) -> Any:
+def _judged(column: TableColumn) -> Any:
     from pydantic import BeforeValidator
 
     return Annotated[_python_type(column), BeforeValidator(_reader(column))]
 
 
-def _python_type(column: Column) -> Any:
+def _python_type(column: TableColumn) -> Any:
     kind = {"text": str, "integer": int, "number": float, "date": date, "flag": bool}[column.kind]
     return kind if column.required else kind | None
 
 
-def _reader(column: Column) -> Any:
+def _reader(column: TableColumn) -> Any:
     def read(cell: Any) -> Any:
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             if column.required:
@@ -64,7 +64,7 @@ def _reader(column: Column) -> Any:
     return read
 
 
-def cell_fault(column: Column, cell: Any) -> str:
+def cell_fault(column: TableColumn, cell: Any) -> str:
     """Say what is wrong with a cell of a column; nothing of a good one."""
     try:
         _reader(column)(cell)
@@ -73,7 +73,7 @@ def cell_fault(column: Column, cell: Any) -> str:
     return ""
 
 
-def cell_text(column: Column, value: Any) -> str | None:
+def cell_text(column: TableColumn, value: Any) -> str | None:
     """Return a cell of any type as a text that reads as the same value; one of another type is a ValueError."""
     if isinstance(value, str):
         return value.strip() or None
@@ -86,10 +86,10 @@ def cell_text(column: Column, value: Any) -> str | None:
     elif isinstance(value, date) and not isinstance(value, datetime) and column.kind == "date":
         return value.isoformat()
     _READERS[column.kind](value, column)
-    raise ValueError(f"{shown(value)} is no value of this column")
+    raise ValueError(f"{shown(value)} is not a value of this column")
 
 
-def _read_text(cell: Any, column: Column) -> str:
+def _read_text(cell: Any, column: TableColumn) -> str:
     if not isinstance(cell, str):
         raise ValueError(f"expected text, found {shown(cell)}")
     if column.choices and cell not in column.choices:
@@ -99,7 +99,7 @@ def _read_text(cell: Any, column: Column) -> str:
     return cell
 
 
-def _read_number(cell: Any, column: Column) -> float:
+def _read_number(cell: Any, column: TableColumn) -> float:
     if isinstance(cell, bool):
         raise ValueError(f"expected a number, found {shown(cell)}")
     if isinstance(cell, str):
@@ -129,22 +129,22 @@ def _refuse_disguises(cell: str) -> None:
         raise ValueError(f"expected a number, found {shown(cell)}")
 
 
-def _check_range(value: float, cell: Any, column: Column) -> None:
+def _check_range(value: float, cell: Any, column: TableColumn) -> None:
     if column.positive and value == 0:
         raise ValueError("zero stands for a missing value; leave the cell empty")
     if (column.positive or column.low == 0) and value < 0:
         raise ValueError(f"{cell} is negative")
     if is_slip(value):
-        raise ValueError(f"{cell} is too near to 0 to be a figure; leave the cell empty if it is unknown")
+        raise ValueError(f"{cell} is too close to 0 to be plausible; leave the cell empty if it is unknown")
     if column.low is not None and value < column.low:
         raise ValueError(f"{cell} lies below {column.low:g}, the smallest value that makes sense in this unit")
     if column.high is not None and value > column.high:
         raise ValueError(f"{cell} lies above {column.high:g}, the largest value that makes sense in this unit")
     if column.name.endswith("_fraction") and not 0 <= value <= 1:
-        raise ValueError(f"{cell} is no fraction of one; 70 % is written 0.7")
+        raise ValueError(f"{cell} is not a fraction of one; write 70 % as 0.7")
 
 
-def _read_integer(cell: Any, column: Column) -> int:
+def _read_integer(cell: Any, column: TableColumn) -> int:
     value = _read_number(cell, column)
     if value != int(value):
         raise ValueError(f"expected a whole number, found {shown(cell)}")
@@ -153,7 +153,7 @@ def _read_integer(cell: Any, column: Column) -> int:
     return int(cell) if isinstance(cell, (int, str)) and str(cell).lstrip("+-").isdigit() else int(value)
 
 
-def _read_flag(cell: Any, column: Column) -> bool:
+def _read_flag(cell: Any, column: TableColumn) -> bool:
     if isinstance(cell, bool):
         return cell
     if str(cell).lower() not in FLAGS:
@@ -161,17 +161,17 @@ def _read_flag(cell: Any, column: Column) -> bool:
     return FLAGS[str(cell).lower()]
 
 
-def _read_date(cell: Any, column: Column) -> date:
+def _read_date(cell: Any, column: TableColumn) -> date:
     value = cell
     if isinstance(cell, str):
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", cell):
-            raise ValueError(f"{shown(cell)} is no day; write YYYY-MM-DD")
+            raise ValueError(f"{shown(cell)} is not a day; write YYYY-MM-DD")
         try:
             value = date.fromisoformat(cell)
         except ValueError as error:
-            raise ValueError(f"{shown(cell)} is no day: {error}") from None
+            raise ValueError(f"{shown(cell)} is not a day: {error}") from None
     if not isinstance(value, date) or isinstance(value, datetime):
-        raise ValueError(f"{cell} is no day; write YYYY-MM-DD")
+        raise ValueError(f"{cell} is not a day; write YYYY-MM-DD")
     if value < FIRST_DAY:
         raise ValueError(f"{cell} lies before {FIRST_DAY}; is the year right?")
     return value
@@ -212,17 +212,19 @@ class Fault(Struct, frozen=True, order=True):
         return str(self.error())
 
 
-def read_valid(table: Table, path: Path) -> list[dict[str, Any]]:
+def read_valid(table: DataTable, path: Path) -> list[dict[str, Any]]:
     """Return the typed rows of a file, or raise its first fault; nothing of a bad file is returned."""
     rows, faults = check_file(table, path)
     if faults:
-        others = f" (and {len(faults) - 1} more; `gpucost data check {path}` lists them)" if len(faults) > 1 else ""
+        more_faults = (
+            f" (and {len(faults) - 1} more; `gpucost data check {path}` lists them)" if len(faults) > 1 else ""
+        )
         first = faults[0]
-        raise DataError(first.reason + others, file=first.file, row=first.row, column=first.column)
+        raise DataError(first.reason + more_faults, file=first.file, row=first.row, column=first.column)
     return rows
 
 
-def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fault]]:
+def check_file(table: DataTable, path: Path) -> tuple[list[dict[str, Any]], list[Fault]]:
     """Return a file's typed rows and everything wrong with it, row by row and then between its rows."""
     name = str(path)
     try:
@@ -248,7 +250,7 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
 
 
 def check_row(
-    table: Table, row: Mapping[str, Any], name: str, number: int | None
+    table: DataTable, row: Mapping[str, Any], name: str, number: int | None
 ) -> tuple[dict[str, Any], list[Fault]]:
     """Return one row typed, and what is wrong with its cells."""
     from pydantic import ValidationError
@@ -261,7 +263,7 @@ def check_row(
         return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, errors, strict=True)]
 
 
-def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _reason(table: DataTable, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     column = str(item["loc"][0]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
         return unknown_column(column, table)
@@ -272,7 +274,7 @@ def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> st
     return f"{item['msg']}; found {row.get(column)!r}"
 
 
-def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Fault]:
+def duplicate_faults(table: DataTable, name: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Fault]:
     """Return the rows whose key another row of the file has already."""
     first_rows: dict[tuple[Any, ...], int] = {}
     faults = []
@@ -290,7 +292,7 @@ def read_cells(path: Path) -> list[tuple[int, list[str]]]:
     name = str(path)
     text = _decoded(read_bytes(path, "limit_table_file_bytes"), name)
     if "\0" in text:
-        raise DataError("holds NUL bytes, so it is no text file. Save it as CSV in UTF-8.", file=name)
+        raise DataError("contains NUL bytes, so it is not a text file. Save it as CSV in UTF-8.", file=name)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     lines: list[tuple[int, list[str]]] = []
     start = 1  # a quoted cell may span lines: a row is named by its first
@@ -318,7 +320,7 @@ def _decoded(data: bytes, name: str) -> str:
         ) from None
 
 
-def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
+def _header_faults(table: DataTable, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
     header = cells[0][1]
     shared = shared_faults(name, header)
     if len(header) == 1 and shared:
@@ -345,7 +347,7 @@ def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
     ]
 
 
-def unknown_column(column: str, table: Table, names: Collection[str] = ()) -> str:
+def unknown_column(column: str, table: DataTable, names: Collection[str] = ()) -> str:
     """Say that a table has no such column, and which of its names, or of those given, may be meant."""
     import difflib
 
@@ -364,11 +366,11 @@ MOST = 1e18  # no count, size, rate or amount of a file is as large
 
 
 @cache
-def number(low: float = 0.0, high: float = MOST, *, above: bool = False, whole: bool = False) -> Any:
+def number(low: float = 0.0, high: float = MOST, *, above: bool = False, whole_number: bool = False) -> Any:
     """Return the type of a finite number within bounds, never a truth value or a text; `above` leaves `low` out."""
     from pydantic import BeforeValidator, Field
 
-    ends: Any = {"gt" if above else "ge": low, "le": high, **({"multiple_of": 1} if whole else {})}
+    ends: Any = {"gt" if above else "ge": low, "le": high, **({"multiple_of": 1} if whole_number else {})}
     return Annotated[float, Field(allow_inf_nan=False, **ends), BeforeValidator(_number)]
 
 
@@ -380,16 +382,16 @@ def text(most: int = 300, least: int = 0) -> Any:
     return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
 
 
-def read_as(read: Callable[[Any, str], Any], what: str = "it") -> Any:
+def read_as(read: Callable[[Any, str], Any], label: str = "it") -> Any:
     """Return the type of what an argument reads, such as $1.9, 70% or 12; a value becomes what was meant by it."""
     from pydantic import BeforeValidator
     from pydantic_core import PydanticCustomError
 
     def meant(value: Any) -> Any:
         try:
-            return read(value, what)
+            return read(value, label)
         except UsageError as error:
-            raise PydanticCustomError("said", "{said}", {"said": str(error).removeprefix(f"{what}: ")}) from None
+            raise PydanticCustomError("said", "{said}", {"said": str(error).removeprefix(f"{label}: ")}) from None
 
     return Annotated[Any, BeforeValidator(meant)]
 
@@ -415,7 +417,7 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("a number")
     if is_slip(value):
-        raise ValueError("a number that is not so near to 0")
+        raise ValueError("a number that is not so close to 0")
     return value
 
 
@@ -430,16 +432,18 @@ def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None
         raise DataError(_reason_of_type(first, value), file=file, row=row, column=_key(first["loc"])) from None
 
 
-def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tuple[int, dict[str, Any]]]:
+def table(path: Path_, columns: Mapping[str, Any], renamed_column: str = "") -> list[tuple[int, dict[str, Any]]]:
     """Read a small CSV file whose rows hold these columns, each of its type; a cell that says a number is one.
 
     A column that is not among them is left out; the only one stands for `other` where that is missing.
     """
     header, rows = read_table(path)
     strange = [name for name in header if name and name not in columns]
-    renamed = {strange[0]: other} if other and other not in header and len(strange) == 1 else {}
-    if renamed and _elsewise(strange[0], other):
-        reason = f"is a column of another unit than {other}. Convert its values and name it {other}"
+    renamed = (
+        {strange[0]: renamed_column} if renamed_column and renamed_column not in header and len(strange) == 1 else {}
+    )
+    if renamed and _elsewise(strange[0], renamed_column):
+        reason = f"is a column of another unit than {renamed_column}. Convert its values and name it {renamed_column}"
         raise DataError(reason, file=str(path), row=1, column=strange[0])
     filled(path, [renamed.get(name, name) for name in header], rows, columns)
     model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
@@ -458,14 +462,14 @@ def filled(path: Path_, header: Collection[str], rows: Collection[Any], needed: 
         raise DataError("has no rows below its header", file=str(path))
 
 
-def _elsewise(name: str, wanted: str) -> bool:
+def _elsewise(name: str, column: str) -> bool:
     """Tell whether the name of a column carries another unit or currency than the one that is wanted.
 
     >>> _elsewise("eur_per_gpu_hour", "usd_per_gpu_hour"), _elsewise("price", "usd_per_gpu_hour")
     (True, False)
     """
     low = re.sub(r"\W+", "_", name.lower())
-    unit, unit_wanted = unit_of(low), unit_of(wanted)
+    unit, unit_wanted = unit_of(low), unit_of(column)
     foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
     alike = (
         "",
@@ -499,6 +503,6 @@ def _reason_of_type(fault: Mapping[str, Any], value: Any) -> str:
         return "no such key is known here"
     if fault["type"] == "said":
         return str(fault["msg"])
-    wanted = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
-    wanted = _PLAIN.get(wanted, wanted)
-    return f"found {shown(fault.get('input', value))}, expected {wanted}"
+    expected = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    expected = _PLAIN.get(expected, expected)
+    return f"found {shown(fault.get('input', value))}, expected {expected}"

@@ -22,10 +22,10 @@ from gpucost.options import OPTIONS
 from gpucost.physics import transformer
 from gpucost.physics.columns import Floats as columns_Floats
 from gpucost.physics.columns import Integers
-from gpucost.serving.plans import Plans
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, as_number, format_count
+from gpucost.workloads.service import Plans
 
 # --- Demand over a day, and how many replicas are on at each hour.
 
@@ -108,7 +108,7 @@ def hosted_prices(
         if name not in newest or row["observed_on"] > newest[name]["observed_on"]:
             newest[name] = row
         seen[name[0]] = max(seen.get(name[0], row["observed_on"]), row["observed_on"])
-    found = [
+    listings = [
         hosted_price(row, architecture, request, as_of)
         for row in newest.values()
         if row["model_id"] in (architecture.name, *comparable)
@@ -116,7 +116,7 @@ def hosted_prices(
         and not (row["valid_until"] and row["valid_until"] < as_of)
         and (seen[row["provider"]] - row["observed_on"]).days <= STALE_DAYS
     ]
-    return sorted(found, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
+    return sorted(listings, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
 
 
 def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
@@ -188,20 +188,22 @@ def curve(
     for index in range(CURVE_POINTS):
         volume = middle * CURVE_SPAN ** (2 * index / (CURVE_POINTS - 1) - 1)
         groups = max(1, math.ceil(volume / capacity - 1e-9))
-        own = (groups * usd_per_hour + redundant_usd_per_hour) * HOURS_PER_MONTH
-        points.append({"tokens_per_month": volume, "self_host_usd": own, "api_usd": volume / MTOK * api_usd_per_mtok})
+        own_usd = (groups * usd_per_hour + redundant_usd_per_hour) * HOURS_PER_MONTH
+        points.append(
+            {"tokens_per_month": volume, "self_host_usd": own_usd, "api_usd": volume / MTOK * api_usd_per_mtok}
+        )
     return points
 
 
 def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -> dict[str, float]:
     """Return those of its family whose total and active parameters nearly equal the model's."""
-    alike = [other for other in kin if other.name != architecture.name]
+    alike = [model for model in kin if model.name != architecture.name]
     if not alike:
         return {}
     shape = transformer.stack([architecture, *alike])
     total, active = transformer.total_parameters(shape), transformer.active_parameters(shape)
     pairs = zip(alike, total[1:] / total[0], active[1:] / active[0], strict=True)
-    return {other.name: float(t) for other, t, a in pairs if abs(t - 1) <= SAME_SIZE and abs(a - 1) <= SAME_SIZE}
+    return {model.name: float(t) for model, t, a in pairs if abs(t - 1) <= SAME_SIZE and abs(a - 1) <= SAME_SIZE}
 
 
 # --- From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens.
@@ -238,9 +240,9 @@ def pair_up(supply: Supply, plans: Plans, offers: Integers) -> tuple[Integers, I
     for index in np.unique(plans.key):
         by_key[int(index)] = np.flatnonzero((plans.key == index) & plans.serves)
     nothing = np.array([], dtype=np.int64)
-    found = [by_key.get(int(supply.key[offer]), nothing) for offer in offers]
-    pair_offer = np.repeat(offers, [len(plan) for plan in found])
-    pair_plan = np.concatenate([nothing, *found])
+    plans_of_offers = [by_key.get(int(supply.key[offer]), nothing) for offer in offers]
+    pair_offer = np.repeat(offers, [len(plan) for plan in plans_of_offers])
+    pair_plan = np.concatenate([nothing, *plans_of_offers])
     fits = plans.gpus[pair_plan] <= supply.largest_gpus[pair_offer]
     return pair_offer[fits], pair_plan[fits]
 
@@ -371,7 +373,7 @@ def rank(
     pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str], interruptible: NDArray[np.bool_]
 ) -> Integers:
     """Order the chosen pairs by the goal, then cost, accelerators and the offer's id; first those that stay."""
-    wanted = goal_of(pairs, goal, plans)[chosen]
+    by_goal = goal_of(pairs, goal, plans)[chosen]
     _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
-    order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.costs.usd_per_mtok[chosen], wanted))]
+    order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.costs.usd_per_mtok[chosen], by_goal))]
     return stays_first(order, interruptible[pairs.offer[order]])

@@ -4,33 +4,23 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from gpucost.arguments.kinds import LARGEST_LENGTH
 from gpucost.errors import DataError, UnknownNameError, UsageError
-from gpucost.units import MS_PER_S
+from gpucost.workloads.service import Service
 
 DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
 DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
 
 
-class InferenceRequest(Struct, frozen=True, kw_only=True):
-    """A deployment to be costed; None means not asked for."""
+class InferenceRequest(Service, frozen=True, kw_only=True):
+    """A service to be costed; None means not asked for."""
 
     model: str
-    prompt_tokens: float
-    output_tokens: float
-    longer_tokens: float  # that a running request holds beyond mean prompt and half the mean output
     distribution: str | None
     requests_per_s: float | None
     tokens_per_month: float | None  # prompt and output together
-    ttft_ms: float | None
-    tpot_ms: float | None
-    precision: str
-    cache: str
-    engine: str
-    server: str | None  # default, tuned or offline; a server as it comes where nobody says
     gpu: str | None
     provider: str | None
     region: str | None
@@ -44,15 +34,6 @@ class InferenceRequest(Struct, frozen=True, kw_only=True):
     floor_replicas: int
     replicas: int | None
     redundancy: int
-    prefix_hit_fraction: float
-    draft_tokens: int
-    acceptance_fraction: float
-    draft_cost_fraction: float
-    offload_fraction: float
-    own_output_tokens_per_s: float | None  # of one replica, measured at saturation
-    own_tpot_ms: float | None  # of one replica that runs own_concurrency requests
-    own_concurrency: int | None
-    replica_gpus: int | None
     optimize: str
     top: int
     max_age_days: float | None
@@ -71,23 +52,6 @@ class InferenceRequest(Struct, frozen=True, kw_only=True):
         return asdict(self)
 
     @property
-    def own_speed(self) -> float | None:
-        """Output tokens per second of one replica as measured: stated, or requests at once ÷ time per token."""
-        if self.own_tpot_ms is not None and self.own_concurrency is not None:
-            return self.own_concurrency / self.own_tpot_ms * MS_PER_S
-        return self.own_output_tokens_per_s
-
-    @property
-    def own_flag(self) -> str:
-        """The option that a measured speed was given by."""
-        return "--own-tpot" if self.own_tpot_ms is not None else "--own-output-tokens-per-s"
-
-    @property
-    def tokens_per_request(self) -> float:
-        """Prompt and output of one request."""
-        return self.prompt_tokens + self.output_tokens
-
-    @property
     def has_demand(self) -> bool:
         """Whether a load is given; else cost is stated at saturation."""
         return self.requests_per_s is not None or self.tokens_per_month is not None
@@ -101,7 +65,7 @@ class Lengths(NamedTuple):
     longer_tokens: float = 0.0
 
 
-Known = dict[str, Lengths]
+Distributions = dict[str, Lengths]
 
 
 def spread_of(prompt: float, output: float, output_median: float | None) -> Lengths:
@@ -117,18 +81,18 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
     return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
 
 
-def make_request(asked: Mapping[str, Any], known: Known) -> InferenceRequest:
+def make_request(arguments: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
     """Make a request of the arguments of `inference`, read and under the names of its fields."""
-    named = dict(asked)
+    named = dict(arguments)
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    means = distribution_lengths(named["distribution"], known) or usual
+    means = distribution_lengths(named["distribution"], distributions) or usual
     stated = named["prompt_tokens"] or named["output_tokens"]
     named["longer_tokens"] = 0.0 if stated else means.longer_tokens
     for column, (name, mean) in enumerate(zip(("prompt_tokens", "output_tokens"), means[:2], strict=True)):
         if isinstance(named[name], str):
-            found = distribution_lengths(named[name], known)
-            assert found is not None
-            named[name] = found[column]
+            lengths = distribution_lengths(named[name], distributions)
+            assert lengths is not None
+            named[name] = lengths[column]
         named[name] = named[name] or mean
     named["utilisation_given"] = named["utilisation_fraction"] is not None
     if not named["utilisation_given"]:
@@ -138,16 +102,16 @@ def make_request(asked: Mapping[str, Any], known: Known) -> InferenceRequest:
     return request
 
 
-def distribution_lengths(name: str | None, known: Known) -> Lengths | None:
+def distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:
     """Return the lengths of a named distribution, or of an own CSV file with columns prompt and output."""
     if name is None:
         return None
-    if name in known:
-        return known[name]
+    if name in distributions:
+        return distributions[name]
     if os.path.exists(name):
         return own_lengths(name)
     raise UnknownNameError(
-        "length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output."
+        "length distribution", name, sorted(distributions), "Or give a CSV file with columns prompt and output."
     )
 
 
@@ -171,7 +135,7 @@ def own_lengths(path: str) -> Lengths:
 def contradictions(request: InferenceRequest) -> None:
     """Refuse what cannot hold at once."""
     if request.utilisation_fraction == 0:
-        raise UsageError("--utilisation: at 0 % no token is served. Write 70% or 0.7.")
+        raise UsageError("--utilisation: at 0 % nothing is served. Write 70% or 0.7.")
     if request.draft_tokens and not request.acceptance_fraction:
         raise UsageError(
             "--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7."
@@ -181,7 +145,9 @@ def contradictions(request: InferenceRequest) -> None:
     if request.own_speed is not None and request.replica_gpus is None:
         raise UsageError(f"{request.own_flag} needs --replica-gpus: how many accelerators the measured replica had.")
     if request.replicas is not None and request.autoscale:
-        raise UsageError("--replicas fixes the replicas and --autoscale changes them by the hour; give one of them.")
+        raise UsageError(
+            "--replicas fixes the number of replicas and --autoscale changes it every hour; give one of them."
+        )
     if request.autoscale and not request.has_demand:
         raise UsageError("--autoscale needs a load: --requests-per-s or --tokens-per-month.")
     if request.profile != "flat" and not request.has_demand:

@@ -45,7 +45,7 @@ from gpucost.market.facts import (
     placeless,
     prices_not_used,
 )
-from gpucost.market.supply import LARGEST_CLUSTER, Key, left_out
+from gpucost.market.supply import Key, left_out
 from gpucost.market.terms import (
     ASSUMED_FORM,
     cluster,
@@ -69,10 +69,12 @@ from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs
-from gpucost.serving.plans import LADDER, REASONS, Plans, emulated, evaluate, format_note, largest_replica
-from gpucost.serving.request import InferenceRequest, Known, spread_of
+from gpucost.serving.request import Distributions, InferenceRequest, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
+from gpucost.workloads.counts import Accelerators
+from gpucost.workloads.deployment import best_plan, served, serving_deployment
+from gpucost.workloads.service import LADDER, REASONS, Plans, emulated, evaluate, format_note
 
 # --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
 
@@ -135,7 +137,7 @@ def option(
 ) -> ServingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
-    known, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
+    inputs, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
     lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
     return {
         "rank": rank,
@@ -151,7 +153,7 @@ def option(
         "source_ids": [offer.source_id],
         "lines": [{**line, "source_id": offer.source_id} for line in lines],
         "notes": notes(market, plans, pairs, row, offer),
-        "factors": known,
+        "factors": inputs,
     }
 
 
@@ -173,7 +175,9 @@ def credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
     return round(credited(market.facts.credits, offer, month, 1.0, market.facts.as_of), 2)
 
 
-def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, own: Inside) -> EngineSide:
+def engine_side(
+    plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, inside: Inside
+) -> EngineSide:
     """Return what the physics says of a plan: layout, latency, speed, memory, bottleneck."""
     d = plans.deployments[plan]
     speed = float(plans.output_tokens_per_s[plan])
@@ -198,9 +202,9 @@ def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: Infere
         "tokens_per_s_per_gpu": speed * request.tokens_per_request / request.output_tokens / d.gpus,
         "output_tokens_per_s_per_gpu": speed / d.gpus,
         "prompt_time_fraction": float(plans.prompt_time_fraction[plan]),
-        "bottleneck": own.bottleneck,
-        "components": {**own.components},
-        "memory": {**own.memory},
+        "bottleneck": inside.bottleneck,
+        "components": {**inside.components},
+        "memory": {**inside.memory},
     }
 
 
@@ -217,9 +221,9 @@ def bottleneck(plans: Plans, plan: int) -> str:
     if name != "linear_s":
         return WORDS[name]
     case = plans.case.take([plan])
-    one = serving.linear_s(case, np.ones(1), np.ones(1))[0]
+    single = serving.linear_s(case, np.ones(1), np.ones(1))[0]
     held = np.maximum(plans.sequences[[plan]] / case.placement.pipeline, 1.0)
-    read = serving.linear_s(case, held, held)[0] < 2 * one
+    read = serving.linear_s(case, held, held)[0] < 2 * single
     return "memory bandwidth (weights)" if read else "arithmetic (products)"
 
 
@@ -245,26 +249,26 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     """Return what a reader must know of one option."""
     d = plans.deployments[int(pairs.plan[row])]
     terms, number = market.terms, int(pairs.offer[row])
-    found = old_price(offer, terms, number)
+    remarks = old_price(offer, terms, number)
     if paid := credits_of(market, offer, pairs, row):
-        found.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
+        remarks.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
     if terms.interruptible[number]:
-        found.append("interruptible: requests in flight are lost and capacity may not return; keep redundancy")
+        remarks.append("interruptible: requests in flight are lost and capacity may not return; keep redundancy")
     if offer.term_months:
-        found.append(f"{offer.term_months}-month commitment, paid whether used or not")
+        remarks.append(f"{offer.term_months}-month commitment, paid whether used or not")
     if emulated(d):
-        found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
+        remarks.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
     if offer.gpu_assumed:
-        found.append(ASSUMED_FORM)
+        remarks.append(ASSUMED_FORM)
     if (beyond := extrapolated_ratio(market, plans, int(pairs.plan[row]))) > EXTRAPOLATED:
-        found.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
+        remarks.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
     if d.accelerator.family not in USUAL_FAMILIES:
-        found.append("few serving measurements of this accelerator family: wide range")
+        remarks.append("few serving measurements of this accelerator family: wide range")
     if doubts(d)["unmeasured_engine"]:
-        found.append(f"nobody measured {d.engine} on {d.accelerator.vendor}: the widest range")
+        remarks.append(f"nobody measured {d.engine} on {d.accelerator.vendor}: the widest range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
-        found.append("too few replicas for the busiest hours: requests wait or are rejected")
-    return [*found, *doubted_price(offer)]
+        remarks.append("too few replicas for the busiest hours: requests wait or are rejected")
+    return [*remarks, *doubted_price(offer)]
 
 
 def extrapolated_ratio(market: Market, plans: Plans, plan: int) -> float:
@@ -275,21 +279,21 @@ def extrapolated_ratio(market: Market, plans: Plans, plan: int) -> float:
     d = plans.deployments[plan]
     active = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
     rate = 2 * active * float(plans.output_tokens_per_s[plan]) / d.gpus / GIGA
-    known = [
+    measured_rates = [
         row["highest_gflop_per_s_per_gpu"]
         for row in market.facts.measured_chips
         if row["kind"] == "serving" and row["accelerator_id"] == d.accelerator.id and row["highest_gflop_per_s_per_gpu"]
     ]
-    return max(rate / known[0], 1.0) if known else 1.0
+    return max(rate / measured_rates[0], 1.0) if measured_rates else 1.0
 
 
 def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
     """Return every number from which replicas, hours, cost and carbon of the option follow."""
     terms, index, width = market.terms, int(pairs.offer[row]), float(plans.width[int(pairs.plan[row])])
-    given = {name: finite(column[row]) for name, column in pairs.factors.items()}
-    tokens = given.pop(DEMANDED)
+    columns = {name: finite(column[row]) for name, column in pairs.factors.items()}
+    tokens = columns.pop(DEMANDED)
     return {
-        **given,
+        **columns,
         "tokens_per_month": tokens,
         "busy_gpu_hours": float(pairs.costs.busy_gpu_hours[row]),
         "replicas": float(pairs.fleet.replicas[row]),
@@ -304,11 +308,11 @@ def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
 def model_block(row: ServingOption) -> BillModel:
     """Return the bill of an option as inputs and formulas, with their values."""
     known, values = row["factors"], recompute(row["factors"])
-    asked = Input(DEMANDED, "demand", "tokens of the month")
+    demand = Input(DEMANDED, "demand", "tokens of the month")
     inputs: list[BillInput] = [
         {
             "name": entry.name,
-            "value": known["tokens_per_month" if entry is asked else entry.name],
+            "value": known["tokens_per_month" if entry is demand else entry.name],
             "unit": unit_of(entry.name),
             "low": None,
             "high": None,
@@ -317,7 +321,7 @@ def model_block(row: ServingOption) -> BillModel:
             "status": "sourced" if entry.group == "price" else "derived",
             "description": entry.description,
         }
-        for entry in (asked, *INPUTS)
+        for entry in (demand, *INPUTS)
     ]
     derived: list[FormulaLine] = [
         {"name": line.name, "unit": line.measure, "formula": line.text, "value": values[line.name]} for line in LINES
@@ -332,11 +336,11 @@ def model_block(row: ServingOption) -> BillModel:
     }
 
 
-def recompute(known: Factors, **changes: float) -> Factors:
+def recompute(known_factors: Factors, **changes: float) -> Factors:
     """Return the money side of an option again from its factors, some of them changed; layout and speed stay."""
-    values = {**known, **changes}
-    given = {name: values[name] for name in INPUT_NAMES} | {DEMANDED: values["tokens_per_month"]}
-    columns = Columns({name: np.array([np.nan if value is None else float(value)]) for name, value in given.items()})
+    values = {**known_factors, **changes}
+    inputs = {name: values[name] for name in INPUT_NAMES} | {DEMANDED: values["tokens_per_month"]}
+    columns = Columns({name: np.array([np.nan if value is None else float(value)]) for name, value in inputs.items()})
     return {name: finite(value) for name, value in price_months(columns).row(0).items()}
 
 
@@ -369,7 +373,7 @@ EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said
 EXCLUDED_SHOWN = 400
 
 
-def lengths_of(catalog: Catalog) -> Known:
+def lengths_of(catalog: Catalog) -> Distributions:
     """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
     names = ("prompt_mean_tokens", "output_mean_tokens", "output_median_tokens")
     return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
@@ -465,7 +469,7 @@ def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> In
     fits = pairs.gpus <= (request.max_gpus or np.inf)
     if not fits.any():
         raise NothingFitsError(
-            f"no offer carries this load on {request.max_gpus} accelerators; the smallest takes"
+            f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
             f" {int(pairs.gpus.min())}. Try --max-gpus {int(pairs.gpus.min())}."
         )
     if request.max_cost_usd is None:
@@ -525,27 +529,29 @@ def payload(
     of_kind = np.zeros(len(order), np.int64)
     for kind in (risky, bound, ~risky & ~bound):  # so many that stay, so many that bind, so many that may not stay
         of_kind[kind] = np.arange(1, kind.sum() + 1)
-    shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))
+    listed = np.flatnonzero((of_kind <= request.top) | (request.top == 0))
     insides = cache(lambda plan: inside(plans, plan, request))  # many offers are of one plan
-    options = [option(request, market, plans, pairs, int(order[place]), int(place) + 1, insides) for place in shown]
+    options = [
+        option(request, market, plans, pairs, int(order[position]), int(position) + 1, insides) for position in listed
+    ]
     best = int(order[0])
-    beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
-    sources = {entry["source_id"] for entry in beside["api"]} | {name for row in options for name in row["source_ids"]}
+    hosted = beside_apis(request, architecture, catalog, market, plans, pairs, best)
+    sources = {entry["source_id"] for entry in hosted["api"]} | {name for row in options for name in row["source_ids"]}
     return {
         "kind": "inference",
         **frame(request.to_dict(), market.facts.as_of, market.facts.catalog_version),
-        "lead": f"{lead(request, architecture, options, beside['api'])}{_hosted(architecture, beside['api'])}",
+        "lead": f"{lead(request, architecture, options, hosted['api'])}{_hosted(architecture, hosted['api'])}",
         "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
         "split_rule": SPLIT_RULE,
-        **beside,
+        **hosted,
         "tradeoff": []
         if request.own_speed is not None  # other batches would be predictions still
         else at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
         "excluded": excluded(request, market, plans, offers, order, pairs),
         "not_included": list(NOT_INCLUDED),
-        "warnings": warnings(request, architecture, market, options, beside),
+        "warnings": warnings(request, architecture, market, options, hosted),
         "remarks": prices_not_used(market.facts.ended),
         "model": model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
@@ -564,13 +570,13 @@ def lead(
     cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))
     span = f" ({low} to {high})" if low != high else ""
     unsure = "; ".join(best["missing"])
-    words = (
+    sentences = (
         f"{architecture.name}: {'lowest quoted, unverified, ' if unsure else ''}{cost} USD per million tokens{span} on"
         f" {where}, {best['usd_per_month']:,.0f} USD a month for {load}; TTFT {best['ttft_ms']:,.0f} ms, TPOT"
         f" {best['tpot_ms']:.3g} ms; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}."
         f"{f' Missing: {unsure}.' if unsure else ''}{unlisted(best['age_days'], best['price_book'])}"
     )
-    return f"{_cheaper_api(request, architecture, best, api)}{words}{_committed(options)}"
+    return f"{_cheaper_api(request, architecture, best, api)}{sentences}{_committed(options)}"
 
 
 def _committed(options: list[ServingOption]) -> str:
@@ -661,26 +667,28 @@ def warnings(
     architecture: Architecture,
     market: Market,
     options: list[ServingOption],
-    beside: HostedBeside,
+    hosted: HostedBeside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    found = [
+    notices = [
         *([QUEUE_CAVEAT] if request.has_demand else []),
         *architecture.warnings,
         *outside_region(market.facts.placeless),
     ]
     if architecture.status == "synthesised":
-        found.append(f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions.")
+        notices.append(
+            f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions."
+        )
     if options[0]["price_stale"]:
-        found.append(OLD_PRICE)
+        notices.append(OLD_PRICE)
     beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
-    found[:0] = beyond
+    notices[:0] = beyond
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
-        found.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")
-    if any(entry["stale"] for entry in beside["api"]):
-        found.append(f"Some hosted prices are more than {costing.STALE_DAYS} days old.")
-    return found
+        notices.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")
+    if any(entry["stale"] for entry in hosted["api"]):
+        notices.append(f"Some hosted prices are more than {costing.STALE_DAYS} days old.")
+    return notices
 
 
 def beside_apis(
@@ -748,8 +756,8 @@ def excluded(
             zip(pairs.offer[dear_first].tolist(), pairs.costs.usd_per_month[dear_first].tolist(), strict=True)
         )
     stay = set(lasting(market, offers).tolist())
-    found = (int(number) for number in offers if int(number) not in served)
-    return left_out((market.facts.offers[number], reason_of(number)) for number in found)[:EXCLUDED_SHOWN]
+    unserved = (int(number) for number in offers if int(number) not in served)
+    return left_out((market.facts.offers[number], reason_of(number)) for number in unserved)[:EXCLUDED_SHOWN]
 
 
 EXPLAIN = {
@@ -762,13 +770,13 @@ EXPLAIN = {
 
 def key_reasons(plans: Plans) -> dict[int, str]:
     """Return, per key, the most telling reason why its plans fail: latency before memory, nothing if one serves."""
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     rank = {"": 0, "tpot": 1, "ttft": 2, "memory": 3}
     for key, code in zip(plans.key, plans.reason, strict=True):
         name = REASONS[int(code)]
-        if int(key) not in found or rank[name] < rank[found[int(key)]]:
-            found[int(key)] = name
-    return found
+        if int(key) not in reasons or rank[name] < rank[reasons[int(key)]]:
+            reasons[int(key)] = name
+    return reasons
 
 
 # --- Does a model fit an accelerator for serving, on how many, how fast; and which accelerators serve it at all.
@@ -790,13 +798,11 @@ def serving_fit_payload(
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
-    calibration = serving_calibration(catalog)
-    largest = {index: min(largest_replica(key), gpus or LARGEST_CLUSTER) for index, key in enumerate(keys)}
-    plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
-    found = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
-    excluded = [row[1] for row in found if row[1] is not None]
+    plans = served(catalog, architecture, keys, request, gpus)
+    entries = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
+    excluded = [row[1] for row in entries if row[1] is not None]
     options = sorted(
-        (row[0] for row in found if row[0] is not None),
+        (row[0] for row in entries if row[0] is not None),
         key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]),
     )
     if gpu is not None and not options:
@@ -847,10 +853,10 @@ def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) ->
 
 def keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
     """Return the accelerators to try, each in its usual node, and the MIG instances of those that have them."""
-    found = catalog.accelerators(gpu) if gpu else catalog.accelerators()
+    accelerators = catalog.accelerators(gpu) if gpu else catalog.accelerators()
     slices = {str(row["id"]): row["mig_slices"] or 0 for row in catalog.rows("accelerators")}
     keys = []
-    for accelerator in found:
+    for accelerator in accelerators:
         keys.append(Key(accelerator, catalog.default_system(accelerator.id)))
         if slices.get(accelerator.id, 0) >= SMALLEST_MIG_GPU:
             keys += [mig_key(accelerator, compute, memory) for compute, memory in MIG_PROFILES]
@@ -885,29 +891,22 @@ def entry(
 
     With `gpus`, the replicas that so many hold, in the layout with the most tokens per second in all.
     """
-    mine = np.flatnonzero(plans.key == index)
-    serving = mine[plans.serves[mine]]
-    if not len(serving):
-        codes = sorted({int(code) for code in plans.reason[mine]}, reverse=True)
+    plan, replicas = best_plan(plans, index, None if gpus is None else Accelerators(gpus))
+    if plan is None or not plans.serves[plan]:
+        codes = sorted({int(code) for code in plans.reason[plans.key == index]}, reverse=True)
         name = REASONS[codes[0]] if codes else "memory"
         few = "the weights and one sequence do not fit so few"
         reason = few if gpus is not None and name == "memory" else REASONS_IN_WORDS[name]
         return None, ServesNot(gpu=key.accelerator.id, reason=reason)
-    held = np.ones(len(serving)) if gpus is None else np.floor(gpus / plans.gpus[serving])
-    fastest = -plans.output_tokens_per_s[serving] * held
-    order = (fastest, plans.gpus[serving]) if gpus is None else (plans.gpus[serving], fastest)
-    first = int(np.lexsort(order)[0])
-    plan, replicas = int(serving[first]), int(held[first])
-    d = plans.deployments[plan]
-    taken = d.gpus if gpus is None else gpus
+    d, one = plans.deployments[plan], serving_deployment(plans, plan, key, request, replicas)
+    taken = int(one.accelerators) if gpus is None else gpus
     price, offer = cheapest(market, key.accelerator.id, taken)
-    speed = float(plans.output_tokens_per_s[plan]) * replicas
     row: Serves = {
         "gpu": key.accelerator.id,
         "memory_gb": key.accelerator.memory_gib * (GIB / GB),
         "fits": True,
         "gpus": taken,
-        "replicas": replicas,
+        "replicas": int(replicas),
         "tight": bool(plans.tight[plan]),
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
         "precision": d.format,
@@ -915,9 +914,9 @@ def entry(
         "batch_that_fits": int(plans.capacity[plan]),
         "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
         "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
-        "output_tokens_per_s": speed,
-        "output_tokens_per_s_low": speed * float(np.exp(-plans.width[plan])),
-        "output_tokens_per_s_high": speed * float(np.exp(plans.width[plan])),
+        "output_tokens_per_s": one.tokens_per_s,
+        "output_tokens_per_s_low": one.tokens_per_s_low,
+        "output_tokens_per_s_high": one.tokens_per_s_high,
         "bottleneck": bottleneck(plans, plan),
         "memory": memory(plans, plan, request),
         "usd_per_hour": price,

@@ -236,7 +236,7 @@ def array_of(value: Any, name: str) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
     if column.ndim > 1:
-        raise UsageError(f"{name}: {shown(value)} is no column of numbers: it has {column.ndim} dimensions.")
+        raise UsageError(f"{name}: {shown(value)} is not a column of numbers: it has {column.ndim} dimensions.")
     return column
 
 
@@ -278,7 +278,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     first = next(iter(names.values()))
     sequence = numbers_given.get("sequence", np.array([float(default_sequence(first))]))
     if not (np.isfinite(sequence) & (sequence >= 1)).all():
-        raise UsageError("sequence: a column holds what is no number of tokens. Give whole numbers of 1 and more.")
+        raise UsageError("sequence: a column holds what is not a number of tokens. Give whole numbers of 1 and more.")
     own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
     precision = own[key]
     if wanted.precision is not None:

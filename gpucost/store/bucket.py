@@ -61,10 +61,10 @@ class Bucket:
         from duckdb import Error
 
         try:
-            found: tuple[int] | None = self._asked("SELECT size FROM read_blob(?)", [url])
+            row: tuple[int] | None = self._asked("SELECT size FROM read_blob(?)", [url])
         except Error:
             return None
-        return found[0] if found else None
+        return row[0] if row else None
 
     def put(self, url: str, body: bytes) -> None:
         """Write an object whole: readers see the one before or this one."""
@@ -80,15 +80,15 @@ class Bucket:
         try:
             return json.loads(self.body(url, most_bytes))
         except (ValueError, RecursionError):
-            raise FetchError(f"{url}: the answer is no JSON.") from None
+            raise FetchError(f"{url}: the answer is not JSON.") from None
 
     def body(self, url: str, most_bytes: int) -> bytes:
         """Read an object whole; one larger than its bound is refused before it is read."""
         from duckdb import Error
 
         try:
-            found = self._asked("SELECT size FROM read_blob(?)", [url])
-            if found is None or found[0] > min(most_bytes, self.most_bytes):
+            size = self._asked("SELECT size FROM read_blob(?)", [url])
+            if size is None or size[0] > min(most_bytes, self.most_bytes):
                 raise FetchError(f"{url}: is not there, or larger than {most_bytes / 1e6:,.0f} MB.")
             content: tuple[bytes] | None = self._asked("SELECT content FROM read_blob(?)", [url])
         except Error as error:  # its text may repeat headers
@@ -99,7 +99,7 @@ class Bucket:
         """Read an object into a file; one that is not what its SHA-256 says is refused."""
         data = self.body(url, most_bytes)
         if sha256(data).hexdigest() != digest:
-            raise FetchError(f"{url}: is damaged: its content has another SHA-256.")
+            raise FetchError(f"{url}: is damaged: its content has a different SHA-256.")
         target.write_bytes(data)
         return target
 
@@ -128,9 +128,9 @@ def _load(connection: Any) -> None:
 
     import duckdb
 
-    found = importlib.util.find_spec("duckdb_extension_httpfs")
-    place = Path(found.origin or "").parent / f"extensions/v{duckdb.__version__}" if found else Path()
-    for name in ("httpfs", str(place / "httpfs.duckdb_extension")):
+    package = importlib.util.find_spec("duckdb_extension_httpfs")
+    folder = Path(package.origin or "").parent / f"extensions/v{duckdb.__version__}" if package else Path()
+    for name in ("httpfs", str(folder / "httpfs.duckdb_extension")):
         try:
             connection.execute(f"LOAD '{name}'")
             return
@@ -144,14 +144,14 @@ def _load(connection: Any) -> None:
 
 def _credentials(environment: "os._Environ[str] | dict[str, str]") -> str:
     """Return the SQL of the keys that the environment holds; without any the bucket must be public."""
-    given = {name: environment[key] for name, key in _SECRET.items() if environment.get(key)}
-    if (region := environment.get("AWS_DEFAULT_REGION")) and "REGION" not in given:
-        given["REGION"] = region
+    values = {name: environment[key] for name, key in _SECRET.items() if environment.get(key)}
+    if (region := environment.get("AWS_DEFAULT_REGION")) and "REGION" not in values:
+        values["REGION"] = region
     if endpoint := environment.get("AWS_ENDPOINT_URL"):
         parts = urlsplit(endpoint)
-        given |= {"ENDPOINT": parts.netloc, "URL_STYLE": "path", "USE_SSL": str(parts.scheme == "https").lower()}
-    words = "".join(f", {key} {_quoted(value)}" for key, value in given.items())
-    return f"CREATE OR REPLACE SECRET store (TYPE s3{words})"
+        values |= {"ENDPOINT": parts.netloc, "URL_STYLE": "path", "USE_SSL": str(parts.scheme == "https").lower()}
+    options = "".join(f", {key} {_quoted(value)}" for key, value in values.items())
+    return f"CREATE OR REPLACE SECRET store (TYPE s3{options})"
 
 
 def _quoted(text: str) -> str:

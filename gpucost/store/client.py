@@ -112,7 +112,7 @@ class Client:
         try:
             return json.loads(body, parse_constant=_no_number)
         except (ValueError, RecursionError):
-            raise FetchError(f"{place_of(url)}: the answer is no JSON.") from None
+            raise FetchError(f"{place_of(url)}: the answer is not JSON.") from None
 
     def body(self, url: str, **how: Any) -> bytes:
         """Fetch a body that is held in memory; `most_bytes` is its own bound."""
@@ -129,7 +129,7 @@ class Client:
                         found.update(piece)
                         out.write(piece)
                 if digest is not None and found.hexdigest() != digest:
-                    raise FetchError(f"{place_of(url)}: is damaged: its content has another SHA-256.")
+                    raise FetchError(f"{place_of(url)}: is damaged: its content has a different SHA-256.")
                 return draft.replace(target)
             except OSError as error:
                 raise disk_trouble(target, error) from None
@@ -169,11 +169,11 @@ class Client:
         most_bytes: int | None = None,
     ) -> Iterator[bytes]:
         httpx = library()
-        given = {"accept-encoding": "gzip", "user-agent": "gpucost", **(headers or {})}
+        sent_headers = {"accept-encoding": "gzip", "user-agent": "gpucost", **(headers or {})}
         address = self._address(url)
         try:
             for _ in range(REDIRECTS + 1):
-                how = {"headers": given, "content": content, "extensions": {"trace": self._noted}}
+                how = {"headers": sent_headers, "content": content, "extensions": {"trace": self._noted}}
                 with self._session(httpx).stream(method, address, timeout=self._timeout(httpx), **how) as answer:
                     if answer.status_code not in _MOVED:
                         _judge(answer)
@@ -181,19 +181,19 @@ class Client:
                         return
                     target = urljoin(str(answer.url), answer.headers.get("location", ""))
                     if urlsplit(target).scheme != urlsplit(address).scheme:
-                        raise FetchError(f"{place_of(url)}: is redirected to another scheme, which is refused.")
+                        raise FetchError(f"{place_of(url)}: redirects to another scheme, which is refused.")
                     if urlsplit(target).netloc != urlsplit(address).netloc:  # a key is for the host that it was given
-                        given = {
+                        sent_headers = {
                             name: value
-                            for name, value in given.items()
+                            for name, value in sent_headers.items()
                             if not any(word in name.lower() for word in ("auth", "key", "token", "cookie"))
                         }
                     address = self._address(target)  # where it leads is judged like where it began
         except httpx.TransportError as error:
-            raise _Passing(_said(error)) from None
+            raise _Passing(_failure_text(error)) from None
         except (httpx.InvalidURL, ValueError):
-            raise FetchError(f"{place_of(url)}: is no address of the web.") from None
-        raise FetchError(f"{place_of(url)}: is redirected more than {REDIRECTS} times.")
+            raise FetchError(f"{place_of(url)}: is not a web address.") from None
+        raise FetchError(f"{place_of(url)}: redirects more than {REDIRECTS} times.")
 
     def _session(self, httpx: Any) -> "httpx.Client":
         if self._client is None:
@@ -221,7 +221,7 @@ class Client:
         try:
             parts = urlsplit(url)
         except ValueError:
-            raise FetchError(f"{place_of(url)}: is no address of the web.") from None
+            raise FetchError(f"{place_of(url)}: is not a web address.") from None
         if self._mirror:
             mirror = urlsplit(self._mirror)
             if parts[:2] == mirror[:2] and f"{parts.path}/".startswith(f"{mirror.path}/"):
@@ -229,7 +229,7 @@ class Client:
             query = f"?{parts.query}" if parts.query else ""
             return f"{self._mirror}/{parts.netloc}{parts.path}{query}"
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
-            raise FetchError(f"{place_of(url)}: only https is asked.")
+            raise FetchError(f"{place_of(url)}: only https is allowed.")
         return url
 
     def _unpacked(self, answer: Any, most_bytes: int) -> Iterator[bytes]:
@@ -253,7 +253,7 @@ class Client:
 
 
 def _late(url: str) -> FetchError:
-    return FetchError(f"{place_of(url)}: the time for this source is over.")
+    return FetchError(f"{place_of(url)}: the time limit of this source has passed.")
 
 
 def _inflated(unpacker: Any, raw: bytes) -> Iterator[bytes]:
@@ -270,7 +270,9 @@ def _judge(answer: Any) -> None:
     if status in _AGAIN:
         raise _Passing(f"the server answers {status}", _asked_wait_s(answer.headers.get("retry-after")))
     if status in (401, 403):
-        raise FetchError(f"{place_of(str(answer.url))}: the server refuses ({status}); is its key set and valid?")
+        raise FetchError(
+            f"{place_of(str(answer.url))}: the server refuses access ({status}); is the key set and valid?"
+        )
     if status != 200:
         raise FetchError(f"{place_of(str(answer.url))}: the server answers {status}.")
 
@@ -293,16 +295,16 @@ def _asked_wait_s(value: str | None) -> float | None:
         return None
 
 
-def _said(error: Exception) -> str:
+def _failure_text(error: Exception) -> str:
     name = type(error).__name__
-    known = {
+    texts = {
         "ConnectTimeout": "no connection in time",
         "ReadTimeout": "the server went silent",
         "ConnectError": "no connection",
         "RemoteProtocolError": "the connection broke before the end",
         "ReadError": "the connection broke",
     }
-    return known.get(name, name)
+    return texts.get(name, name)
 
 
 def _no_number(text: str) -> Any:

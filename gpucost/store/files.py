@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from gpucost.errors import DiskError, UsageError
 from gpucost.gate import shown
@@ -41,8 +42,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; when the block succeeds it takes the place of `path` in one step."""
     target = _regular(path)
     _clean(target.parent, f".{target.name[:100]}{_MARK}")
-    own = f".{target.name[:100]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}{target.suffix[:20]}"
-    temporary, descriptor = target.parent / own, -1
+    temporary_name = f".{target.name[:100]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}{target.suffix[:20]}"
+    temporary, descriptor = target.parent / temporary_name, -1
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         _locks(descriptor)
@@ -71,6 +72,18 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
+def put_parquet(connection: Any, rows: str, target: Path, how: str = "") -> None:
+    """Have a database write what a query gives as a Parquet file; a disk that takes it not is a sentence."""
+    name = str(target).replace("'", "''")
+    try:
+        connection.execute(f"COPY ({rows}) TO '{name}' (FORMAT parquet{how})")
+    except Exception as error:
+        if not is_of_disk(error):
+            raise
+        target.unlink(missing_ok=True)
+        raise disk_trouble(target, error) from None
+
+
 def _regular(path: str | Path) -> Path:
     """Return where a path leads, through links; refuse what is there and no regular file."""
     try:
@@ -80,7 +93,7 @@ def _regular(path: str | Path) -> Path:
     except FileNotFoundError:
         return target
     except TypeError:
-        raise UsageError(f"cannot write {shown(path)}: it is no path. Name a file.") from None
+        raise UsageError(f"cannot write {shown(path)}: it is not a path. Name a file.") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the name leads nowhere"
         raise UsageError(f"cannot write {str(path)[:200]!r}: {reason}. Name a file.") from None
@@ -88,7 +101,7 @@ def _regular(path: str | Path) -> Path:
         raise UsageError(f"cannot write {path}: it is a folder. Name a file.")
     if not stat.S_ISREG(mode):
         raise UsageError(
-            f"cannot write {path}: it leads to a device or a pipe. Name a file, or leave -o out and redirect with >."
+            f"cannot write {path}: it is a device or a pipe. Name a file, or leave -o out and redirect with >."
         )
     return target
 

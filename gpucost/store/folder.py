@@ -89,31 +89,31 @@ class Folder:
     def names(self) -> list[str]:
         """Return the names of the manifests, the oldest first."""
         try:
-            found = os.listdir(self.path / "snapshots")
+            file_names = os.listdir(self.path / "snapshots")
         except FileNotFoundError:
             return []
         except OSError as error:
             raise UsageError(f"the store {self.path} cannot be read: {error.strerror}.") from None
-        return sorted(name[:-5] for name in found if name.endswith(".json") and _NAME.fullmatch(name[:-5]))
+        return sorted(name[:-5] for name in file_names if name.endswith(".json") and _NAME.fullmatch(name[:-5]))
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """Return the snapshots whose manifests are whole, the oldest first; others are named in `faults`."""
-        found = []
+        readable = []
         for name in self.names():
             file = self.path / "snapshots" / f"{name}.json"
             try:
-                found.append(parsed(name, read_bytes(file)))
+                readable.append(parsed(name, read_bytes(file)))
             except UsageError as error:  # damaged, or no file at all: what is whole still serves
                 if os.path.lexists(file):  # else it was pruned meanwhile
-                    self._fault(str(error))
-        return found
+                    self._fault(f"{file.name}: {error}")
+        return readable
 
     def part_file(self, part: Part) -> Path | None:
         """Return the file of a part after checking its hash; None, and a fault, where it is damaged or missing."""
         file = self.path / "parts" / f"{part.sha256}.parquet"
         try:
-            whole = file.stat().st_size == part.size_bytes and hash_of(file) == part.sha256
+            intact = file.stat().st_size == part.size_bytes and hash_of(file) == part.sha256
         except FileNotFoundError:
             self._fault(f"{file} is missing")
             return None
@@ -123,8 +123,8 @@ class Folder:
         except OSError as error:
             self._fault(f"{file} cannot be read: {error.strerror}")
             return None
-        if not whole:
-            self._fault(f"{file} is damaged: its content has another SHA-256")
+        if not intact:
+            self._fault(f"{file} is damaged: its content has a different SHA-256")
             return None
         return file
 
@@ -134,7 +134,7 @@ class Folder:
 
     def newest(self, until: date | None = None, every: bool = False) -> list[tuple[Snapshot, Part, Path]]:
         """Return the newest whole part of each source that was seen by a day; `every` returns one of each day."""
-        found: list[tuple[Snapshot, Part, Path]] = []
+        parts: list[tuple[Snapshot, Part, Path]] = []
         taken: set[tuple[str, str, date | None]] = set()
         for snapshot in reversed(self.snapshots):
             for part in snapshot.parts:
@@ -143,23 +143,23 @@ class Folder:
                     continue
                 if (file := self.part_file(part)) is not None:
                     taken.add(key)
-                    found.append((snapshot, part, file))
-        return found
+                    parts.append((snapshot, part, file))
+        return parts
 
     # --- writing
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
         """Offer a folder for what is being written, on the store's own disk."""
-        place = self.path / "tmp" / f"{os.getpid()}-{secrets.token_hex(6)}"
+        folder = self.path / "tmp" / f"{os.getpid()}-{secrets.token_hex(6)}"
         try:
-            place.mkdir(parents=True)
+            folder.mkdir(parents=True)
         except OSError as error:
             raise UsageError(f"the store {self.path} cannot be written: {error.strerror}. Name another.") from None
         try:
-            yield place
+            yield folder
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def adopt(self, file: Path) -> tuple[str, int]:
         """Take a finished file in as a part: on the disk first, then under the name of its hash."""
@@ -180,12 +180,12 @@ class Folder:
         except OSError as error:
             raise disk_trouble(target, error) from None
 
-    def publish(self, parts: Iterable[Part], place: Path, now: datetime | None = None) -> Snapshot:
+    def publish(self, parts: Iterable[Part], workplace: Path, now: datetime | None = None) -> Snapshot:
         """Write the manifest of parts that were adopted; from then on the snapshot exists."""
         made_at = now or datetime.now(UTC)
         body = _written(made_at, parts)
         name = f"{made_at:%Y%m%dT%H%M%S%f}Z-{sha256(body).hexdigest()[:16]}"
-        draft = place / f"{name}.json"
+        draft = workplace / f"{name}.json"
         target = self.path / "snapshots" / draft.name
         with self._writing(target):
             draft.write_bytes(body)
@@ -223,10 +223,10 @@ class Folder:
                 if file.stem not in used and now_s - status.st_mtime > _YOUNG_S:
                     file.unlink()
                     freed += status.st_size
-        for place in (self.path / "tmp").glob("*"):
+        for leftover in (self.path / "tmp").glob("*"):
             with suppress(FileNotFoundError):
-                if now_s - place.stat().st_mtime > _UNFINISHED_S:
-                    shutil.rmtree(place, ignore_errors=True)
+                if now_s - leftover.stat().st_mtime > _UNFINISHED_S:
+                    shutil.rmtree(leftover, ignore_errors=True)
         return len(old), freed
 
     def whole(self) -> Iterator[tuple[str, list[tuple[str, Path]]]]:
@@ -237,7 +237,7 @@ class Folder:
                 manifest = self.path / "snapshots" / f"{snapshot.name}.json"
                 yield snapshot.name, [*(("parts", file) for file in files if file), ("snapshots", manifest)]
 
-    def export(self, target: Path, words: str = "") -> int:
+    def export(self, target: Path, changes: str = "") -> int:
         """Write the whole snapshots to a folder that any web server can hand out; its index comes last.
 
         Beside it stand what changed in words, and the seal: the SHA-256 of every file.
@@ -250,8 +250,8 @@ class Folder:
                 _copied(file, target / kind / file.name)
                 hashes[f"{kind}/{file.name}"] = hash_of(file)
             names.append(name)
-        if words:
-            write_bytes(target / "CHANGES.md", words.encode())
+        if changes:
+            write_bytes(target / "CHANGES.md", changes.encode())
         index = index_of(names)
         write_bytes(target / SEAL, seal({**hashes, "index.json": sha256(index).hexdigest()}))
         write_bytes(target / "index.json", index)
@@ -265,26 +265,26 @@ def seal(hashes: Mapping[str, str]) -> bytes:
     that nothing changed on the way from the one who published it, not who that was.
     """
     listed = json.dumps({"format": FORMAT, "files": dict(sorted(hashes.items()))}, indent=1, sort_keys=True).encode()
-    found = {"format": FORMAT, "files": dict(sorted(hashes.items())), "sha256": sha256(listed).hexdigest()}
+    content = {"format": FORMAT, "files": dict(sorted(hashes.items())), "sha256": sha256(listed).hexdigest()}
     if key := os.environ.get(SEAL_KEY, ""):
-        found["hmac_sha256"] = hmac.new(key.encode(), listed, sha256).hexdigest()
-    return json.dumps(found, indent=1).encode()
+        content["hmac_sha256"] = hmac.new(key.encode(), listed, sha256).hexdigest()
+    return json.dumps(content, indent=1).encode()
 
 
-def sealed(content: Any, place: str) -> Mapping[str, str]:
+def sealed(content: Any, location: str) -> Mapping[str, str]:
     """Return the SHA-256 of each file by a seal, after checking it: against itself, and the key where one is set."""
     try:
         files, stated = dict(content["files"]), str(content["sha256"])
-        whole = all(isinstance(name, str) and _HASH.fullmatch(value) for name, value in files.items())
+        valid = all(isinstance(name, str) and _HASH.fullmatch(value) for name, value in files.items())
     except (KeyError, TypeError, ValueError):
-        raise DataError("is no seal of a store", file=f"{place}/{SEAL}") from None
+        raise DataError("is not the seal of a store", file=f"{location}/{SEAL}") from None
     listed = json.dumps({"format": FORMAT, "files": dict(sorted(files.items()))}, indent=1, sort_keys=True).encode()
-    if not whole or sha256(listed).hexdigest() != stated:
-        raise DataError("is damaged: its content has another SHA-256", file=f"{place}/{SEAL}")
+    if not valid or sha256(listed).hexdigest() != stated:
+        raise DataError("is damaged: its content has a different SHA-256", file=f"{location}/{SEAL}")
     if key := os.environ.get(SEAL_KEY, ""):
         signature = hmac.new(key.encode(), listed, sha256).hexdigest()
         if not hmac.compare_digest(signature, str(content.get("hmac_sha256", ""))):
-            raise DataError(f"is not signed with the key in {SEAL_KEY}", file=f"{place}/{SEAL}")
+            raise DataError(f"is not signed with the key in {SEAL_KEY}", file=f"{location}/{SEAL}")
     return files
 
 
@@ -302,7 +302,7 @@ def _written(made_at: datetime, parts: Iterable[Part]) -> bytes:
 def parsed(name: str, body: bytes) -> Snapshot:
     """Read a manifest whose name promises its content; what differs, or is none, is a sentence."""
     if not _NAME.fullmatch(name) or sha256(body).hexdigest()[:16] != name.rpartition("-")[2]:
-        raise DataError("is damaged: its content is not what its name promises", file=f"{name}.json")
+        raise DataError("is damaged: its content does not match its name", file=f"{name}.json")
     try:
         content = json.loads(body)
         if content["format"] != FORMAT:
@@ -311,7 +311,7 @@ def parsed(name: str, body: bytes) -> Snapshot:
         parts = tuple(_part(item) for item in content["parts"])
         return Snapshot(name, datetime.fromisoformat(content["made_at"]), parts)
     except (KeyError, TypeError, ValueError, RecursionError):
-        raise DataError("is no manifest of a snapshot", file=f"{name}.json") from None
+        raise DataError("is not the manifest of a snapshot", file=f"{name}.json") from None
 
 
 def _part(item: Mapping[str, Any]) -> Part:

@@ -20,14 +20,14 @@ _SMALL_BYTES = 8_000_000
 _BUCKET = "s3://"
 
 
-def is_bucket(place: str) -> bool:
+def is_bucket(location: str) -> bool:
     """Tell whether a store's place is in a bucket."""
-    return place.lower().startswith(_BUCKET)
+    return location.lower().startswith(_BUCKET)
 
 
-def is_remote(place: str) -> bool:
+def is_remote(location: str) -> bool:
     """Tell whether a store's place is an address."""
-    return place.lower().startswith(("https://", "http://", _BUCKET))
+    return location.lower().startswith(("https://", "http://", _BUCKET))
 
 
 def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadline | None = None) -> Folder:
@@ -38,8 +38,8 @@ def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadl
     """
     deadline = deadline or Deadline(limit("limit_store_seconds"))
     folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
-    with client or _client(url, deadline) as asked:
-        jobs = [lambda: _bring(folder, url, asked)]
+    with client or _client(url, deadline) as connection:
+        jobs = [lambda: _bring(folder, url, connection)]
         if deadline.all_of(jobs) == [None]:
             if not folder:
                 raise FetchError(f"{place_of(url)}: its time is over. The setting limit_store_seconds gives it more.")
@@ -89,16 +89,14 @@ def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
 def _index(url: str, client: "Client | Bucket", hashes: dict[str, str] | None) -> list[str]:
     body = client.body(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
     if hashes is not None and hashes.get("index.json") != sha256(body).hexdigest():
-        raise FetchError(
-            f"{place_of(url)}: its index.json is not the one that its {SEAL} names. Ask again in a minute."
-        )
+        raise FetchError(f"{place_of(url)}: its index.json does not match its {SEAL}. Try again in a minute.")
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
         content = None
     names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(names, list) or len(names) > _MOST_SNAPSHOTS or not all(isinstance(item, str) for item in names):
-        raise FetchError(f"{place_of(url)}: has no index.json of a store. Publish one with `gpucost prices export`.")
+        raise FetchError(f"{place_of(url)}: has no store (index.json). Publish one with `gpucost prices export`.")
     return sorted(names)
 
 

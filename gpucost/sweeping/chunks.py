@@ -15,7 +15,7 @@ from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
-from gpucost.sweeping.grid import Grid
+from gpucost.sweeping.grid import SweepGrid
 from gpucost.sweeping.work import Task, work
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) ->
     from contextlib import nullcontext
 
     if sum((scheduler is not None, executor is not None, workers > 1)) > 1:
-        raise UsageError("--workers, --scheduler and an executor say the same. Give one of them.")
+        raise UsageError("--workers, --scheduler and an executor exclude each other. Give one of them.")
     if scheduler is not None:
         return cluster(scheduler)
     if executor is not None:
@@ -141,10 +141,10 @@ CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: 
 _LENGTH = 32  # signs of a hash in a file's name
 
 
-class Plan(NamedTuple):
+class SweepPlan(NamedTuple):
     """A sweep cut into chunks, and the folder that keeps them."""
 
-    grid: Grid
+    grid: SweepGrid
     versions: dict[str, str]
     folder: Path
     cases: int  # per chunk
@@ -167,7 +167,7 @@ class Plan(NamedTuple):
         return self.folder / f"{task.key[:_LENGTH]}.parquet"
 
 
-def answer(plan: Plan, mapper: Mapper, report_progress: Callable[[int], None]) -> list[Path]:
+def answer(plan: SweepPlan, mapper: Mapper, report_progress: Callable[[int], None]) -> list[Path]:
     """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases."""
     ours = not plan.folder.exists()
     try:
@@ -240,8 +240,18 @@ _FRONT_CASES = 2_000_000
 
 
 # Arguments that say what is to be done; the others say how, where and by when.
-WORK = ("model", "tokens", "epochs", "method", "sequence", "tokens_per_month", "requests_per_s", "prompt_tokens",
-        "output_tokens", "distribution")  # fmt: skip
+WORK = (
+    "model",
+    "tokens",
+    "epochs",
+    "method",
+    "sequence",
+    "tokens_per_month",
+    "requests_per_s",
+    "prompt_tokens",
+    "output_tokens",
+    "distribution",
+)
 
 
 class Found:

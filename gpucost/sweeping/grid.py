@@ -98,7 +98,9 @@ def _spread(text: str, label: str) -> list[Any] | None:
 
 def _steps(low: float, high: float, by: float, times: bool, text: str, label: str) -> list[float]:
     if high < low or by <= (1.0 if times else 0.0) or (times and low <= 0):
-        raise UsageError(f"{label}: {text!r} is no range that ends. Write START:STOP:STEP, or START:STOP:x2 to double.")
+        raise UsageError(
+            f"{label}: {text!r} is not a range that ends. Write START:STOP:STEP, or START:STOP:x2 to double."
+        )
     most = limit("limit_sweep_values")
     steps = [low]
     while len(steps) <= most:
@@ -132,7 +134,7 @@ _BARE = re.compile(r"column\d+")  # of them, those without a name
 READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
 
 
-class Cases(NamedTuple):
+class CaseTable(NamedTuple):
     """A table of cases: each column in its distinct values, and how errors name the table and its rows."""
 
     columns: Coded
@@ -140,7 +142,7 @@ class Cases(NamedTuple):
     first: int = 1  # what the first case's row is called: 2 below the header of a CSV file
 
 
-def cases_of(source: Any) -> Cases:
+def cases_of(source: Any) -> CaseTable:
     """Read a table of cases: a data frame, or the name of a Parquet or CSV file."""
     import duckdb
 
@@ -150,7 +152,7 @@ def cases_of(source: Any) -> Cases:
             if not len(source.columns):
                 raise UsageError("the table of cases has no columns. It needs one for each argument.")
             connection.register("given", source)
-            return Cases(_coded(connection, "given", "the table of cases"))
+            return CaseTable(_coded(connection, "given", "the table of cases"))
         path = Path(FILE.read(source, "--cases"))
         reader = READERS.get(path.suffix.lower())
         if reader is None:
@@ -173,7 +175,7 @@ def cases_of(source: Any) -> Cases:
         made_up, columns = any(map(_MADE_UP.fullmatch, columns)), _trimmed(columns)
         if made_up:
             _refuse_header(path, columns)
-    return Cases(columns, str(path), 2 if reader == "read_csv" else 1)
+    return CaseTable(columns, str(path), 2 if reader == "read_csv" else 1)
 
 
 def _header(path: Path) -> str:
@@ -230,14 +232,14 @@ def _refuse_header(path: Path, names: Iterable[str]) -> None:
                 ((rows.line_num, len(row)) for row in rows if 0 < len(row) < len(header) or any(row[wide:])), None
             )
         except csv.Error as error:
-            raise DataError(f"is no readable CSV: {error}", file=str(path), row=rows.line_num) from None
+            raise DataError(f"is not readable as CSV: {error}", file=str(path), row=rows.line_num) from None
     if unlike:
         reason = f"the row has {unlike[1]} cells, the header {wide}"
-        raise DataError(f"{reason}. Leave a cell empty where nothing is known.", file=str(path), row=unlike[0])
+        raise DataError(f"{reason}. Leave unknown cells empty.", file=str(path), row=unlike[0])
     if twice := repeated(filter(None, header)):
         raise DataError("the column appears twice", file=str(path), row=1, column=twice[0])
     if not header or header != list(names):
-        raise DataError("does not name the argument of each column, as model,gpu,tokens do", file=str(path), row=1)
+        raise DataError("must name the argument of each column, such as model,gpu,tokens", file=str(path), row=1)
 
 
 def _coded(connection: "duckdb.DuckDBPyConnection", table: str, source: str) -> Coded:
@@ -294,7 +296,7 @@ QUESTIONS_SWEPT = ("estimate", "inference", "tco")
 _LAST = ("tokens", "epochs", "deadline", "budget", "overhead", "experiments")  # vary fastest: they need no new search
 
 
-class Grid(Struct, frozen=True):
+class SweepGrid(Struct, frozen=True):
     """Cases: argument `name` of case i is `values[name][code]`, the code from the grid's order or from a table."""
 
     question: str
@@ -325,17 +327,17 @@ class Grid(Struct, frozen=True):
         return {name: found[name] for name in self.values}
 
 
-def combinations(question: str, arguments: Mapping[str, Any]) -> Grid:
+def combinations(question: str, arguments: Mapping[str, Any]) -> SweepGrid:
     """Return every combination of what the arguments take."""
     values = _read(question, arguments)
     count = 1
     for listed in values.values():
         count *= len(listed)
     _bounded(count, " × ".join(f"{len(listed)} {name}" for name, listed in values.items() if len(listed) > 1))
-    return Grid(question, values, count)
+    return SweepGrid(question, values, count)
 
 
-def listed(question: str, cases: Cases, constant_arguments: Mapping[str, Any]) -> Grid:
+def listed(question: str, cases: CaseTable, constant_arguments: Mapping[str, Any]) -> SweepGrid:
     """Return the rows of a table; arguments beside it hold for every row."""
     arguments, columns = _known(question), cases.columns
     if twice := sorted(set(columns) & set(constant_arguments)):
@@ -358,10 +360,10 @@ def listed(question: str, cases: Cases, constant_arguments: Mapping[str, Any]) -
     ordered = [name for name in _order(arguments) if name in values_by_argument]
     same = np.zeros(count, np.int32)
     codes = {name: tabled[name][0].astype(np.int32) if name in tabled else same for name in ordered}
-    return Grid(question, {name: values_by_argument[name] for name in ordered}, count, codes)
+    return SweepGrid(question, {name: values_by_argument[name] for name in ordered}, count, codes)
 
 
-def _checked(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: Cases) -> list[Any]:
+def _checked(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: CaseTable) -> list[Any]:
     """Return the values of a column once each was read; the first row that holds a faulty one is named."""
     codes, values = column
     if argument.required and None in values:
@@ -401,10 +403,12 @@ def _read(question: str, stated: Mapping[str, Any]) -> dict[str, list[Any]]:
 def _refuse_unswept(values_by_argument: Mapping[str, Sequence[Any]]) -> None:
     """Refuse what one sweep cannot hold: a list of options per case, cases of several days."""
     if "pareto" in values_by_argument.get("optimize", ()):
-        raise UsageError("--optimize pareto is a list of options; a sweep keeps one per case. Rank by cost or time.")
+        raise UsageError(
+            "--optimize pareto gives a list of options, and a sweep keeps one per case. Rank by cost or time."
+        )
     for name in DATES:
         if len(values_by_argument.get(name, ())) > 1:
-            raise UsageError(f"{flag_of(name)}: a sweep looks at one day. Run one sweep for each.")
+            raise UsageError(f"{flag_of(name)}: a sweep uses the prices of one day. Run one sweep for each day.")
 
 
 def _named(question: str, stated: Mapping[str, Any]) -> dict[str, Any]:

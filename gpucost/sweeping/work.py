@@ -12,8 +12,8 @@ import numpy as np
 from gpucost.ask.dispatch import answered as asking_answered
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import beside
-from gpucost.store.files import SpareFolder
-from gpucost.sweeping.grid import DATES, Grid
+from gpucost.store.files import SpareFolder, put_parquet
+from gpucost.sweeping.grid import DATES, SweepGrid
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +27,7 @@ Columns = dict[str, Any]  # numbers as arrays, words as (codes, what they mean);
 class Task(NamedTuple):
     """A chunk: which cases of a grid, and the facts and versions that its answer must come from."""
 
-    grid: Grid  # every combination, or the rows of this chunk alone
+    grid: SweepGrid  # every combination, or the rows of this chunk alone
     start: int
     stop: int
     versions: Mapping[str, str]
@@ -91,9 +91,8 @@ def _asker(question: str, as_of: Any, known_as_of: Any, versions: tuple[tuple[st
     for name, value in versions:
         if own_versions[name] != value:
             raise UsageError(
-                f"this worker has another {name}, {own_versions[name]}, than the machine that asks, {value}."
-                " Install the same"
-                " version of gpucost and use the same price books on both."
+                f"this worker has another {name}, {own_versions[name]}, than the machine that started the sweep,"
+                f" {value}. Install the same version of gpucost and use the same price books on both."
             )
     return asker_of(question, catalog)
 
@@ -144,7 +143,7 @@ def parquet_of(columns: Columns) -> bytes:
         connection.execute("set threads = 1; set enable_progress_bar = false")
         connection.register("chunk", frame)
         file = Path(folder, "chunk.parquet")
-        connection.execute(f"copy (select * from chunk) to '{file}' (format parquet, compression zstd)")
+        put_parquet(connection, "select * from chunk", file, ", compression zstd")
         return file.read_bytes()
 
 

@@ -90,9 +90,9 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
 
     failures = problem.failures_per_gpu_year
     dataset = [size.dataset_bytes_per_token * ask.tokens / GB for size, ask in zip(sizes, requests, strict=True)]
-    own = {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields}
+    of_offer = {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields}
     return Columns(
-        **own,
+        **of_offer,
         tokens=of_request([ask.trained_tokens for ask in requests]),
         gpus=gpus.astype(np.float64),
         nodes=nodes,
@@ -211,8 +211,8 @@ def too_bound(problem: Problem, cases: Cases, request: TrainingRequest, index: I
 
 def owed_days(problem: Problem, request: TrainingRequest, offer: Indices) -> Floats:
     """Return the days that offers owe whatever the run; none where such an option or the hours alone were asked for."""
-    asked = request.option and any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
-    if asked or request.commitment == "used" or request.provider == "own":
+    option_asked = request.option and any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
+    if option_asked or request.commitment == "used" or request.provider == "own":
         return np.zeros(len(offer))
     owed = problem.terms.term_months[offer] * DAYS_PER_MONTH * problem.terms.take_or_pay[offer]
     return np.where(problem.supply.bound[offer], owed, 0.0)
@@ -227,8 +227,8 @@ def far_longer(owed: Floats, days: Floats) -> Flags:
 def within_order(problem: Problem, cases: Cases, index: Indices) -> Flags:
     """Tell which counts are whole units within the smallest and largest order, however long the run."""
     supply, offer, gpus = problem.supply, cases.offer[index], cases.gpus[index]
-    whole = gpus % supply.unit_gpus[offer] == 0
-    within: Flags = whole & (gpus >= supply.minimum_gpus[offer]) & (gpus <= supply.largest_gpus[offer])
+    whole_units = gpus % supply.unit_gpus[offer] == 0
+    within: Flags = whole_units & (gpus >= supply.minimum_gpus[offer]) & (gpus <= supply.largest_gpus[offer])
     return within
 
 
@@ -256,7 +256,7 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     if limited and too_old(problem, cases, request, index)[0]:
         return f"price is {row.age_days} days old, over the limit of {_age_limit(problem, request, offer):g} days"
     if gpus % unit:
-        return f"sold in units of {unit} accelerators; {gpus} is no multiple"
+        return f"sold in units of {unit} accelerators; {gpus} is not a multiple"
     if gpus < problem.supply.minimum_gpus[offer]:
         return f"the smallest order is {problem.supply.minimum_gpus[offer]} accelerators"
     if gpus > problem.supply.largest_gpus[offer]:
@@ -287,11 +287,11 @@ def _age_limit(problem: Problem, request: TrainingRequest, offer: int) -> float:
 
 def recompute(factors: Mapping[str, float], **changes: float) -> dict[str, Any]:
     """Recompute the money of one answer from its factors, some of them changed by name."""
-    given = {name: float(factors[name]) for name in INPUT_NAMES}
-    moved = changes.get("tokens_per_s_per_gpu", given["tokens_per_s_per_gpu"]) / given["tokens_per_s_per_gpu"]
+    inputs = {name: float(factors[name]) for name in INPUT_NAMES}
+    moved = changes.get("tokens_per_s_per_gpu", inputs["tokens_per_s_per_gpu"]) / inputs["tokens_per_s_per_gpu"]
     for end in ("tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"):
-        given[end] *= moved
-    case = Columns({name: np.array([float(value)]) for name, value in {**given, **changes}.items()})
+        inputs[end] *= moved
+    case = Columns({name: np.array([float(value)]) for name, value in {**inputs, **changes}.items()})
     costs = price_runs(case)
     return {**costs.row(0), "lines": lines_of(case, costs, 0)}
 

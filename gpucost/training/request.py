@@ -90,11 +90,11 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
 
 def from_dict(values: Mapping[str, Any], question: Question) -> TrainingRequest:
     """Read a request back from a saved result, each value as `question` reads it, without keys of other versions."""
-    kinds = {name: one.kind for name, one in question.fields.items()}
+    kinds = {name: argument.kind for name, argument in question.fields.items()}
     kinds |= {"deadline_days": plain(1e-6), "deadline_given": FLAG}
-    given = {name: values[name] for name in TrainingRequest.__struct_fields__ if name in values}
+    stated = {name: values[name] for name in TrainingRequest.__struct_fields__ if name in values}
     checked: dict[str, Any] = {
-        name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in given.items()
+        name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in stated.items()
     }
     usual = by_field(question, read(question, {"model": "any", "tokens": 1}))
     request = replace(make_request(usual), **checked)
@@ -102,10 +102,12 @@ def from_dict(values: Mapping[str, Any], question: Question) -> TrainingRequest:
     return request
 
 
-def make_request(asked: Mapping[str, Any], deadline_given: bool = False, today: date | None = None) -> TrainingRequest:
+def make_request(
+    arguments: Mapping[str, Any], deadline_given: bool = False, today: date | None = None
+) -> TrainingRequest:
     """Make a request of the arguments of `estimate`, read and under the names of its fields."""
-    named = {name: value for name, value in asked.items() if name not in ("with_facts", "deadline")}
-    limit = asked["deadline"]
+    named = {name: value for name, value in arguments.items() if name not in ("with_facts", "deadline")}
+    limit = arguments["deadline"]
     if not deadline_given and not named["gpus"]:  # a pinned cluster may take its time
         limit = DEFAULT_DEADLINE_DAYS
     start = date.fromisoformat(named["as_of"]) if named["as_of"] else today or date.today()

@@ -20,7 +20,7 @@ from gpucost.training.run import answer_request
 from gpucost.types import Architecture
 
 _NEVER_NONE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "moe_layer_step")  # of any model
-_ASKED = ("model", "tokens")  # without which there is no question
+_NEEDED = ("model", "tokens")  # without which there is no question
 _LARGEST = 10**15  # of any dimension
 _REPORTED = 20  # differences named one by one
 
@@ -34,7 +34,7 @@ def rerun(
             f"a saved {saved.get('kind', 'file')!s} holds no facts to rerun from; `rerun` takes estimates saved with"
             " --format json."
         )
-    if missing := [name for name in _ASKED if saved["request"].get(name) is None]:
+    if missing := [name for name in _NEEDED if saved["request"].get(name) is None]:
         raise UsageError(f"the request of the saved estimate lacks {' and '.join(missing)}: the file was changed.")
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
@@ -60,24 +60,24 @@ def _impossible(architecture: Architecture) -> Iterator[str]:
             yield f"{name} is {shown(value)}"
 
 
-def differences(saved: Any, fresh: Any, place: str = "") -> list[Difference]:
+def differences(saved: Any, fresh: Any, path: str = "") -> list[Difference]:
     """Return where two answers differ, key by key.
 
     >>> differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]})
     [{'where': 'b[1]', 'saved': 2, 'now': 3}]
     """
     if isinstance(saved, Mapping) and isinstance(fresh, Mapping):
-        found: list[Difference] = []
+        changes: list[Difference] = []
         for key in dict.fromkeys([*saved, *fresh]):
-            found += differences(saved.get(key), fresh.get(key), f"{place}.{key}" if place else str(key))
-        return found
+            changes += differences(saved.get(key), fresh.get(key), f"{path}.{key}" if path else str(key))
+        return changes
     if isinstance(saved, list) and isinstance(fresh, list):
-        found = []
+        changes = []
         for number in range(max(len(saved), len(fresh))):
             before, now = (items[number] if number < len(items) else None for items in (saved, fresh))
-            found += differences(before, now, f"{place}[{number}]")
-        return found
-    return [] if saved == fresh and type(saved) is type(fresh) else [{"where": place, "saved": saved, "now": fresh}]
+            changes += differences(before, now, f"{path}[{number}]")
+        return changes
+    return [] if saved == fresh and type(saved) is type(fresh) else [{"where": path, "saved": saved, "now": fresh}]
 
 
 def verdict(saved: Estimate, fresh: Estimate) -> Rerun:

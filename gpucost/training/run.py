@@ -204,9 +204,11 @@ def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
     workload = problem.workloads[int(cases.request[case])]
     if workload.loading is None:
         return None
-    one, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
+    first_offer, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
     key = problem.supply.key[cases.offer[case : case + 1]]
-    hungry = speeds_of((replace(workload, loading=None),), problem.supply.keys, problem.calibration, one, key, gpus)
+    hungry = speeds_of(
+        (replace(workload, loading=None),), problem.supply.keys, problem.calibration, first_offer, key, gpus
+    )
     return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
 
 
@@ -238,22 +240,22 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     """Return what a reader must know of one option."""
     terms, number = problem.terms, int(cases.offer[case])
     offer = problem.supply.offers[number]
-    found = old_price(offer, terms, number)
+    remarks = old_price(offer, terms, number)
     if rate_is_prior(problem, number):
-        found.append("interruption rate assumed: not measured for this product and region")
+        remarks.append("interruption rate assumed: not measured for this product and region")
     if offer.gpu_assumed:
-        found.append(ASSUMED_FORM)
+        remarks.append(ASSUMED_FORM)
     if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
-        found.append(f"pays for the whole term of {offer.term_months} months, not only for the hours used")
+        remarks.append(f"pays for the whole term of {offer.term_months} months, not only for the hours used")
     if cases.factors.nodes[case] > 1:
         if offer.maximum_units is None:
-            found.append("largest order unknown: confirm the capacity")
+            remarks.append("largest order unknown: confirm the capacity")
         if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
-            found.append("several instances share one scale-up domain")
+            remarks.append("several instances share one scale-up domain")
     rule = OPTIONS[offer.option]
     if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
-        found.append(f"{rule.label}: {rule.reference}")
-    return [*found, *doubted_price(offer)]
+        remarks.append(f"{rule.label}: {rule.reference}")
+    return [*remarks, *doubted_price(offer)]
 
 
 def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:
@@ -267,7 +269,7 @@ _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note
 
 def assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
-    own = {
+    declared = {
         "ramp_hours": assume.RAMP_HOURS,
         "restart_hours": assume.RESTART_HOURS,
         "checkpoint_write_gb_per_s_per_node": assume.WRITE_GB_PER_S_PER_NODE,
@@ -280,7 +282,7 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
     measured = (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3")
     why = "unexpected interruptions by hardware and software faults"
     rows = [
-        *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in own.items()),
+        *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in declared.items()),
         ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
     ]
     return [cast(AssumedValue, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
@@ -309,8 +311,8 @@ def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
     low = max(int(supply.minimum_gpus[offer]), unit)
     low, largest = max(low, chosen // _SIZES_BELOW), min(largest, chosen * _SIZES_ABOVE)
     doubled = {unit * 2**j for j in range(32)}
-    whole = unit >= supply.keys[int(supply.key[offer])].system.gpus
-    halfway = {count // 2 * 3 for count in doubled if count > unit} if whole else set()
+    whole_system = unit >= supply.keys[int(supply.key[offer])].system.gpus
+    halfway = {count // 2 * 3 for count in doubled if count > unit} if whole_system else set()
     counts = np.array(sorted(count for count in doubled | halfway | {chosen} if low <= count <= largest), np.int64)
     tried = evaluate(problem, np.full(len(counts), request), np.full(len(counts), offer), counts)
     rows = [_size(tried, row, int(count) == chosen) for row, count in enumerate(counts)]
@@ -336,16 +338,16 @@ def _size(cases: Cases, case: int, chosen: bool) -> Size:
 def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alternative]:
     """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves."""
     gpu = problem.supply.offers[int(cases.offer[order[0]])].gpu
-    found: dict[tuple[Any, ...], int] = {}
+    cheapest: dict[tuple[Any, ...], int] = {}
     for case in order:
         offer = problem.supply.offers[int(cases.offer[case])]
         if offer.gpu == gpu:
             name = (offer.option, offer.term_months, offer.payment)
-            if name not in found or cases.costs.cost_usd[case] < cases.costs.cost_usd[found[name]]:
-                found[name] = int(case)
-    plain = [case for name, case in found.items() if is_plain(name[0])]
+            if name not in cheapest or cases.costs.cost_usd[case] < cases.costs.cost_usd[cheapest[name]]:
+                cheapest[name] = int(case)
+    plain = [case for name, case in cheapest.items() if is_plain(name[0])]
     base = min((float(cases.costs.cost_usd[case]) for case in plain), default=None)
-    rows = [_alternative(problem, cases, case, base) for case in found.values()]
+    rows = [_alternative(problem, cases, case, base) for case in cheapest.values()]
     return sorted(rows, key=lambda row: row["cost_usd"])
 
 
@@ -410,14 +412,14 @@ def highlights(problem: Problem, cases: Cases) -> list[Highlight]:
         "capacity block": by_cost[family == "scheduled"],
     }
     chosen: dict[int, str] = {}
-    for kind, found in kinds.items():
-        if len(found):
-            chosen.setdefault(int(found[0]), kind)
-    rest = every[~sure] if sure.any() else every[:0]
-    quoted = costs.cost_usd[rest] * terms.quoted_usd_per_gpu_hour[cases.offer[rest]]
-    quoted /= terms.usd_per_gpu_hour[cases.offer[rest]]
-    if len(rest) and quoted.min() < costs.cost_usd[by_cost[0]]:
-        chosen.setdefault(int(rest[np.argmin(quoted)]), UNVERIFIED)
+    for kind, candidates in kinds.items():
+        if len(candidates):
+            chosen.setdefault(int(candidates[0]), kind)
+    unsure = every[~sure] if sure.any() else every[:0]
+    quoted = costs.cost_usd[unsure] * terms.quoted_usd_per_gpu_hour[cases.offer[unsure]]
+    quoted /= terms.usd_per_gpu_hour[cases.offer[unsure]]
+    if len(unsure) and quoted.min() < costs.cost_usd[by_cost[0]]:
+        chosen.setdefault(int(unsure[np.argmin(quoted)]), UNVERIFIED)
     return [_highlight(problem, cases, case, kind) for case, kind in chosen.items()]
 
 
@@ -461,9 +463,13 @@ def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
             continue
         for name, part in zip((*PARTS, "loading_s"), (*seconds, stall), strict=True):
             if part > 0:
-                what = name.removesuffix("_s").replace("_", " ")
+                label = name.removesuffix("_s").replace("_", " ")
                 rows.append(
-                    {"name": f"steps: {what}", "share_fraction": share * float(part), "note": PART_NOTES.get(what, "")}
+                    {
+                        "name": f"steps: {label}",
+                        "share_fraction": share * float(part),
+                        "note": PART_NOTES.get(label, ""),
+                    }
                 )
     rows.sort(key=lambda row: -row["share_fraction"])
     return [row for row in rows if row["share_fraction"] >= _SMALLEST_SHARE]
@@ -488,8 +494,8 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    found = answer_request(request, architecture, market, mask, training_calibration(catalog))
-    return {**found, "facts": embed(market.facts, mask, architecture)} if with_facts else found
+    result = answer_request(request, architecture, market, mask, training_calibration(catalog))
+    return {**result, "facts": embed(market.facts, mask, architecture)} if with_facts else result
 
 
 def calibration_digest(calibration: Calibration) -> str:
@@ -497,9 +503,9 @@ def calibration_digest(calibration: Calibration) -> str:
     from hashlib import sha256
 
     pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
-    own = [f"{run.name}={run.ratio!r}@{run.configuration}" for run in calibration.runs]
-    told = [*(f"{name}={value!r}" for name, value in pairs), *own, *map("=".join, calibration.stacks.items())]
-    return sha256(";".join(told).encode()).hexdigest()[:12]
+    runs = [f"{run.name}={run.ratio!r}@{run.configuration}" for run in calibration.runs]
+    texts = [*(f"{name}={value!r}" for name, value in pairs), *runs, *map("=".join, calibration.stacks.items())]
+    return sha256(";".join(texts).encode()).hexdigest()[:12]
 
 
 def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
@@ -521,10 +527,10 @@ def priceless(request: TrainingRequest, catalog: Catalog) -> PriceMissingError |
     if request.gpu is None or request.usd_per_gpu_hour is not None or catalog.offers(request.gpu):
         return None
     run = estimate(replace(request, usd_per_gpu_hour=1.0), catalog, with_facts=False)["options"][0]
-    told = f"{run['days']:.3g} days and {run['gpu_hours']:,.0f} GPU-hours on {cluster(run)}"
+    effort = f"{run['days']:.3g} days and {run['gpu_hours']:,.0f} GPU-hours on {cluster(run)}"
     return PriceMissingError(
-        f"nobody is known to sell {run['gpu']} as of {catalog.as_of}: {told}, at {run['mfu_fraction']:.0%} MFU."
-        " --usd-per-gpu-hour PRICE says what they cost."
+        f"no seller is known for {run['gpu']} as of {catalog.as_of}: {effort}, at {run['mfu_fraction']:.0%} MFU."
+        " --usd-per-gpu-hour PRICE sets the price."
     )
 
 
@@ -636,10 +642,10 @@ def _ranked(problem: Problem, market: Market, cases: Cases, groups: list[list[in
     """Return the first of each group as an option, and where else it is sold."""
     return [
         {
-            **option(problem, market.facts, cases, group[0], place),
+            **option(problem, market.facts, cases, group[0], rank),
             "also_in": [elsewhere(problem, cases, case) for case in group[1:]],
         }
-        for place, group in enumerate(groups, 1)
+        for rank, group in enumerate(groups, 1)
     ]
 
 
@@ -648,8 +654,8 @@ def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for case in order:
         offer = problem.supply.offers[int(cases.offer[case])]
-        place = int(case) if problem.requests[0].all_regions else int(cases.gpus[case])
-        name = place, *(getattr(offer, field) for field in _PRODUCT)
+        key = int(case) if problem.requests[0].all_regions else int(cases.gpus[case])
+        name = key, *(getattr(offer, field) for field in _PRODUCT)
         groups.setdefault(name, []).append(int(case))
     return list(groups.values())
 
@@ -701,9 +707,9 @@ def said(
     """Say aloud what the request left open."""
     workload, size = problem.workloads[0], problem.sizes[0]
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
-    made = " (synthesised from its size)" if architecture.status == "synthesised" else ""
+    origin = " (synthesised from its size)" if architecture.status == "synthesised" else ""
     lines = [
-        f"{name}: {format_count(size.parameters)} parameters{made}, {_METHODS[workload.method]}, {precision};"
+        f"{name}: {format_count(size.parameters)} parameters{origin}, {_METHODS[workload.method]}, {precision};"
         f" {format_count(request.trained_tokens)} tokens, {workload.global_batch:,} sequences of"
         f" {workload.sequence_tokens:,} per step."
     ]
@@ -714,11 +720,11 @@ def said(
             else f"No deadline; {counted(request.gpus, 'accelerator')} as requested."
         )
     else:
-        asked = "requested" if request.deadline_given else "assumed"
+        deadline_source = "requested" if request.deadline_given else "assumed"
         rule = (
             f"on {counted(request.gpus, 'accelerator')}" if request.gpus is not None else _SIZE_RULES[request.optimize]
         )
-        lines.append(f"Deadline {request.deadline_days:g} days ({asked}): {rule}.")
+        lines.append(f"Deadline {request.deadline_days:g} days ({deadline_source}): {rule}.")
     overhead = f"{request.evaluation_fraction:.0%} overhead outside training steps"
     if request.own_speed is not None:
         lines.append(
@@ -733,23 +739,23 @@ def said(
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    found = list(problem.workloads[0].architecture.warnings)
+    notices = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
-        found.append(OLD_PRICE)
+        notices.append(OLD_PRICE)
     if rate_is_prior(problem, int(cases.offer[first])):
-        found.append("The top offer's interruption rate is assumed; the range covers it.")
+        notices.append("The top offer's interruption rate is assumed; the range covers it.")
     if problem.workloads[0].architecture.status == "synthesised":
-        found.append(
+        notices.append(
             f"{problem.workloads[0].architecture.name} is synthesised from its size; give a config.json for its exact"
             " dimensions."
         )
-    found += too_long(problem.workloads[0].architecture, problem.workloads[0].sequence_tokens)
+    notices += too_long(problem.workloads[0].architecture, problem.workloads[0].sequence_tokens)
     if cases.speed.confidence[first] == "low":
-        found.append(
+        notices.append(
             "Few measurements exist for the top offer's accelerator: its speed comes from the datasheet and has a wide"
             " range."
         )
-    return found
+    return notices
 
 
 def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Indices) -> NothingFitsError:
@@ -786,10 +792,10 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         gpu = problem.supply.offers[int(cases.offer[usable[0]])].gpu
         return NothingFitsError(f"{gpu} {FOR_INFERENCE}")
     if (cases.speed.reason[usable] == NO_PRECISION).all():
-        others = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
+        precisions = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
         return NothingFitsError(
             f"none of the accelerators on offer that day has {request.precision or '16-bit'} matrix units. Try"
-            f" --precision {others}."
+            f" --precision {precisions}."
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):

@@ -46,9 +46,9 @@ def search(problem: Problem) -> tuple[Cases, Indices]:
     """
     lines = _lines(problem)
     doubled, line = _double(problem, lines)
-    found = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
-    cases = concatenate([cases for cases, _ in found])
-    return cases, _judged(problem, cases, np.concatenate([line for _, line in found]))
+    evaluated = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
+    cases = concatenate([cases for cases, _ in evaluated])
+    return cases, _judged(problem, cases, np.concatenate([line for _, line in evaluated]))
 
 
 def _lines(problem: Problem) -> Lines:
@@ -110,16 +110,16 @@ def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
 
     A chip of which no peak is known could be of any speed.
     """
-    own = peak(accelerator, workload.precision_on(accelerator)).tflops
-    known = [tflops for tflops in peaks(accelerator) if not np.isnan(tflops)]
-    return (max(known, default=np.inf) if np.isnan(own) else own) * TERA
+    native_peak = peak(accelerator, workload.precision_on(accelerator)).tflops
+    known_peaks = [tflops for tflops in peaks(accelerator) if not np.isnan(tflops)]
+    return (max(known_peaks, default=np.inf) if np.isnan(native_peak) else native_peak) * TERA
 
 
-def _whole(problem: Problem, offer: Indices) -> Flags:
+def _sells_whole_nodes(problem: Problem, offer: Indices) -> Flags:
     """Tell which offers sell whole nodes, of which any number makes a cluster."""
     node_gpus = np.array([key.system.gpus for key in problem.supply.keys], np.int64)
-    whole: Flags = problem.supply.unit_gpus[offer] >= node_gpus[problem.supply.key[offer]]
-    return whole
+    flags: Flags = problem.supply.unit_gpus[offer] >= node_gpus[problem.supply.key[offer]]
+    return flags
 
 
 def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
@@ -128,8 +128,14 @@ def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Case
         return []
     unit, largest = problem.supply.unit_gpus[doubled.offer], problem.supply.largest_gpus[doubled.offer]
     gpus = doubled.gpus // 2 * 3
-    wanted = _wants_all(problem, doubled.request) & (_pinned(problem, doubled.request) == 0)
-    keep = wanted & (gpus % unit == 0) & (gpus > doubled.gpus) & (gpus <= largest) & _whole(problem, doubled.offer)
+    every_size = _wants_all(problem, doubled.request) & (_pinned(problem, doubled.request) == 0)
+    keep = (
+        every_size
+        & (gpus % unit == 0)
+        & (gpus > doubled.gpus)
+        & (gpus <= largest)
+        & _sells_whole_nodes(problem, doubled.offer)
+    )
     if not keep.any():
         return []
     return [(evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
@@ -142,20 +148,20 @@ def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> l
     """
     first, stop = _window(problem, lines, doubled, line)
     unit = problem.supply.unit_gpus[lines.offer]
-    found: list[tuple[Cases, Indices]] = []
+    evaluated: list[tuple[Cases, Indices]] = []
     open_line, many = np.flatnonzero(first < stop), _MULTIPLES_AT_FIRST
     while len(open_line):
         units = first[open_line][:, None] + np.arange(many)[None, :]
         keep = units < stop[open_line][:, None]
-        own = np.broadcast_to(open_line[:, None], keep.shape)[keep]
-        cases = evaluate(problem, lines.request[own], lines.offer[own], unit[own] * units[keep])
+        open_lines = np.broadcast_to(open_line[:, None], keep.shape)[keep]
+        cases = evaluate(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
         done = np.zeros(len(first), bool)
-        done[own[_meets(problem, cases)]] = True
-        best = _judged(problem, cases, own)
-        found.append((cases.take(best), own[best]))
+        done[open_lines[_meets(problem, cases)]] = True
+        best = _judged(problem, cases, open_lines)
+        evaluated.append((cases.take(best), open_lines[best]))
         first, many = first + many, 2 * many
         open_line = open_line[~done[open_line] & (first[open_line] < stop[open_line])]
-    return found
+    return evaluated
 
 
 def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tuple[Indices, Indices]:
@@ -177,7 +183,7 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     first = lines.fewest_gpus.copy()
     np.maximum.at(first, line, np.where(below, np.maximum(needed, cases.gpus + 1.0), needed))
     idle = np.isinf(stop) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
-    idle |= ~_whole(problem, lines.offer)
+    idle |= ~_sells_whole_nodes(problem, lines.offer)
     stop = np.where(idle, 0, stop)
     return np.ceil(first / unit - 1e-9).astype(np.int64), (stop // unit).astype(np.int64)
 

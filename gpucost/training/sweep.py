@@ -92,18 +92,18 @@ class Cluster(NamedTuple):
 
         The first is for runs that have a verified line already, the second for all others.
         """
-        rest = self.contenders[len(tried) :] if len(tried) < len(self.contenders) else self.contenders[:0]
-        sure = rest[~self.unsure[rest]]  # they come first
-        return self._least(sure), -np.inf if len(sure) else self._least(rest)
+        untried = self.contenders[len(tried) :] if len(tried) < len(self.contenders) else self.contenders[:0]
+        sure = untried[~self.unsure[untried]]  # they come first
+        return self._least(sure), -np.inf if len(sure) else self._least(untried)
 
-    def _least(self, rest: Indices) -> float:
-        if not len(rest) or self.request.optimize != "cost":
-            return -np.inf if len(rest) else np.inf
+    def _least(self, lines: Indices) -> float:
+        if not len(lines) or self.request.optimize != "cost":
+            return -np.inf if len(lines) else np.inf
         usd_per_hour, tokens_per_s = self.factors.usd_per_gpu_hour, self.factors.tokens_per_s_per_gpu
-        return float(usd_per_hour[rest[0]] / tokens_per_s[rest[0]] / SECONDS_PER_HOUR)  # the bill is never less
+        return float(usd_per_hour[lines[0]] / tokens_per_s[lines[0]] / SECONDS_PER_HOUR)  # the bill is never less
 
 
-class Found(NamedTuple):
+class FirstOptions(NamedTuple):
     """The first option of each run: its offer (−1 for none), its numbers, and the reason where there is none."""
 
     offer: Indices
@@ -112,28 +112,28 @@ class Found(NamedTuple):
     sure: Flags  # whether the option is verified
 
     @classmethod
-    def of(cls, count: int) -> "Found":
+    def of(cls, count: int) -> "FirstOptions":
         """Return as many runs without an option."""
         numbers = Columns({name: np.full(count, np.nan) for name in NUMBERS})
         return cls(np.full(count, -1, np.int64), numbers, np.zeros(count, np.int64), np.zeros(count, bool))
 
-    def put_numbers(self, index: Indices, lines: "Lines", chosen: Indices, runs: Columns) -> None:
+    def put_numbers(self, index: Indices, lines: "ClusterLines", chosen: Indices, runs: Columns) -> None:
         """Work out the whole answer of the lines chosen for the runs at `index`."""
         factors = lines.factors_of(chosen, runs, (*INPUT_NAMES, *(line.name for line in OF_CLUSTERS)))
         priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, tuple(name for name in PRICED if name not in factors))
-        given = {**factors, **priced, "mfu_fraction": lines.mfu_fraction[chosen], "gpus": factors.gpus}
+        columns = {**factors, **priced, "mfu_fraction": lines.mfu_fraction[chosen], "gpus": factors.gpus}
         self.offer[index], self.sure[index] = lines.offer[chosen], ~lines.unsure[chosen]
         for name, column in self.numbers.items():
-            column[index] = given[name]
+            column[index] = columns[name]
 
-    def put(self, index: Indices, other: "Found") -> None:
+    def put(self, index: Indices, results: "FirstOptions") -> None:
         """Take over the runs at `index`."""
-        self.offer[index], self.reason[index], self.sure[index] = other.offer, other.reason, other.sure
+        self.offer[index], self.reason[index], self.sure[index] = results.offer, results.reason, results.sure
         for name, column in self.numbers.items():
-            column[index] = other.numbers[name]
+            column[index] = results.numbers[name]
 
 
-class Lines(NamedTuple):
+class ClusterLines(NamedTuple):
     """The lines of several clusters end to end; those of cluster i begin at `start[i]`."""
 
     start: Indices
@@ -148,31 +148,33 @@ class Lines(NamedTuple):
     bytes_per_token: Floats
 
     @classmethod
-    def of(cls, clusters: Sequence[Cluster], kept: Sequence[Indices]) -> "Lines":
+    def of(cls, clusters: Sequence[Cluster], lines_of_clusters: Sequence[Indices]) -> "ClusterLines":
         """Join the lines of clusters that are to be kept."""
-        count = np.array([len(lines) for lines in kept], np.int64)
+        count = np.array([len(lines) for lines in lines_of_clusters], np.int64)
 
         def joined(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
-            return np.concatenate([column[lines] for column, lines in zip(columns, kept, strict=True)])
+            return np.concatenate([column[lines] for column, lines in zip(columns, lines_of_clusters, strict=True)])
 
         return cls(
             np.cumsum(count) - count,
             count,
-            np.concatenate(kept),
-            joined(one.offer for one in clusters),
-            Columns({name: joined(one.factors[name] for one in clusters) for name in clusters[0].factors}),
-            joined(one.longest_hours for one in clusters),
-            joined(one.owed_days for one in clusters),
-            joined(one.unsure for one in clusters),
-            joined(one.mfu_fraction for one in clusters),
-            np.repeat([one.bytes_per_token for one in clusters], count),
+            np.concatenate(lines_of_clusters),
+            joined(cluster.offer for cluster in clusters),
+            Columns({name: joined(cluster.factors[name] for cluster in clusters) for name in clusters[0].factors}),
+            joined(cluster.longest_hours for cluster in clusters),
+            joined(cluster.owed_days for cluster in clusters),
+            joined(cluster.unsure for cluster in clusters),
+            joined(cluster.mfu_fraction for cluster in clusters),
+            np.repeat([cluster.bytes_per_token for cluster in clusters], count),
         )
 
     def factors_of(self, line: Indices, runs: Columns, names: Iterable[str]) -> Columns:
         """Return what the bills of these lines follow from, each for its run."""
-        own = {name: self.factors[name][line] for name in names if name not in _OF_RUNS and name in self.factors}
+        run_factors = {
+            name: self.factors[name][line] for name in names if name not in _OF_RUNS and name in self.factors
+        }
         return Columns(
-            **own,
+            **run_factors,
             tokens=runs.tokens * runs.epochs,
             evaluation_fraction=runs.evaluation_fraction,
             experiments_fraction=runs.experiments_fraction,
@@ -180,31 +182,38 @@ class Lines(NamedTuple):
         )
 
 
-def meet(lines: Lines, clusters: Sequence[Cluster], own: Indices, runs: Columns, index: Indices, found: Found) -> None:
+def meet(
+    lines: ClusterLines,
+    clusters: Sequence[Cluster],
+    cluster_of_run: Indices,
+    runs: Columns,
+    index: Indices,
+    results: FirstOptions,
+) -> None:
     """Have runs meet lines of their clusters, and put the first option of each into `found` at `index`."""
-    count = lines.counts[own]
+    count = lines.counts[cluster_of_run]
     start = np.cumsum(count) - count
-    run = np.repeat(np.arange(len(own)), count)
-    line = np.arange(len(run)) + np.repeat(lines.start[own] - start, count)
-    goal = np.array([one.request.optimize for one in clusters], object)[own]
+    run = np.repeat(np.arange(len(cluster_of_run)), count)
+    line = np.arange(len(run)) + np.repeat(lines.start[cluster_of_run] - start, count)
+    goal = np.array([cluster.request.optimize for cluster in clusters], object)[cluster_of_run]
     first, missed = _first(lines, line, run, start, runs, goal)
-    found.reason[index] = missed
+    results.reason[index] = missed
     met = missed == 0
     if met.any():
-        found.put_numbers(index[met], lines, line[first[met]], Columns({k: v[met] for k, v in runs.items()}))
+        results.put_numbers(index[met], lines, line[first[met]], Columns({k: v[met] for k, v in runs.items()}))
 
 
 def _first(
-    lines: Lines, line: Indices, run: Indices, start: Indices, runs: Columns, goal: NDArray[np.object_]
+    lines: ClusterLines, line: Indices, run: Indices, start: Indices, runs: Columns, goal: NDArray[np.object_]
 ) -> tuple[Indices, Indices]:
     """Return the first option of every run and why there is none: 0 there is, else 1 + the place in `MISSED`.
 
     `line` and `run` name the lines and runs that meet, run by run from `start` on.
     """
-    wanted = _wanted(set(goal))
+    formulas = _formulas_for(set(goal))
     met = Columns({name: column[run] for name, column in runs.items()})
-    factors = lines.factors_of(line, met, inputs_of(_BY_RUN, wanted))
-    priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, wanted)
+    factors = lines.factors_of(line, met, inputs_of(_BY_RUN, formulas))
+    priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, formulas)
     checks = (
         np.isfinite(priced.cost_usd) & (priced.paid_hours <= lines.longest_hours[line]),
         ~far_longer(lines.owed_days[line], priced.days),
@@ -220,21 +229,21 @@ def _first(
     for key in (lines.unsure[line], _by_goal(goal, run, priced), priced.cost_usd, priced.days, lines.order[line]):
         best = np.minimum.reduceat(np.where(ok, key, np.inf), start)
         ok &= key == np.repeat(best, size)
-    place = np.where(ok, np.arange(len(line)), len(line))
-    return np.minimum.reduceat(place, start), missed
+    position = np.where(ok, np.arange(len(line)), len(line))
+    return np.minimum.reduceat(position, start), missed
 
 
-def _wanted(goals: Iterable[str]) -> tuple[str, ...]:
+def _formulas_for(goals: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({"paid_hours", "days", "cost_usd", *(_GOALS[word] for word in goals)}))
 
 
 def _by_goal(goal: NDArray[np.object_], run: Indices, priced: Columns) -> Floats:
     """Return what each run is ranked by; a carbon that is not known comes last."""
-    words = set(goal)
-    if len(words) == 1:
-        return np.nan_to_num(priced[_GOALS[words.pop()]], nan=np.inf, posinf=np.inf)
-    asked = goal[run]
-    ranked = np.select([asked == word for word in words], [priced[_GOALS[word]] for word in words])
+    goals = set(goal)
+    if len(goals) == 1:
+        return np.nan_to_num(priced[_GOALS[goals.pop()]], nan=np.inf, posinf=np.inf)
+    run_goal = goal[run]
+    ranked = np.select([run_goal == word for word in goals], [priced[_GOALS[word]] for word in goals])
     return np.nan_to_num(ranked, nan=np.inf, posinf=np.inf)
 
 
@@ -244,7 +253,7 @@ def contenders_of(factors: Columns, terms: Sequence[NDArray[Any]], unsure: Flags
     Of equals the first stays. A later line beats an earlier one only by a price that no rounding to cents makes equal.
     `terms` are what else must be equal. What is unsure comes last, else the most promising first.
     """
-    same = [name for name in inputs_of(LINES, _wanted({goal})) if name not in _PRICES and name in factors]
+    same = [name for name in inputs_of(LINES, _formulas_for({goal})) if name not in _PRICES and name in factors]
     _, group = combined(
         [np.unique(factors[name], return_inverse=True)[1] for name in same]
         + [np.unique(column, return_inverse=True)[1] for column in (*terms, unsure)],
@@ -257,9 +266,9 @@ def contenders_of(factors: Columns, terms: Sequence[NDArray[Any]], unsure: Flags
         for name in _PRICES:
             better &= factors[name][rival] <= factors[name][line]
         beaten[line[better]] = True
-    kept = np.flatnonzero(~beaten)
-    ahead = factors.usd_per_gpu_hour[kept] / factors.tokens_per_s_per_gpu[kept]
-    return kept[np.lexsort((ahead, unsure[kept]))]
+    contenders = np.flatnonzero(~beaten)
+    ahead = factors.usd_per_gpu_hour[contenders] / factors.tokens_per_s_per_gpu[contenders]
+    return contenders[np.lexsort((ahead, unsure[contenders]))]
 
 
 def _rivals(group: Indices) -> Iterator[tuple[Indices, Indices]]:
@@ -272,8 +281,8 @@ def _rivals(group: Indices) -> Iterator[tuple[Indices, Indices]]:
     first, many = (np.cumsum(size) - size)[group], size[group]
     for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(np.cumsum(many) // _PAIRS_AT_ONCE)) + 1):
         line = np.repeat(part, many[part])
-        place = np.arange(len(line)) - np.repeat(np.cumsum(many[part]) - many[part], many[part])
-        yield line, members[first[line] + place]
+        offset = np.arange(len(line)) - np.repeat(np.cumsum(many[part]) - many[part], many[part])
+        yield line, members[first[line] + offset]
 
 
 def combined(columns: Sequence[Indices], count: int) -> tuple[Indices, Indices]:
@@ -285,23 +294,23 @@ def combined(columns: Sequence[Indices], count: int) -> tuple[Indices, Indices]:
     """
     if not columns:
         return np.zeros((1, 0), np.int64), np.zeros(count, np.int64)
-    place, size = np.zeros(count, np.int64), 1
+    row_number, size = np.zeros(count, np.int64), 1
     for column in columns:
         wide = int(column.max(initial=0)) + 1
         if size * wide >= _DISTINCT_AT_ONCE:
-            place = np.unique(place, return_inverse=True)[1].astype(np.int64)
-            size = int(place.max(initial=0)) + 1
-        place, size = place * wide + column, size * wide
+            row_number = np.unique(row_number, return_inverse=True)[1].astype(np.int64)
+            size = int(row_number.max(initial=0)) + 1
+        row_number, size = row_number * wide + column, size * wide
     if size < _DISTINCT_AT_ONCE:  # few enough to be counted rather than sorted
         first = np.full(size, count, np.int64)
-        first[place[::-1]] = np.arange(count)[::-1]
+        first[row_number[::-1]] = np.arange(count)[::-1]
         seen = np.flatnonzero(first < count)
         number = np.zeros(size, np.int64)
         number[seen] = np.arange(len(seen))
-        first, place = first[seen], number[place]
+        first, row_number = first[seen], number[row_number]
     else:
-        _, first, place = np.unique(place, return_index=True, return_inverse=True)
-    return np.stack([column[first] for column in columns], axis=1), place.astype(np.int64)
+        _, first, row_number = np.unique(row_number, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns], axis=1), row_number.astype(np.int64)
 
 
 def no_lines(request: TrainingRequest, reason: int, fewest_tokens: float = 0.0) -> Cluster:
@@ -332,7 +341,7 @@ RUN = {  # argument -> field of the request: what changes the bill of a run and 
     "overhead": "evaluation_fraction",
     "experiments": "experiments_fraction",
 }
-_WORDS = {name: name for name in ("provider", "instance_type", "region", "option", "gpu")} | {
+_TEXT_COLUMNS = {name: name for name in ("provider", "instance_type", "region", "option", "gpu")} | {
     "price_observed_on": "observed_on"
 }
 _OF_MARKET = (
@@ -376,39 +385,44 @@ class Sweeper:
         runs = Columns({field: self._run(name, values, codes, count) for name, field in RUN.items()})
         fleet = [name for name in values if name not in RUN]
         distinct, shape = combined([codes[name] for name in fleet], count)
-        asked = [{name: values[name][code] for name, code in zip(fleet, row, strict=True)} for row in distinct]
-        found, order = Found.of(count), np.argsort(shape, kind="stable")
-        for first in range(0, len(asked), _CLUSTERS_AT_ONCE):
+        requests = [{name: values[name][code] for name, code in zip(fleet, row, strict=True)} for row in distinct]
+        results, order = FirstOptions.of(count), np.argsort(shape, kind="stable")
+        for first in range(0, len(requests), _CLUSTERS_AT_ONCE):
             begin, end = np.searchsorted(shape[order], (first, first + _CLUSTERS_AT_ONCE))
-            here, own = order[begin:end], shape[order[begin:end]] - first
-            clusters = self._hosted(asked[first : first + _CLUSTERS_AT_ONCE])
-            few = runs.tokens[here] * runs.epochs[here] < np.array([one.fewest_tokens for one in clusters])[own]
-            fast, own, slow = here[~few], own[~few], np.sort(here[few])
+            runs_here, cluster_number = order[begin:end], shape[order[begin:end]] - first
+            clusters = self._hosted(requests[first : first + _CLUSTERS_AT_ONCE])
+            few = (
+                runs.tokens[runs_here] * runs.epochs[runs_here]
+                < np.array([cluster.fewest_tokens for cluster in clusters])[cluster_number]
+            )
+            fast, cluster_number, slow = runs_here[~few], cluster_number[~few], np.sort(runs_here[few])
             for part in np.split(np.arange(len(fast)), range(_RUNS_AT_ONCE, len(fast), _RUNS_AT_ONCE)):
-                told = Columns({name: column[fast[part]] for name, column in runs.items()})
-                found.put(fast[part], self._priced(clusters, own[part], told))
+                run_columns = Columns({name: column[fast[part]] for name, column in runs.items()})
+                results.put(fast[part], self._priced(clusters, cluster_number[part], run_columns))
             for part in np.split(slow, range(_READ_AT_ONCE, len(slow), _READ_AT_ONCE)):
                 rows = [{name: values[name][codes[name][row]] for name in values} for row in part]
-                found.put(part, self._searched(rows))
-        return self._columns(found)
+                results.put(part, self._searched(rows))
+        return self._columns(results)
 
     def _run(self, name: str, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Indices], count: int) -> Floats:
         """Return one argument of the run's side as numbers, each value read as a single request reads it."""
         plain: dict[str, Any] = {"model": "any", "tokens": 1e15, "gpus": 1}
-        said = [{} if value is None else {name: value} for value in values.get(name, [None])]
-        read = [getattr(self.request_of({**plain, **one}, self.catalog.as_of), RUN[name]) for one in said]
+        arguments = [{} if value is None else {name: value} for value in values.get(name, [None])]
+        read = [
+            getattr(self.request_of({**plain, **argument}, self.catalog.as_of), RUN[name]) for argument in arguments
+        ]
         numbers = np.array([np.inf if value is None else value for value in read], np.float64)
         return numbers[codes[name]] if name in codes else np.full(count, numbers[0])
 
-    def _hosted(self, asked: Sequence[Mapping[str, Any]]) -> list[Cluster]:
+    def _hosted(self, requests: Sequence[Mapping[str, Any]]) -> list[Cluster]:
         """Return the cluster of each set of arguments; those not met before are timed together."""
-        names = [tuple(one.items()) for one in asked]
-        if sum(len(one.offer) for one in self._clusters.values()) > _LINES_KEPT:
+        names = [tuple(arguments.items()) for arguments in requests]
+        if sum(len(cluster.offer) for cluster in self._clusters.values()) > _LINES_KEPT:
             self._clusters.clear()
-        new = [(name, one) for name, one in zip(names, asked, strict=True) if name not in self._clusters]
+        new = [(name, arguments) for name, arguments in zip(names, requests, strict=True) if name not in self._clusters]
         by_market: dict[int, list[tuple[Any, TrainingRequest, Architecture, Market, Flags]]] = {}
-        for name, one in new:
-            request = self.request_of({"tokens": 1e15, **one}, self.catalog.as_of)
+        for name, arguments in new:
+            request = self.request_of({"tokens": 1e15, **arguments}, self.catalog.as_of)
             if request.gpus is None or request.data_flow.whole:
                 self._clusters[name] = no_lines(request, 0, fewest_tokens=np.inf)
                 continue
@@ -461,22 +475,22 @@ class Sweeper:
         usable &= within_order(problem, cases, lines)
         usable &= ~tiers.refused(problem.terms, cases.offer[lines], cases.gpus[lines])
         reason = 0 if usable.any() else self._said(str(nothing(problem, cases, request, lines)))
-        kept = lines[usable]
-        ids = np.array([market.facts.offers[number].offer_id for number in cases.offer[kept]], str)
-        kept = kept[np.lexsort((ids, problem.terms.age_days[cases.offer[kept]]))]
-        factors = Columns({name: cases.factors[name][kept] for name in INPUT_NAMES})
+        usable_lines = lines[usable]
+        ids = np.array([market.facts.offers[number].offer_id for number in cases.offer[usable_lines]], str)
+        usable_lines = usable_lines[np.lexsort((ids, problem.terms.age_days[cases.offer[usable_lines]]))]
+        factors = Columns({name: cases.factors[name][usable_lines] for name in INPUT_NAMES})
         names = tuple(line.name for line in OF_CLUSTERS)
-        longest = problem.terms.longest_hours[cases.offer[kept]]
-        owed = owed_days(problem, request, cases.offer[kept])
-        unsure = ~(verified(problem, cases, kept) | request.include_unverified)
+        longest = problem.terms.longest_hours[cases.offer[usable_lines]]
+        owed = owed_days(problem, request, cases.offer[usable_lines])
+        unsure = ~(verified(problem, cases, usable_lines) | request.include_unverified)
         return Cluster(
             request,
-            np.array([self._numbered(market.facts.offers[number]) for number in cases.offer[kept]], np.int64),
+            np.array([self._numbered(market.facts.offers[number]) for number in cases.offer[usable_lines]], np.int64),
             Columns(factors | evaluate_columns(OF_CLUSTERS, factors, CONSTANTS, names)),
             longest,
             owed,
             unsure,
-            cases.speed.mfu_fraction[kept],
+            cases.speed.mfu_fraction[usable_lines],
             size.dataset_bytes_per_token,
             float(workload.global_batch * workload.sequence_tokens),
             reason,
@@ -496,94 +510,107 @@ class Sweeper:
             self.offers.append(offer)
         return self._number[id(offer)]
 
-    def _priced(self, clusters: Sequence[Cluster], shape: Indices, runs: Columns) -> Found:
+    def _priced(self, clusters: Sequence[Cluster], shape: Indices, runs: Columns) -> FirstOptions:
         """Return the first option of runs on pinned clusters.
 
         Every run meets the most promising lines of its cluster, the rest only where they may still win, and all lines
         where cents decide.
         """
-        found = Found.of(len(shape))
-        used, own = np.unique(shape, return_inverse=True)
-        here = [clusters[number] for number in used]
-        found.reason[:] = np.array([one.reason for one in here])[own]
-        every = [np.arange(len(one.offer)) for one in here]
-        part = np.flatnonzero(np.array([len(one.offer) for one in here])[own])
-        for lines in ([one.contenders[:PROMISING] for one in here], [one.contenders for one in here], every):
+        results = FirstOptions.of(len(shape))
+        used, cluster_of_run = np.unique(shape, return_inverse=True)
+        used_clusters = [clusters[number] for number in used]
+        results.reason[:] = np.array([cluster.reason for cluster in used_clusters])[cluster_of_run]
+        every = [np.arange(len(cluster.offer)) for cluster in used_clusters]
+        part = np.flatnonzero(np.array([len(cluster.offer) for cluster in used_clusters])[cluster_of_run])
+        for lines in (
+            [cluster.contenders[:PROMISING] for cluster in used_clusters],
+            [cluster.contenders for cluster in used_clusters],
+            every,
+        ):
             if not len(part):
                 break
-            asked = Columns({name: column[part] for name, column in runs.items()})
-            meet(Lines.of(here, lines), here, own[part], asked, part, found)
-            part = part[self._open(here, lines, own[part], asked, found, part)]
-        return found
+            run_columns = Columns({name: column[part] for name, column in runs.items()})
+            meet(ClusterLines.of(used_clusters, lines), used_clusters, cluster_of_run[part], run_columns, part, results)
+            part = part[self._open(used_clusters, lines, cluster_of_run[part], run_columns, results, part)]
+        return results
 
     @staticmethod
     def _open(
-        here: Sequence[Cluster], tried: Sequence[Indices], own: Indices, asked: Columns, found: Found, part: Indices
+        clusters: Sequence[Cluster],
+        tried: Sequence[Indices],
+        cluster_of_run: Indices,
+        run_columns: Columns,
+        results: FirstOptions,
+        part: Indices,
     ) -> Flags:
         """Tell which runs a line that was not tried may still win."""
-        bounds = np.array([one.bound(lines) for one, lines in zip(here, tried, strict=True)])[own]
-        rest = np.where(found.sure[part], bounds[:, 0], bounds[:, 1])
-        least = asked.tokens * asked.epochs * (1 + asked.evaluation_fraction) * rest
-        best = np.where(found.offer[part] < 0, np.inf, found.numbers.cost_usd[part])
-        small = np.array([len(lines) < len(one.offer) for one, lines in zip(here, tried, strict=True)])[own]
+        bounds = np.array([cluster.bound(lines) for cluster, lines in zip(clusters, tried, strict=True)])[
+            cluster_of_run
+        ]
+        bound = np.where(results.sure[part], bounds[:, 0], bounds[:, 1])
+        least = run_columns.tokens * run_columns.epochs * (1 + run_columns.evaluation_fraction) * bound
+        best = np.where(results.offer[part] < 0, np.inf, results.numbers.cost_usd[part])
+        small = np.array([len(lines) < len(cluster.offer) for cluster, lines in zip(clusters, tried, strict=True)])[
+            cluster_of_run
+        ]
         open_: Flags = (least < best + ROUNDING_USD) | (small & (best < SMALL_USD))
         return open_
 
-    def _searched(self, asked: Sequence[Mapping[str, Any]]) -> Found:
+    def _searched(self, requests: Sequence[Mapping[str, Any]]) -> FirstOptions:
         """Return the first option of requests that leave the size open, or whose batch their few tokens bound."""
-        found = Found.of(len(asked))
+        results = FirstOptions.of(len(requests))
         rows = []
-        for number, one in enumerate(asked):
+        for number, arguments in enumerate(requests):
             try:
-                request = self.request_of(one, self.catalog.as_of)
+                request = self.request_of(arguments, self.catalog.as_of)
                 rows.append((number, request, self.catalog.architecture(request.model), *self._market(request)))
             except GpuCostError as error:
-                found.reason[number] = self._said(str(error))
+                results.reason[number] = self._said(str(error))
         for market in {id(row[3]): row[3] for row in rows}.values():
-            own = [row for row in rows if row[3] is market]
-            part = np.cumsum([row[4].sum() for row in own]) // _LINES_SEARCHED_AT_ONCE
-            for here in np.split(np.arange(len(own)), np.flatnonzero(np.diff(part)) + 1):
-                self._search([own[number] for number in here], market, found)
-        return found
+            market_rows = [row for row in rows if row[3] is market]
+            part = np.cumsum([row[4].sum() for row in market_rows]) // _LINES_SEARCHED_AT_ONCE
+            for chunk in np.split(np.arange(len(market_rows)), np.flatnonzero(np.diff(part)) + 1):
+                self._search([market_rows[number] for number in chunk], market, results)
+        return results
 
-    def _search(self, rows: Sequence[tuple[Any, ...]], market: Market, found: Found) -> None:
+    def _search(self, rows: Sequence[tuple[Any, ...]], market: Market, results: FirstOptions) -> None:
         """Search the sizes of requests of one market together; where one of them cannot be, each alone."""
         try:
-            self._search_all(rows, market, found)
+            self._search_all(rows, market, results)
         except GpuCostError as error:
             if len(rows) > 1:
                 for row in rows:
-                    self._search([row], market, found)
+                    self._search([row], market, results)
             else:
-                found.reason[rows[0][0]] = self._said(str(error))
+                results.reason[rows[0][0]] = self._said(str(error))
 
-    def _search_all(self, rows: Sequence[tuple[Any, ...]], market: Market, found: Found) -> None:
+    def _search_all(self, rows: Sequence[tuple[Any, ...]], market: Market, results: FirstOptions) -> None:
         places, requests, architectures, _, masks = zip(*rows, strict=True)
         problem = make_problem(requests, architectures, market, masks, self.calibration)
         cases, judged = search(problem)
-        for number, place in enumerate(places):
-            own = judged[cases.request[judged] == number]
-            order = rank(problem, cases, number, own)
+        for number, run_index in enumerate(places):
+            request_cases = judged[cases.request[judged] == number]
+            order = rank(problem, cases, number, request_cases)
             if not len(order):
-                found.reason[place] = self._said(str(nothing(problem, cases, requests[number], own)))
+                results.reason[run_index] = self._said(str(nothing(problem, cases, requests[number], request_cases)))
                 continue
             case = int(order[0])
-            found.offer[place] = self._numbered(market.facts.offers[int(cases.offer[case])])
-            given = {**cases.factors.row(case), **cases.costs.row(case), "gpus": cases.gpus[case]}
-            given["mfu_fraction"] = cases.speed.mfu_fraction[case]
+            results.offer[run_index] = self._numbered(market.facts.offers[int(cases.offer[case])])
+            columns = {**cases.factors.row(case), **cases.costs.row(case), "gpus": cases.gpus[case]}
+            columns["mfu_fraction"] = cases.speed.mfu_fraction[case]
             for name in NUMBERS:
-                found.numbers[name][place] = given[name]
+                results.numbers[name][run_index] = columns[name]
 
-    def _columns(self, found: Found) -> dict[str, Any]:
+    def _columns(self, results: FirstOptions) -> dict[str, Any]:
         """Return what is found as columns: numbers as they are, words as codes and what they mean."""
-        seller = np.where(found.offer < 0, len(self.offers), found.offer)
+        seller = np.where(results.offer < 0, len(self.offers), results.offer)
         columns: dict[str, Any] = {}
-        for name, field in _WORDS.items():
-            words = [getattr(offer, field) for offer in self.offers]
-            columns[name] = _coded(["" if word is None else str(word) for word in words], seller)
-        columns["usd_per_gpu_hour"] = found.numbers.usd_per_gpu_hour  # as expected today, before its age
+        for name, field in _TEXT_COLUMNS.items():
+            texts = [getattr(offer, field) for offer in self.offers]
+            columns[name] = _coded(["" if word is None else str(word) for word in texts], seller)
+        columns["usd_per_gpu_hour"] = results.numbers.usd_per_gpu_hour  # as expected today, before its age
         columns["age_days"] = np.array([*(offer.age_days for offer in self.offers), np.nan], np.float64)[seller]
-        return {**columns, **found.numbers, "reason": _coded(self.reasons, found.reason)}
+        return {**columns, **results.numbers, "reason": _coded(self.reasons, results.reason)}
 
 
 def _coded(words: Sequence[str], number: Indices) -> Coded:
@@ -595,6 +622,6 @@ def _coded(words: Sequence[str], number: Indices) -> Coded:
     """
     used = np.zeros(len(words) + 1, bool)
     used[number] = True
-    known = sorted({word for word, seen in zip(words, used, strict=False) if seen and word})
-    place = {word: code for code, word in enumerate(known)}
-    return np.array([*(place.get(word, -1) for word in words), -1], np.int64)[number], known
+    distinct = sorted({word for word, seen in zip(words, used, strict=False) if seen and word})
+    code_of = {word: code for code, word in enumerate(distinct)}
+    return np.array([*(code_of.get(word, -1) for word in words), -1], np.int64)[number], distinct

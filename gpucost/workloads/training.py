@@ -130,12 +130,12 @@ def make_loading(
         return None
     if (data_flow.loader_workers is None) != (data_flow.decode_rate is None):
         raise UsageError(
-            "--loader-workers and --decode-rate belong together: how many workers, and what each prepares in a second"
+            "--loader-workers and --decode-rate go together: the number of workers, and what each prepares per second"
             " (`gpucost bench` measures a loader)."
         )
     size, of = dataset_of(data_flow.dataset) if data_flow.dataset is not None else (id_bytes, "token")
     if not of and tokens is None:
-        raise UsageError(f"--dataset: {data_flow.dataset} of how many tokens? Write 4/token or 150kb/sample.")
+        raise UsageError(f"--dataset: {data_flow.dataset} does not say how many tokens. Write 4/token or 150kb/sample.")
     bytes_per_token = size / {"token": 1.0, "sample": float(sequence_tokens), "": tokens or 1.0}[of]
     rate, samples = decode_of(data_flow.decode_rate) if data_flow.decode_rate is not None else (inf, False)
     return Loading(
@@ -204,7 +204,7 @@ def own_speed(mfu: float | None, tokens_per_s_per_gpu: float | None, step_s: flo
 def needs_gpus(speed: OwnSpeed | None, gpus: float | None) -> None:
     """Refuse a step time that nobody says the accelerators of."""
     if speed is not None and speed.step_s is not None and not gpus:
-        raise UsageError("--step-time needs --gpus: how many accelerators it was measured on.")
+        raise UsageError("--step-time needs --gpus: the number of accelerators it was measured on.")
 
 
 def one_chip(flag: str, accelerators: Iterable[Accelerator], instead: str = "") -> Accelerator:
@@ -214,7 +214,7 @@ def one_chip(flag: str, accelerators: Iterable[Accelerator], instead: str = "") 
         names = sorted(chips)
         some = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         raise UsageError(
-            f"{flag} holds for the accelerator that it was measured on; these offers have {some}. Name one by --gpu"
+            f"{flag} applies only to the accelerator it was measured on; these offers have {some}. Name one by --gpu"
             f"{instead}."
         )
     return next(iter(chips.values()))

@@ -12,6 +12,7 @@ import gpucost
 from gpucost.agents import tools
 from gpucost.agents.compact import part, short
 from gpucost.agents.server import answered
+from gpucost.ask import QUESTIONS
 from gpucost.cli import cli
 from gpucost.errors import GpuCostError
 
@@ -96,7 +97,7 @@ def test_a_difference_names_its_largest_cause_first():
         ("estimate", {"model": "8b", "tokens": "-5"}, "--tokens"),
         ("prices", {"colour": "red"}, "as_of, known_as_of and max_age, not 'colour'"),
         ("compare", {"first": {}}, "--model is missing"),
-        ("compare", {"first": 3, "second": 4}, "no object"),
+        ("compare", {"first": 3, "second": 4}, "object with the arguments"),
         ("sql", {"query": "drop table offers"}, "SELECT"),
         ("sql", {"query": 7}, "one argument, query"),
         ("sql", {"query": "select range(30000)"}, "Select fewer columns"),
@@ -142,3 +143,72 @@ def test_nothing_of_the_extra_is_imported_without_being_asked_for():
 
     script = "import sys, gpucost.agents.tools, gpucost.cli.start; print('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "False"
+
+
+SECRETS = ("secret", "secret.csv", "secret.toml", "secret.json", "secret.xlsx", "config.json")
+QUICK = {**GOOD, "estimate": {"model": "8b", "tokens": "1b", "gpu": "h100-sxm", "gpus": 8, "top": 1}}
+QUICK |= {"inference": {"model": "8b", "gpu": "h100-sxm", "top": 1}, "tco": {**GOOD["tco"], "draws": 0}}
+EVERY = [(name, argument.name) for name in QUICK if name in QUESTIONS for argument in QUESTIONS[name].arguments]
+
+
+@pytest.fixture
+def opened_files(tmp_path):
+    """Lay out files whose cells nobody is to read, and note which of them are opened."""
+    for name in SECRETS:
+        (tmp_path / name).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
+    opened = []
+    watched.append((str(tmp_path), opened))
+    yield opened
+    watched.pop()
+
+
+watched = []
+
+
+def _note(event, arguments):
+    if event == "open" and watched and str(arguments[0]).startswith(watched[-1][0]):
+        watched[-1][1].append(str(arguments[0]))
+
+
+sys.addaudithook(_note)
+
+
+@pytest.mark.parametrize(("name", "argument"), EVERY)
+def test_no_argument_opens_a_file_unless_its_folder_was_named(name, argument, tmp_path, opened_files):
+    for secret in SECRETS:
+        for value in (str(tmp_path / secret), [str(tmp_path / secret)]):
+            text, _ = answered(name, {**QUICK[name], argument: value})
+            assert opened_files == [], (argument, value)
+            assert "CANARY" not in text
+    if name == "estimate":
+        sides = {"first": {**QUICK[name], argument: str(tmp_path / "secret.csv")}, "second": QUICK[name]}
+        text, _ = answered("compare", sides)
+        assert opened_files == []
+        assert "CANARY" not in text
+
+
+@pytest.mark.parametrize(("name", "argument"), EVERY)
+def test_files_are_read_under_the_folder_that_was_named_and_errors_repeat_none_of_them(name, argument, tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "way").symlink_to(tmp_path)
+    for folder in (inside, tmp_path):
+        for secret in SECRETS:
+            (folder / secret).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
+    for secret in SECRETS:
+        for value in (secret, f"../{secret}", f"way/{secret}", str(tmp_path / secret)):
+            text, _ = answered(name, {**QUICK[name], argument: value}, inside)
+            assert "CANARY" not in text, (argument, value)
+            assert "internal error" not in text
+
+
+def test_a_file_under_the_folder_answers(tmp_path):
+    (tmp_path / "lengths.csv").write_text("prompt,output\n100,50\n2000,300\n")
+    given = {"model": "8b", "gpu": "h100-sxm", "lengths": "lengths.csv"}
+    text, failed = answered("inference", given, tmp_path)
+    assert not failed, text
+    text, failed = answered("inference", given)
+    assert failed
+    assert "--files DIR" in text
+    text, failed = answered("inference", {**given, "lengths": "../lengths.csv"}, tmp_path / "..")
+    assert failed

@@ -177,7 +177,7 @@ def test_the_checks_of_a_workbook_are_stored_as_they_are(tmp_path):
         ('{"a":' * 70 + "1" + "}" * 70, "nested too deeply"),
         ("[1]", "it has no `kind`"),
         ('{"kind": 3}', "it has no `kind`"),
-        ('{"kind": "recipe"}', "which is no answer"),
+        ('{"kind": "recipe"}', "which is not an answer"),
         ('{"kind": "fit"}', "has no schema version"),
         ('{"kind": "fit", "schema_version": "99"}', "this version reads 1 and 2"),
         ('{"kind": "fit", "schema_version": "2"}', "is no fit as this version writes it"),
@@ -202,8 +202,8 @@ def test_a_corrupt_or_foreign_file_is_refused_in_a_sentence(tmp_path, text, said
         (("options", 0, "gpus"), True, "options[0].gpus: Expected int, got bool"),
         (("options", 0, "layout"), [], "options[0].layout: Expected object, got array"),
         (("options",), {}, "options: Expected array, got object"),
-        (("as_of",), "soon", "as_of is 'soon', no day"),
-        (("as_of",), "2026-02-30", "as_of is '2026-02-30', no day"),
+        (("as_of",), "soon", "as_of is 'soon', not a day"),
+        (("as_of",), "2026-02-30", "as_of is '2026-02-30', not a day"),
     ],
 )
 def test_a_value_of_another_type_is_refused_with_its_place(tmp_path, place, value, said):

@@ -14,6 +14,8 @@ from gpucost.errors import UsageError
 from gpucost.physics.training.calibration import SCHEME
 from gpucost.physics.training.own_runs import OwnRuns, correction, runs_of
 
+from .records import bench_on_record
+
 ROW = {
     "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
     "pp": 1, "zero_stage": "3", "micro_batch": 2, "seq_len": 8192, "activation_recompute": "none",
@@ -39,9 +41,8 @@ def run(tmp_path, monkeypatch):
 
 
 def predicted(calibration, **changed):
-    found = training.gather(
-        [{**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}], open_catalog(), words=True
-    )
+    row = {**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}
+    found = training.gather([row], open_catalog(), words=True)
     return training.predict(found, calibration)[0].predicted
 
 
@@ -101,8 +102,8 @@ def test_machines_stand_side_by_side_and_go_one_by_one(run, tmp_path):
     [
         (8, 3, 50_000, "tokens_per_s_per_gpu of 50,000 needs 260% of the peak"),  # 50,000 x 5.15e10 / 989.4e12
         (8, 3, 1e-9, "tokens_per_s_per_gpu of 1e-09 needs less than a billionth of the peak"),
-        (-8, 3, 5000, "n_gpus is '-8', no whole number of 0 or more"),
-        (8.5, 3, 5000, "n_gpus is '8.5', no whole number"),
+        (-8, 3, 5000, "n_gpus is '-8', not a whole number of 0 or more"),
+        (8.5, 3, 5000, "n_gpus is '8.5', not a whole number"),
         (8, 9, 5000, "zero_stage is '9', none of 0, 1, 2 and 3"),
     ],
 )
@@ -152,7 +153,7 @@ def test_a_file_of_runs_without_rows_or_with_a_slip_in_its_header_is_refused(run
     runs.write_text(HEAD)
     assert "has no rows below its header" in str(run("calibrate", runs, code=1).exception)
     runs.write_text(HEAD.replace("seq_len", "seqlen") + LINE.format("a", 8, 3, 5000))
-    assert "seqlen: is no column of measurements; did you mean seq_len?" in str(
+    assert "seqlen: is not a column of measurements; did you mean seq_len?" in str(
         run("calibrate", runs, code=1).exception
     )
     runs.write_text(HEAD.replace("id,", "host,x_seqlen,", 1) + "n1,3," + LINE.format("", 8, 3, 5000)[1:])
@@ -271,7 +272,7 @@ def test_what_fits_nothing_takes_no_runs_and_no_more(run, tmp_path, words):
     runs = tmp_path / "runs.csv"
     runs.write_text(HEAD)
     more = [] if "--list" in words else [runs]
-    assert f"{words[0]} fits nothing: leave" in run("calibrate", *words, *more, code=2).output
+    assert f"{words[0]} fits nothing, so it does not use" in run("calibrate", *words, *more, code=2).output
     run("calibrate", words[0])
 
 
@@ -289,7 +290,7 @@ def test_what_describes_a_log_needs_one(run, tmp_path, words):
 
 @pytest.mark.parametrize("words", [["--machine", "node7"], ["--software", "my-stack"], ["--estimate", __file__]])
 def test_what_is_of_ones_own_runs_needs_some(run, words):
-    assert f"{words[0]}: only with runs of your own" in run("calibrate", *words, code=2).output
+    assert f"{words[0]}: needs your own runs" in run("calibrate", *words, code=2).output
 
 
 @pytest.mark.parametrize("name", ["sharded", "typical", "unknown", "Megatron-LM", "my stack", "1st", "x" * 41, "a[b]"])
@@ -329,3 +330,17 @@ def test_the_layout_of_a_log_is_read_or_given(run, tmp_path):
     assert f"tensor {np.log(4):.9g}" in read
     assert "tensor 0;" in given
     assert "recompute 2;" in given
+
+
+def test_a_bench_fits_training_and_serving_at_once_and_one_undo_takes_both_back(run, tmp_path):
+    bench, runs = tmp_path / "bench.json", tmp_path / "runs.csv"
+    bench.write_text(bench_on_record())
+    runs.write_text(HEAD + "a,llama-3-8b,h200-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    book = tmp_path / "book"
+    for files in ([bench], [runs, bench]):
+        run("calibrate", *files, "--save")
+        assert sorted(path.name for path in book.glob("*.csv")) == ["calibration.csv", "serving_calibration.csv"]
+        run("calibrate", "--undo")
+        assert not list(book.glob("*.csv"))
+    run("calibrate", bench, "--kind", "serving", "--save")
+    assert [path.name for path in book.glob("*.csv")] == ["serving_calibration.csv"]

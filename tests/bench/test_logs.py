@@ -153,7 +153,7 @@ def test_a_number_that_no_run_has_is_refused_with_its_line(said):
 
 
 def test_a_log_of_no_speed_is_refused_and_nothing_asked_for():
-    with pytest.raises(UsageError, match="says no speed above 0: no step of it is timed"):
+    with pytest.raises(UsageError, match="has no speed above 0: none of its steps is timed"):
         training_speed(read_log(["step: 3  tps: 0"] * 8), gpus=8, sequence_tokens=4096)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpucost.calibration import choice
-from gpucost.physics.calibration import FitProblem, Parameter, Part, fit
+from gpucost.physics.calibration import FitProblem, Parameter, ResidualPart, fit
 
 PARAMETERS = (
     Parameter("level", 1.0, 0.5, "ratio", "of all rows"),
@@ -31,7 +31,7 @@ def made(seed=3, sources=24, rows=12):
 
     def problem(at, parameters):
         def part_of(some):
-            return Part(some, lambda values: (predicted(values, at[some]) - seen[at[some]]) / 0.1)
+            return ResidualPart(some, lambda values: (predicted(values, at[some]) - seen[at[some]]) / 0.1)
 
         touched = [np.ones(len(at), dtype=bool)] * len(parameters)
         return FitProblem(parameters, touched, part_of, {one.name: one.prior for one in parameters}, 1.0)

@@ -151,7 +151,7 @@ def test_credits_of_a_book_are_read_with_their_currency_and_judged(book):
         ("usd = 5\ncurrency = 'XYZ'", "no exchange rate of XYZ"),
         ("usd = 5\nfraction = 0.1", "a credit knows no fraction"),
         ("usd = 5\nvalid_from = 2026-01-01\nvalid_until = 2025-01-01", "expire before it holds"),
-        ("usd = inf", "no finite number"),
+        ("usd = inf", "not a finite number"),
     ],
 )
 def test_a_credit_that_cannot_be_is_refused(book, text, reason):

@@ -60,7 +60,7 @@ def test_a_contract_holds_to_its_last_day_and_no_longer(opened):
     assert opened("2026-01-01", own_toml=text).offers(provider="acme")[0].usd_per_gpu_hour == 3.0
     with pytest.raises(DataError, match="before it holds"):
         opened(own_toml=text.replace("valid_until = 2025", "valid_until = 2024")).offers()
-    with pytest.raises(DataError, match="is no day"):
+    with pytest.raises(DataError, match="is not a day"):
         opened(own_toml=text.replace("2025-12-31", '"next year"')).offers()
 
 
@@ -251,8 +251,12 @@ def test_the_book_is_part_of_the_version(opened):
         ("own_toml", PRICED + "maximum_units = 1e300\n", "maximum_units: 1e.300 is more than any count"),
         ("own_toml", PRICED + "minimum_units = 4\nmaximum_units = 2\n", "minimum_units 4 is more than maximum_units 2"),
         ("own_toml", PRICED + "option = ['spot']\n", r"option: expected one value, found \['spot'\]"),
-        ("own_toml", PRICED + "valid_until = 2026-01-01T00:00:00Z\n", "valid_until: 2026-01-01 00:00.* is no day"),
-        ("own_toml", "[[source]]\nsource_id = 'x'\naccessed_on = 2026-01-01T00:00:00\n", "accessed_on: .* is no day"),
+        ("own_toml", PRICED + "valid_until = 2026-01-01T00:00:00Z\n", "valid_until: 2026-01-01 00:00.* is not a day"),
+        (
+            "own_toml",
+            "[[source]]\nsource_id = 'x'\naccessed_on = 2026-01-01T00:00:00\n",
+            "accessed_on: .* is not a day",
+        ),
         ("own_toml", PRICED * 2 + PRICED.replace("= 1", "= -1"), r"own\.toml\[offer\]:3:.*-1.* is negative"),
     ],
 )

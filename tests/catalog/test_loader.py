@@ -104,7 +104,7 @@ def test_a_header_beyond_any_is_refused(tmp_path):
     root = world(tmp_path, [offer("a", 1, "2025-01-01")])
     path = root / "pricing/offers/test.csv"
     path.write_text("x" * 140_000 + path.read_text())
-    with pytest.raises(DataError, match=r"test\.csv:1: is no readable CSV"):
+    with pytest.raises(DataError, match=r"test\.csv:1: is not readable as CSV"):
         open_catalog("2025-02-01", root=root, checked=False).offers()
 
 

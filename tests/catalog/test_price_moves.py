@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.price_moves import AGES_DAYS, PEER_RATIOS, Pairs, family_of, price_moves, sighted_pairs
+from gpucost.catalog.price_moves import AGES_DAYS, PEER_RATIOS, SightingPairs, family_of, price_moves, sighted_pairs
 from gpucost.market.expected_price import HELD_DAYS, expected_prices, peer_ratios
 from tests.training.market import offer
 
@@ -18,7 +18,7 @@ def pairs(*rows):
     """Rows: kind, family, provider, gap, ratio, days before the day of knowledge, distance as a ratio."""
     kind, family, provider, gap, ratio, before, distance = zip(*rows, strict=True)
     count = len(rows)
-    return Pairs(
+    return SightingPairs(
         np.array(kind, object),
         np.array(family, object),
         np.array(provider, object),

@@ -208,7 +208,7 @@ def test_a_query_takes_no_more_than_its_bounds(catalog, text, reason, seconds):
 
 @pytest.mark.parametrize("text", [None, 5, b"SELECT 1"])
 def test_a_query_is_a_text(catalog, text):
-    with pytest.raises(UsageError, match="a query is a text"):
+    with pytest.raises(UsageError, match="a query must be text"):
         catalog.ask(text)
 
 
@@ -296,3 +296,22 @@ main()"""
         asked.send_signal(signal.SIGINT)
         assert asked.wait(timeout=60) == 130
         assert asked.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select repeat(chr(1), 1000) from range(250000)",
+        "select repeat('\"', 1000) from range(250000)",
+        f"select 1 as {'x' * 2000} from range(200000)",
+    ],
+)
+def test_a_result_is_bounded_as_it_is_written(query, monkeypatch):
+    """An escape takes six signs, and each row of JSON repeats the names of its columns."""
+    monkeypatch.setenv("GPUCOST_LIMIT_QUERY_RESULT_BYTES", "2e7")
+    from gpucost.catalog import open_catalog
+
+    began = time.monotonic()
+    with pytest.raises(UsageError, match="gives more than 20 MB"):
+        open_catalog().ask(query)
+    assert time.monotonic() - began < 20

@@ -87,8 +87,8 @@ def test_a_formula_counts_by_its_saved_value_only(tmp_path, workbook):
     [
         ([HEADER, [*QUOTE[:3], "tbd", *QUOTE[4:]]], "Sheet1]:2:usd_per_gpu_hour", "expected a number, found 'tbd'"),
         ([HEADER, QUOTE, [], [*QUOTE[:3], -1, *QUOTE[4:]]], "Sheet1]:4:usd_per_gpu_hour", "-1 is negative"),
-        ([HEADER, [*QUOTE[:4], "1.6.2025", None]], "Sheet1]:2:valid_from", "'1.6.2025' is no day; write YYYY-MM-DD"),
-        ([HEADER, [*QUOTE[:4], datetime(2025, 6, 1, 9, 30), None]], "Sheet1]:2:E", "is no day"),
+        ([HEADER, [*QUOTE[:4], "1.6.2025", None]], "Sheet1]:2:valid_from", "'1.6.2025' is not a day; write YYYY-MM-DD"),
+        ([HEADER, [*QUOTE[:4], datetime(2025, 6, 1, 9, 30), None]], "Sheet1]:2:E", "is not a day"),
         ([HEADER, [*QUOTE, "stray"]], "Sheet1]:2:G", "the column has no name"),
         ([[*HEADER, "gpu"], QUOTE], "Sheet1]:1:gpu", "appears twice"),
         ([[*HEADER, "price"], [*QUOTE, 1]], "Sheet1]:2:price", "table offers has no such column"),
@@ -112,7 +112,7 @@ def test_what_is_no_workbook_is_said_to_be_none(tmp_path):
     world(tmp_path / "root")
     path = tmp_path / "quotes.xlsx"
     path.write_text("provider,gpu\n")
-    with pytest.raises(DataError, match=r"quotes\.xlsx: is no \.xlsx workbook"):
+    with pytest.raises(DataError, match=r"quotes\.xlsx: is not an \.xlsx workbook"):
         _ = opened(tmp_path, path).books
 
 

@@ -51,7 +51,7 @@ def test_without_degrees_the_fastest_layout_is_searched():
         (("--tensor", 8, "--gpus", 12), "is not the 12 GPUs given"),
         (("--tensor", 2, "--global-batch", 3), "more than the global batch of 3"),
         (("--pipeline", 4, "--virtual-stages", 64, "--global-batch", 64), "exceeds the 32 layers"),
-        (("--expert", 8), "no mixture of experts"),
+        (("--expert", 8), "not a mixture of experts"),
         (("--tensor", 2, "--precision", "fp4"), "no known fp4 peak"),
         (("--tensor", 2, "--precision", "fp7"), "Choose one of bf16"),
         (("--tensor", "-2"), "is not a positive"),

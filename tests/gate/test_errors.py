@@ -12,7 +12,7 @@ from gpucost.answers import saved  # noqa: F401 - it has an error of its own
 MADE = {
     errors.UnknownNameError: lambda kind: kind("gpu", "h10", lambda: ("h100",), "See the list."),
     errors.AmbiguousNameError: lambda kind: kind("gpu", "h100", ("h100-sxm", "h100-nvl")),
-    errors.DataError: lambda kind: kind("is no number", file="a.csv", row=2, column="b"),
+    errors.DataError: lambda kind: kind("is not a number", file="a.csv", row=2, column="b"),
 }
 
 

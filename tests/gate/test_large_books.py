@@ -71,7 +71,7 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
         ("l40s,1,", "l40s,0,", ":4:gpus: zero stands for a missing value"),
         ("x_note", "note", ":1:note: table offers has no such column; did you mean notes"),
         ("x_note", "tier", ":1:tier: the column appears twice"),
-        ("2026-06-01,,,,,,,,,a", "soon,,,,,,,,,a", ":2:observed_on: 'soon' is no day; write YYYY-MM-DD"),
+        ("2026-06-01,,,,,,,,,a", "soon,,,,,,,,,a", ":2:observed_on: 'soon' is not a day; write YYYY-MM-DD"),
         (
             "2026-06-01,,,,,,,,,a",
             "2026-06-01,,,,EUR,,,,,a",
@@ -93,7 +93,7 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
         (
             "x_note\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,a",
             "valid_until\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,soon",
-            ":2:valid_until: 'soon' is no day",
+            ":2:valid_until: 'soon' is not a day",
         ),
         ("dgx-b200", "nosuch", ":5:system: unknown system 'nosuch'"),
         ("ours,l40s", "=cmd(1),l40s", ":4:provider: .* is a spreadsheet formula"),
@@ -331,7 +331,7 @@ def test_of_more_offers_than_are_ranked_the_cheapest_of_those_alike_speaks(tmp_p
     assert sorted(row["usd_per_gpu_hour"] for row in kept) == [0.7, 2, 2.5]
     unlike = [row.replace("ours", f"ours{place}") for place, row in enumerate(rows)]
     (tmp_path / "offers.csv").write_text("\n".join([header, *unlike]))
-    with pytest.raises(DataError, match="6 offers unlike each other, at most 4"):
+    with pytest.raises(DataError, match="6 offers that differ, at most 4"):
         rows_of(tmp_path)
 
 

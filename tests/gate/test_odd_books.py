@@ -110,7 +110,7 @@ def test_a_workbook_that_the_system_does_not_take_is_refused(tmp_path, monkeypat
     ("part", "old", "new", "said"),
     [
         ("xl/workbook.xml", b'state="visible"', b'state="hidden"', "cannot be written again"),
-        ("xl/theme/theme1.xml", b"<a:theme ", b"<a:theme <", r"no \.xlsx workbook"),
+        ("xl/theme/theme1.xml", b"<a:theme ", b"<a:theme <", r"not an \.xlsx workbook"),
     ],
 )
 def test_a_template_that_would_give_no_workbook_is_refused(tmp_path, part, old, new, said):

@@ -129,7 +129,7 @@ def test_json_of_absurd_depth_length_or_numbers_is_refused(tmp_path, name, text)
 @pytest.mark.parametrize("name", [name for name in READERS if name.endswith(".json")])
 def test_a_key_of_json_that_is_there_twice_is_refused(tmp_path, name):
     (tmp_path / name).write_text('{"a": {"x": 1, "y": 2, "x": 3}}')
-    with pytest.raises(UsageError, match="the key 'x' is there twice; keep one") as error:
+    with pytest.raises(UsageError, match="the key 'x' appears twice; keep one") as error:
         READERS[name](tmp_path / name)
     one_sentence(error)
 
@@ -142,7 +142,7 @@ def test_a_table_whose_cells_do_not_fit_its_header_is_refused_at_its_line(tmp_pa
         (f"{header}\n{row},000\n", "table.csv:2: holds"),
         (f"{header},\n\n{row}\n{row},000\n", "table.csv:4: holds"),
         (f"{header},{last}\n{row},7\n", f"table.csv:1:{last}: the column appears twice"),
-        (f"{header}\n{row}\n".replace(",", ";"), "table.csv:1: its columns are parted by semicolons"),
+        (f"{header}\n{row}\n".replace(",", ";"), "table.csv:1: its columns are separated by semicolons"),
     ):
         path.write_text(text)
         with pytest.raises(DataError) as error:
@@ -261,13 +261,13 @@ def test_a_saved_workbook_never_takes_a_formula_from_the_file(tmp_path):
 def test_what_no_value_may_hold_is_named_by_its_place_wherever_it_stands():
     value = {"a": [1, {"b": inf}], "k" * 50: "x\0", "n\0" * 30: 1, "c": 10**400, "d": {1}}
     assert list(gate.faults(value)) == [
-        ("a[1].b", "inf is no finite number"),
+        ("a[1].b", "inf is not a finite number"),
         ("k" * 50, "a text with a NUL character, which no name or path holds"),
         ("n\0" * 20, "a text with a NUL character, which no name or path holds"),
         ("c", "an integer of more than 300 digits"),
-        ("d", "{1} is no value of a file"),
+        ("d", "{1} is not a value of a file"),
     ]
-    assert list(gate.faults(nan)) == [("", "nan is no finite number")]
+    assert list(gate.faults(nan)) == [("", "nan is not a finite number")]
     assert list(gate.faults([[]])) == []
 
 

@@ -118,7 +118,7 @@ def test_what_a_saved_answer_lists_is_held_against_its_types(refused, number, pl
 def test_a_saved_day_is_a_day_to_its_last_sign(tmp_path, day):
     saved = gpucost.estimate("8b", "1b", gpu="h100-sxm", gpus=8, top=1).to_dict() | {"as_of": day}
     for use in (lambda: gpucost.export(saved, str(tmp_path / "out.csv")), lambda: gpucost.compare(saved, saved)):
-        with pytest.raises(UsageError, match="no day such as"):
+        with pytest.raises(UsageError, match="not a day such as"):
             use()
 
 
@@ -209,7 +209,7 @@ def test_a_saved_answer_that_contradicts_itself_is_refused_whatever_breaks(refus
     for place in ("gpucost.render.build.document", "gpucost.render.excel.write_workbook"):
         monkeypatch.setattr(place, lambda *_: {}["options"])  # breaks, as a figure that is missing does
     said = refused(["report", "saved.json", "-o", f"out.{suffix}"])
-    assert said.startswith("'saved.json' does not hold together (")
+    assert said.startswith("'saved.json' is inconsistent (")
     assert not Path(f"out.{suffix}").exists()
 
 
@@ -220,4 +220,4 @@ def test_what_the_command_line_refuses_is_not_blamed_on_the_saved_answer(tmp_pat
     refused = in_process("rerun", "a.json", "--fields", "rank", "-o", "a.html")
     assert refused.returncode == 2
     assert "leave --fields" in refused.stderr
-    assert "hold together" not in refused.stderr
+    assert "is inconsistent" not in refused.stderr

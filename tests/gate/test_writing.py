@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 import pytest
 
@@ -83,7 +84,8 @@ def test_a_program_that_is_ended_leaves_no_temporary_files(tmp_path, sign, code)
     script += "        print('ready', flush=True); time.sleep(60)\ncli.main = main; cli.run()\n"
     command = [sys.executable, "-c", script, str(tmp_path / "report.html")]
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
+    heeds = partial(signal.signal, getattr(signal, sign), signal.SIG_DFL)  # nohup has it ignored
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, preexec_fn=heeds) as writer:
         assert writer.stdout.readline() == b"ready\n"
         assert len(list(tmp_path.iterdir())) == 2
         writer.send_signal(getattr(signal, sign))
@@ -125,7 +127,7 @@ def test_an_interrupt_at_any_line_before_the_writing_leaves_no_temporary_file(tm
 
 @pytest.mark.parametrize("path", [5, [], None, b"a.txt"])
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(UsageError, match="is no path"):
+    with pytest.raises(UsageError, match="is not a path"):
         write_text(path, "text")
 
 

@@ -190,7 +190,7 @@ def test_advice_stands_on_what_is_paid_under_the_agreements_of_the_day(history, 
     assert bill["private discount"] == pytest.approx(-bill["at list"] / 4)
     contract = advice(private, "c,contract,2026-01-01,2027-01-01,2,")
     assert (contract["usd_per_gpu_hour"], contract["committed_usd_per_gpu_hour"]) == (2.0, pytest.approx(1.05))
-    with pytest.raises(UsageError, match="leaves nothing to be paid"):
+    with pytest.raises(UsageError, match="covers the whole price"):
         advice("p,private,2026-01-01,2027-01-01,,100%")
 
 
@@ -308,13 +308,13 @@ def test_prices_are_looked_up_and_named(history):
         ("name,kind,start,end,gpus\na,private,2026-01-01,2027-01-01,5\n", "a private has no gpus"),
         ("name,kind,start,end,fraction\na,private,2026-01-01,2027-01-01,150%\n", "a share up to 100%"),
         ("name,kind,start,end,usd\na,credit,2027-01-01,2026-01-01,5\n", "ends before it starts"),
-        ("name,kind,start,end,usd\na,credit,soon,2026-01-01,5\n", "is no day"),
+        ("name,kind,start,end,usd\na,credit,soon,2026-01-01,5\n", "is not a day"),
         ("name,kind,start,end,usd\na,credit,2026-01-01,2027-01-01,nan\n", "is not a number above 0"),
         (
             "name,kind,start,end,gpus,usd_per_gpu_hour\na,reservation,2026-01-01,2027-01-01,50%,2\n",
             "'50%' is not a number",
         ),
-        ("name,colour\n", "is no column of agreements"),
+        ("name,colour\n", "is not a column of agreements"),
         ("", "has no column name; needed are name, kind, start, end"),
         ("name,kind\na,credit\n", "has no column start"),
         ("name,kind,start,end\n", "has no rows below its header"),
@@ -330,13 +330,13 @@ def test_agreements_that_cannot_be_are_named(text, said, history, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("time,gpus\n2026-11-01T00:00:00Z,-1\n", "csv:2:gpus: '-1' is no number"),
+        ("time,gpus\n2026-11-01T00:00:00Z,-1\n", "csv:2:gpus: '-1' is not a number"),
         ("time,gpus\n2026-11-01T00:00:00Z,1\n2026-11-01T02:00:00+02:00,1\n", "csv:3:time: is there twice"),
         ("time,gpus\n2026-11-01T00:00,8\n2026-11-01T00:15,8\n", "csv:3:time: is in an hour that has a row already"),
         ("time,gpus\n2026-11-01T00:00,8\n2026-11-01T00:15,8\n", "one row, the mean of its GPUs"),
         ("time,gpu_hours\n2026-11-01T00:00,2\n2026-11-01T00:15,2\n", "one row, the sum of its GPU-hours"),
         ("time,gpus\n2026-11-01T05:00,8\n2026-11-02,8\n", "csv:3:time: is a day among hours"),
-        ("time,gpus\nsoon,1\n", "csv:2:time: 'soon' is no day or hour"),
+        ("time,gpus\nsoon,1\n", "csv:2:time: 'soon' is not a day or hour"),
         ("time,gpus\n2026-11-01,0\n", "is zero in every row"),
         ("a,b\n1,2\n", "needs a column of time"),
     ],
@@ -388,7 +388,7 @@ def test_an_agreement_without_an_end_in_sight_is_shown_for_twenty_years(tmp_path
 def test_a_time_of_use_that_no_calendar_holds_in_utc_is_refused(time, tmp_path):
     use = tmp_path / "u.csv"
     use.write_text(f"time,gpus\n{time},8\n")
-    with pytest.raises(DataError, match="no day or hour"):
+    with pytest.raises(DataError, match="not a day or hour"):
         gpucost.commit(str(use), on_demand=4, committed=2)
 
 
@@ -401,7 +401,7 @@ def test_a_use_that_nobody_has_is_refused(usage):
 def test_a_cell_of_use_beyond_the_bound_is_refused_with_the_bound(tmp_path):
     use = tmp_path / "u.csv"
     use.write_text("time,gpus\n2026-01-01,1e30\n")
-    with pytest.raises(DataError, match="'1e30' is no number from 0 to 1,000,000,000,000"):
+    with pytest.raises(DataError, match="'1e30' is not a number from 0 to 1,000,000,000,000"):
         gpucost.commit(str(use), on_demand=4, committed=2)
 
 

@@ -311,9 +311,9 @@ def test_other_currencies_are_planned_at_the_budget_rate(tmp_path):
 def test_a_rate_of_no_currency_is_refused(tmp_path):
     paid = write(tmp_path / "plan.csv", charge(cost=11))
     assert gpucost.reconcile(paid, paid, rate={"eur": 1.1}).payload["kind"] == "reconciliation"
-    with pytest.raises(UsageError, match="--rate: 'BANANA' is no currency"):
+    with pytest.raises(UsageError, match="--rate: 'BANANA' is not a currency"):
         gpucost.reconcile(paid, paid, rate={"banana": 1.1})
-    with pytest.raises(UsageError, match="--budget-rate: a rate is in USD for one of another currency"):
+    with pytest.raises(UsageError, match="--budget-rate: a rate is the USD price of one unit of another currency"):
         gpucost.reconcile(paid, paid, budget_rate={"USD": 2})
     with pytest.raises(UsageError, match="--rate: 'EUR' is given twice"):
         gpucost.reconcile(paid, paid, rate=["EUR=1", "eur=5"])
@@ -404,15 +404,15 @@ def test_idle_cost_is_shared_by_the_stated_key(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([{"BilledCost": 1}], "columns missing: EffectiveCost, BillingCurrency, ChargeCategory, ChargePeriodStart"),
-        ([charge(), charge(BilledCost="ten")], "csv:3:BilledCost: is no amount: found 'ten'"),
+        ([{"BilledCost": 1}], "missing columns: EffectiveCost, BillingCurrency, ChargeCategory, ChargePeriodStart"),
+        ([charge(), charge(BilledCost="ten")], "csv:3:BilledCost: is not an amount: found 'ten'"),
         ([charge(ChargeCategory="Foo")], "ChargeCategory: is none of Usage, Purchase, Tax, Credit, Adjustment: found"),
-        ([charge(ChargePeriodEnd="2026-10-31T00:00:00Z")], "ChargePeriodEnd: is no time after ChargePeriodStart"),
-        ([charge(ChargePeriodEnd="2026-11-01T00:00:00Z")], "ChargePeriodEnd: is no time after ChargePeriodStart"),
-        ([charge(EffectiveCost="nan")], "csv:2:EffectiveCost: is no amount"),
-        ([charge(EffectiveCost="1e308")], "csv:2:EffectiveCost: is no amount"),
-        ([charge(ChargePeriodStart="soon")], "csv:2:ChargePeriodStart: is no time"),
-        ([charge(BillingCurrency="")], "csv:2:BillingCurrency: is no code"),
+        ([charge(ChargePeriodEnd="2026-10-31T00:00:00Z")], "ChargePeriodEnd: is not a time after ChargePeriodStart"),
+        ([charge(ChargePeriodEnd="2026-11-01T00:00:00Z")], "ChargePeriodEnd: is not a time after ChargePeriodStart"),
+        ([charge(EffectiveCost="nan")], "csv:2:EffectiveCost: is not an amount"),
+        ([charge(EffectiveCost="1e308")], "csv:2:EffectiveCost: is not an amount"),
+        ([charge(ChargePeriodStart="soon")], "csv:2:ChargePeriodStart: is not a time"),
+        ([charge(BillingCurrency="")], "csv:2:BillingCurrency: is not a code"),
     ],
 )
 def test_what_cannot_be_read_is_named(rows, said, tmp_path):
@@ -441,7 +441,7 @@ def test_words_of_closed_lists_are_read_without_regard_to_case(tmp_path):
         (lambda text: text.encode("utf-16"), "csv: is UTF-16. Save it as CSV in UTF-8"),
         (lambda text: text.replace("p5", "p\u00e9").encode("latin-1"), "csv: holds a byte that is no UTF-8 (0xe9)"),
         (lambda text: (text + "10,10\n").encode(), "csv:3: has 2 cells where the header has"),
-        (lambda text: text.replace("p5", '"p5').encode(), "csv:2: is no readable CSV"),
+        (lambda text: text.replace("p5", '"p5').encode(), "csv:2: is not readable as CSV"),
     ],
 )
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -606,7 +606,7 @@ def test_times_and_amounts_that_no_invoice_holds_are_named(column, text, tmp_pat
 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
-    [("days", 1e9, "at most 36,525"), ("gpus", 0, "Save it anew"), ("option", "no such option", "Save it anew"),
+    [("days", 1e9, "at most 36,525"), ("gpus", 0, "Save it again"), ("option", "no such option", "Save it again"),
      ("gpu_hours", 1e30, "at most 36,525")],
 )  # fmt: skip
 def test_a_saved_answer_that_gives_no_charges_is_refused(name, value, said):

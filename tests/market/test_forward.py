@@ -7,9 +7,9 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.market import forward
-from gpucost.market.forward import Chip, Move
+from gpucost.market.forward import ChipTraits, Move
 
-CHIPS = {"old": Chip(2017, True), "new": Chip(2022, True), "plain": Chip(2022, False)}
+CHIPS = {"old": ChipTraits(2017, True), "new": ChipTraits(2022, True), "plain": ChipTraits(2022, False)}
 
 
 def move(gpu, ratio, kind="cloud", option="on_demand", age=3.0):
@@ -18,7 +18,7 @@ def move(gpu, ratio, kind="cloud", option="on_demand", age=3.0):
 
 def test_a_range_is_that_of_the_analogues_widened_for_their_number():
     """Ten chips of equal weight: the first and ninth of ten, widened by the root of 1 + 10 / 10."""
-    chips = {f"c{n}": Chip(2020, True) for n in range(10)} | {"asked": Chip(2020, True)}
+    chips = {f"c{n}": ChipTraits(2020, True) for n in range(10)} | {"asked": ChipTraits(2020, True)}
     moves = [move(f"c{n}", 0.5 + 0.1 * n) for n in range(10)]
     found = forward.outlook(moves, chips, ("asked", "cloud", "on_demand"), 3.0)
     assert found.analogues == pytest.approx(10)
@@ -28,7 +28,7 @@ def test_a_range_is_that_of_the_analogues_widened_for_their_number():
 
 def test_what_is_alike_counts_more():
     """Twenty spot prices halved and five list prices stood: a list price is said to stand, a spot price to fall."""
-    chips = {f"c{n}": Chip(2020, True) for n in range(25)} | {"asked": Chip(2020, True)}
+    chips = {f"c{n}": ChipTraits(2020, True) for n in range(25)} | {"asked": ChipTraits(2020, True)}
     moves = [move(f"c{n}", 0.5, option="spot") for n in range(20)] + [move(f"c{n}", 1.0) for n in range(20, 25)]
     listed = forward.outlook(moves, chips, ("asked", "cloud", "on_demand"), 3.0)
     spot = forward.outlook(moves, chips, ("asked", "cloud", "spot"), 3.0)

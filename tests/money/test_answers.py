@@ -561,7 +561,7 @@ def test_what_gives_no_finite_cost_is_refused(plan, inputs, said):
 def test_a_formula_that_makes_no_finite_number_leaves_no_answer(monkeypatch):
     worthless = np.zeros(21)
     monkeypatch.setattr("gpucost.ownership.assemble.resale_by_year", lambda *given: worthless)
-    with pytest.raises(UsageError, match="residual_scale is no finite number"):
+    with pytest.raises(UsageError, match="residual_scale is not a finite number"):
         gpucost.tco("h100-sxm", 8, years=4, set={"residual_fraction": 0.1}, draws=0, catalog=catalog())
 
 
@@ -635,7 +635,7 @@ def test_a_hosted_api_is_priced_for_the_same_tokens():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"utilisation": 0}, "nothing would be used.*Give a share above 0"),
+        ({"utilisation": 0}, "no hours would be used.*Give a share above 0"),
         ({"plan": {"utilisation_fraction": {"value": 0.7, "low": 0, "high": 1}}}, "a low end above 0"),
         ({"utilisation": 0, "model": "8b", "tokens": "1t"}, "utilisation is 0: a workload needs hours"),
         ({"months": 1, "use_path": "ramp 0% over 1 month"}, "nothing is used in the 1 month compared"),

@@ -127,8 +127,8 @@ def test_a_plan_in_python_refuses_values_of_other_types(asked):
     [
         (["--months", "12", "--lead-time", "100w"], "arrive after 23 months"),
         (["--years", "1", "--lead-time", "53w"], "lead time"),
-        (["--utilisation", "0"], "nothing would be used"),
-        (["--utilisation", "1e-308"], "so near to 0"),
+        (["--utilisation", "0"], "no hours would be used"),
+        (["--utilisation", "1e-308"], "so close to 0"),
     ],
 )
 def test_an_ownership_of_nothing_is_refused(refused, asked, reason):

@@ -1,5 +1,6 @@
 """The page to plan on, in a real browser and by request: what it shows, how it refuses, what it never does."""
 
+import contextlib
 import random
 import re
 import threading
@@ -257,3 +258,89 @@ def test_a_wrong_value_is_said_beside_its_field_and_mended(browser, address):
     page.fill("input[name=tokens]", "50b")
     page.locator("#headline", has_text="USD").wait_for()
     assert page.locator("#error").is_hidden()
+
+
+def test_a_page_of_another_site_is_refused_and_so_is_another_host(client):
+    path = f"/{TOKEN}/api/choices"
+    own = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
+    assert client.get(path, headers=own).status_code == 200
+    assert client.get(path, headers={"origin": "https://evil.example"}).status_code == 403
+    assert client.get(path, headers={"origin": "null"}).status_code == 403
+    assert client.get(path, headers={"origin": "http://127.0.0.1:81"}).status_code == 403
+    assert client.get(path, headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}).status_code == 403
+    opened_by_a_person = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert client.get(f"/{TOKEN}/", headers=opened_by_a_person).status_code == 200
+    assert client.get(path, headers={"host": "testserver"}).status_code == 400
+
+
+def test_the_page_reads_no_file_of_the_user(client, tmp_path):
+    for name in ("secret.csv", "config.json"):
+        (tmp_path / name).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
+        for argument in (*questions.FIELDS, *questions.OWN, questions.PRICE):
+            for kind in ("plan", "own"):
+                asked = {**ASKED, "own_gpu": "h100-sxm", "own_gpus": "8", argument: str(tmp_path / name)}
+                text = get(client, f"api/{kind}", **asked).text
+                assert "CANARY" not in text, (argument, kind)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-", b"GET"])
+def test_a_request_that_does_not_arrive_is_given_up(sent, monkeypatch):
+    import socket
+
+    from gpucost.page import app
+
+    monkeypatch.setattr(app, "HEAD_S", 0.5)
+    server = app.server_of(app.make_app(TOKEN), host="127.0.0.1", port=0)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 60
+    while not server.started and time.monotonic() < until:
+        time.sleep(0.02)
+    try:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), 30) as line:
+            line.sendall(f"GET /{TOKEN}/page.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            found = line.recv(100_000)
+            assert found.startswith(b"HTTP/1.1 200"), "a whole request is answered"
+            while b"}" not in found[-3:] and (more := line.recv(100_000)):
+                found += more
+            began = time.monotonic()
+            line.sendall(sent)
+            with contextlib.suppress(OSError):
+                while time.monotonic() < began + 20 and line.recv(1000):
+                    line.sendall(b"a")  # what drips gets no more time
+            assert time.monotonic() - began < 12
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def test_many_who_ask_at_once_are_answered_in_turn(monkeypatch):
+    from gpucost.page import app
+
+    at_once, most = [], []
+
+    def slowly(asked):
+        at_once.append(1)
+        most.append(len(at_once))
+        time.sleep(0.05)
+        at_once.pop()
+        return {}
+
+    monkeypatch.setitem(app._ANSWERS, "plan", slowly)
+    request = type("Request", (), {"path_params": {"name": "plan"}, "query_params": {}})
+    team = [threading.Thread(target=app._answer, args=(request,)) for _ in range(16)]
+    for one in team:
+        one.start()
+    for one in team:
+        one.join()
+    assert len(most) == 16
+    assert max(most) <= app.SIDE_BY_SIDE
+    monkeypatch.setattr(app, "PATIENCE_S", 0.01)
+    for _ in range(app.SIDE_BY_SIDE):
+        app._turns.acquire()
+    try:
+        assert app._answer(request).status_code == 503
+    finally:
+        for _ in range(app.SIDE_BY_SIDE):
+            app._turns.release()

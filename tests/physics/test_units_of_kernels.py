@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline
-from gpucost.physics.columns import Columns
+from gpucost.physics.columns import ColumnStruct
 from gpucost.physics.training import layer, layouts
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS
@@ -30,13 +30,13 @@ def power_of_time(name):
     return 1 if name.endswith(TIMES) else 0
 
 
-def rescaled(struct: Columns) -> Columns:
+def rescaled(struct: ColumnStruct) -> ColumnStruct:
     """Return a struct in the other unit of time."""
     values = {name: getattr(struct, name) for name in column_names(struct)}
     return replace(struct, **{n: v * SCALE ** power_of_time(n) for n, v in values.items() if power_of_time(n)})
 
 
-def assert_scales(before: Columns, after: Columns) -> None:
+def assert_scales(before: ColumnStruct, after: ColumnStruct) -> None:
     for name in column_names(before):
         expected = getattr(before, name) * SCALE ** power_of_time(name)
         np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-12, err_msg=name)

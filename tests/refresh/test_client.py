@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import threading
 import time
 
 import pytest
@@ -93,7 +94,7 @@ def test_the_time_of_a_source_is_bounded():
     with (
         Server({"/a": drip}) as server,
         Client(deadline=Deadline(0.3), **NO_WAIT) as client,
-        pytest.raises(FetchError, match="time for this source is over"),
+        pytest.raises(FetchError, match="time limit of this source has passed"),
     ):
         client.body(f"{server.url}/a")
 
@@ -104,7 +105,7 @@ def test_a_redirect_is_followed_within_its_scheme_and_never_in_circles():
         assert client.json(f"{server.url}/a") == [1]
         with pytest.raises(FetchError, match="another scheme"):
             client.body(f"{server.url}/c")
-        with pytest.raises(FetchError, match="redirected more than"):
+        with pytest.raises(FetchError, match="redirects more than"):
             client.body(f"{server.url}/d")
 
 
@@ -134,7 +135,7 @@ def test_plain_http_is_refused_beyond_this_machine():
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1, NaN]", b"[" * 100_000, b"\xff\xfe"])
 def test_what_is_no_json_is_a_sentence(body):
-    with Server({"/a": body}) as server, Client(**NO_WAIT) as client, pytest.raises(FetchError, match="no JSON"):
+    with Server({"/a": body}) as server, Client(**NO_WAIT) as client, pytest.raises(FetchError, match="not JSON"):
         client.json(f"{server.url}/a")
 
 
@@ -148,3 +149,87 @@ def test_the_missing_extra_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(UsageError, match=r"gpucost\[refresh\]"):
         library()
+
+
+def dripping(head=b"", times=100, pause_s=0.05):
+    """Send a sign now and then: each renews the time in which the next must come."""
+
+    def respond(request):
+        if not head:
+            request.send_response(200)
+            request.end_headers()
+        request.wfile.write(head)
+        for _ in range(times):
+            request.wfile.write(b"x")
+            request.wfile.flush()
+            time.sleep(pause_s)
+
+    return respond
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nX-Long: "])
+def test_a_server_that_drips_gets_no_more_time_than_a_silent_one(head):
+    with Server({"/a": dripping(head)}) as server, Client(deadline=Deadline(0.4)) as client:
+        began = time.monotonic()
+        with pytest.raises(FetchError, match="time for this source is over"):
+            client.body(f"{server.url}/a")
+        assert time.monotonic() - began < 2
+
+
+def test_a_silent_server_is_cut_off_at_the_deadline_and_asked_no_more():
+    with Server({"/a": slow(30, [1])}) as server, Client(deadline=Deadline(0.4)) as client:
+        began = time.monotonic()
+        for _ in range(14):
+            with pytest.raises(FetchError, match="time for this source is over"):
+                client.json(f"{server.url}/a")
+        assert time.monotonic() - began < 2
+        assert len(server.asked) == 1
+
+
+def test_a_server_that_asks_to_wait_beyond_the_deadline_is_not_waited_for():
+    with Server({"/a": throttled(9, [1], wait="30")}) as server, Client(deadline=Deadline(5)) as client:
+        began = time.monotonic()
+        with pytest.raises(FetchError, match="429"):
+            client.json(f"{server.url}/a")
+        assert time.monotonic() - began < 3
+
+
+def test_a_redirect_is_judged_like_the_address_that_was_asked():
+    with (
+        Server({"/a": moved("http://192.0.2.1/prices")}) as server,
+        Client(**NO_WAIT) as client,
+        pytest.raises(FetchError, match="only https"),
+    ):
+        client.body(f"{server.url}/a")
+    routes = {"/prices.azure.com/api": moved("http://192.0.2.1/prices"), "/192.0.2.1/prices": [7]}
+    with Server(routes) as server, Client(mirror=server.url, **NO_WAIT) as client:
+        assert client.json("https://prices.azure.com/api") == [7], "a mirror stands in for every host"
+        with pytest.raises(FetchError, match="404"):
+            client.json(f"{server.url}0.example.org/x")  # begins like the mirror, and is another host
+
+
+def test_a_file_is_what_its_hash_says_or_is_not_there(tmp_path):
+    with (
+        Server({"/a": b"abc"}) as server,
+        Client(**NO_WAIT) as client,
+        pytest.raises(FetchError, match="another SHA-256"),
+    ):
+        client.file(f"{server.url}/a", tmp_path / "a", digest="0" * 64)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_deadline_ends_what_is_told_to_it_and_keeps_what_was_done():
+    ended = threading.Event()
+    deadline = Deadline(0.3)
+
+    def waits():
+        with deadline.ending(ended.set):
+            ended.wait(30)
+        return "too late"
+
+    began = time.monotonic()
+    assert deadline.all_of([lambda: "done", waits, lambda: time.sleep(30)], side_by_side=3)[0] == "done"
+    assert ended.is_set()
+    assert time.monotonic() - began < 2
+    with pytest.raises(ZeroDivisionError):
+        Deadline(5).all_of([lambda: 1 / 0])

@@ -141,3 +141,8 @@ def test_no_wrong_price_of_a_mutated_answer_is_published_without_a_question(benc
     """Sixty of them here; `python -m tests.refresh.mutations 1000` tries more."""
     what, wrong = bench.tried(random.Random(number))
     assert not wrong, (what, wrong)
+
+
+@pytest.mark.parametrize("number", [328, 346, 490, 632, 843, 943])
+def test_a_place_a_name_or_a_bid_of_another_field_is_kept_apart(bench, number):
+    assert bench.tried(random.Random(number))[1] == []

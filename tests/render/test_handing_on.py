@@ -271,7 +271,7 @@ def test_a_template_that_is_none_is_refused(template, tmp_path):
     with pytest.raises(DataError, match="no named cells"):
         result.fill(template({}, {}), str(tmp_path / "o.xlsx"))
     (tmp_path / "bad.xlsx").write_bytes(b"PK no")
-    with pytest.raises(DataError, match=r"no \.xlsx workbook"):
+    with pytest.raises(DataError, match=r"not an \.xlsx workbook"):
         result.fill(str(tmp_path / "bad.xlsx"), str(tmp_path / "o.xlsx"))
     assert not (tmp_path / "o.xlsx").exists()
     run = CliRunner().invoke(cli, ["report", str(saved), "--template", "t.xlsx"])

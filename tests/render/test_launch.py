@@ -124,5 +124,5 @@ def test_what_skypilot_has_no_name_for_is_refused(catalog):
     answer = estimate("8b", "100b", gpu="mi355x", catalog=catalog).payload
     with pytest.raises(UsageError, match="SkyPilot has no name for mi355x"):
         skypilot(answer)
-    with pytest.raises(UsageError, match="--launch starts"):
+    with pytest.raises(UsageError, match="--launch works"):
         skypilot({"kind": "tco"})

@@ -158,7 +158,7 @@ def test_each_kind_has_a_builder_and_other_files_are_refused() -> None:
     for kind in KINDS:
         assert kind == "scenario" or callable(writer_of(kind))
     for strange in ({"rows": []}, {"kind": "other"}):
-        with pytest.raises(UsageError, match="no gpucost answer"):
+        with pytest.raises(UsageError, match="not a gpucost answer"):
             document(strange)
 
 

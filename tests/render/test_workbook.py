@@ -625,7 +625,7 @@ def test_no_formula_of_a_saved_answer_reaches_a_workbook(tmp_path: Path) -> None
 def test_an_answer_of_other_formulas_is_refused_in_a_sentence(tmp_path: Path, stated: str | None) -> None:
     payload = answers.ownership()
     payload = {**payload, "model": {**payload["model"], "formulas": stated}}
-    with pytest.raises(gpucost.GpuCostError, match="formulas of another version"):
+    with pytest.raises(gpucost.GpuCostError, match="another version's formulas"):
         write_workbook(payload, str(tmp_path / "own.xlsx"))
     assert not list(tmp_path.iterdir())
 

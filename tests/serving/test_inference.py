@@ -335,7 +335,7 @@ def test_hours_of_redundant_replicas_are_never_less_than_none():
 
 
 def test_a_load_that_is_too_small_is_told_the_limit():
-    with pytest.raises(UsageError, match="must be more than 1e-09"):
+    with pytest.raises(UsageError, match="must exceed 1e-09"):
         ask(requests_per_s="1e-9")
 
 
@@ -389,5 +389,5 @@ def test_an_offer_has_one_rank_in_the_answer_and_in_its_data_frame():
     last = max(ranks.values())
     assert gpucost.compare(result, result, rank=last).payload["difference"] == 0
     assert type(result.payload["breakeven"]["utilisation_fraction"]) in (float, type(None))  # of NumPy nothing
-    with pytest.raises(UsageError, match="not written as 'JSON'"):
+    with pytest.raises(UsageError, match="cannot be written as 'JSON'"):
         result.written("JSON")

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from gpucost.catalog import open_catalog
 from gpucost.catalog.books import StoreWarning
@@ -68,7 +69,7 @@ def test_a_damaged_part_is_left_out_and_the_one_before_serves(root, folder):
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
-    assert Folder(folder.path).verify() == [f"{file} is damaged: its content has another SHA-256"]
+    assert Folder(folder.path).verify() == [f"{file} is damaged: its content has a different SHA-256"]
     with pytest.warns(StoreWarning, match="damaged"):
         assert prices(root, folder)["acme/one"] == 2.5
     with pytest.warns(StoreWarning):
@@ -188,3 +189,47 @@ def test_processes_that_write_and_read_at_once_lose_no_snapshot(tmp_path):
     assert all(isinstance(count, int) and count > 0 for count in reads), reads
     assert len(_whole(path)) == sum(made)
     assert {part.source for _, part, _ in Folder(path).newest(date(2025, 6, 1))} == {"s0", "s1", "s2", "s3"}
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "broken link"])
+def test_what_is_no_file_in_place_of_a_manifest_is_named_and_the_rest_serves(kind, root, folder):
+    publish(folder, [row(2.5, "2025-06-01")], "2025-06-01")
+    place = folder.path / "snapshots" / f"20250602T000000000000Z-{'0' * 16}.json"
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero" if kind == "device" else "nowhere")
+    with pytest.warns(StoreWarning, match=place.name):
+        assert prices(root, folder) == {"acme/one": 2.5, "acme/two": 4.0}
+    assert len(Folder(folder.path).verify()) == 1
+
+
+def test_a_pipe_in_place_of_a_part_is_not_waited_for(folder):
+    snapshot = publish(folder, [row(2.5, "2025-06-01")], "2025-06-01")
+    part = folder.path / "parts" / f"{snapshot.parts[0].sha256}.parquet"
+    part.unlink()
+    os.mkfifo(part)
+    assert len(Folder(folder.path).verify()) == 1
+    empty = snapshot.parts[0].__class__(**{**asdict(snapshot.parts[0]), "size_bytes": 0})
+    assert Folder(folder.path).part_file(empty) is None
+
+
+def test_a_manifest_that_goes_while_it_is_read_was_pruned(folder, monkeypatch):
+    """Between listing and reading, another process may prune: that is no fault."""
+    publish(folder, [row(2.5, "2025-06-01")], "2025-06-01")
+    publish(folder, [row(2.0, "2025-06-02")], "2025-06-02")
+    from gpucost.store import folder as module
+
+    first = folder.names()[0]
+
+    def pruning(path, read=module.read_bytes):
+        if path.stem == first:
+            path.unlink()
+        return read(path)
+
+    monkeypatch.setattr(module, "read_bytes", pruning)
+    fresh = Folder(folder.path)
+    assert [item.name for item in fresh.snapshots] == [fresh.names()[-1]]
+    assert fresh.faults == []

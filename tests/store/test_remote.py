@@ -48,7 +48,7 @@ def test_a_tampered_part_is_refused_and_the_snapshot_before_serves(tmp_path, pub
     published[f"/p/parts/{newest.parts[0].sha256}.parquet"] = b"x" * newest.parts[0].size_bytes
     with Server(published) as server:
         folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
-    assert any("another SHA-256" in fault for fault in folder.faults)
+    assert any("a different SHA-256" in fault for fault in folder.faults)
     assert [snapshot.name for snapshot, _, _ in folder.newest()] == [Folder(tmp_path / "store").names()[0]]
 
 
@@ -76,7 +76,7 @@ def test_a_manifest_cannot_name_a_part_outside(tmp_path):
     name = f"20250601T000000000000Z-{sha256(body).hexdigest()[:16]}"
     with Server({"/p/index.json": {"format": 1, "snapshots": [name]}, f"/p/snapshots/{name}.json": body}) as server:
         folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
-    assert any("no manifest" in fault for fault in folder.faults)
+    assert any("not the manifest" in fault for fault in folder.faults)
 
 
 def test_without_a_connection_the_copy_serves_and_says_so(tmp_path, published):
@@ -111,13 +111,13 @@ def test_a_seal_names_every_file_and_an_index_that_it_does_not_name_is_refused(t
         name.removeprefix("/p/"): sha256(body).hexdigest() for name, body in published.items() if "seal" not in name
     }
     published["/p/index.json"] = published["/p/index.json"].replace(b"snapshots", b"snapshots ").replace(b" ", b"")
-    with Server(published) as server, pytest.raises(FetchError, match=r"not the one that its seal\.json names"):
+    with Server(published) as server, pytest.raises(FetchError, match=r"does not match its seal\.json"):
         fetched(f"{server.url}/p", tmp_path / "cache", quick())
 
 
 def test_a_seal_that_was_changed_is_refused(tmp_path, published):
     published["/p/seal.json"] = published["/p/seal.json"].replace(b'"parts/', b'"parts/0', 1)
-    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*another SHA-256"):
+    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*a different SHA-256"):
         fetched(f"{server.url}/p", tmp_path / "cache", quick())
 
 
@@ -137,3 +137,32 @@ def test_with_a_key_only_a_store_that_is_signed_with_it_is_read(tmp_path, publis
             del server.routes["/p/seal.json"]
             with pytest.raises(GpuCostError, match="asks for a signed one"):
                 fetched(f"{server.url}/p", tmp_path / "cache", quick())
+
+
+def test_a_part_is_streamed_to_its_file_and_hashed_as_it_comes(tmp_path, published):
+    """A part of 60 MB takes some pieces of memory, and no more once it is not what its name says."""
+    import json
+    import tracemalloc
+
+    from tests.refresh.server import send
+
+    body = b"x" * 60_000_000
+    digest = sha256(body).hexdigest()
+    row_of_part = {"source": "s", "kind": "offers", "observed_on": "2025-06-03", "rows": 1, "size_bytes": len(body)}
+    row_of_part |= {"sha256": digest, "origin": {}, "changes": {}}
+    manifest = json.dumps({"format": 1, "made_at": "2025-06-03T00:00:00+00:00", "parts": [row_of_part]}).encode()
+    name = f"20250603T000000000000Z-{sha256(manifest).hexdigest()[:16]}"
+    for sent, taken in ((body, True), (b"y" + body[1:], False)):
+        routes = {
+            "/p/index.json": {"format": 1, "snapshots": [name]},
+            f"/p/snapshots/{name}.json": manifest,
+            f"/p/parts/{digest}.parquet": lambda request, sent=sent: send(request, sent, packed=True),
+        }
+        with Server(routes) as server:
+            tracemalloc.start()
+            folder = fetched(f"{server.url}/p", tmp_path / f"cache-{taken}", quick())
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert bool(folder.names()) == taken
+        assert any("another SHA-256" in fault for fault in folder.faults) != taken
+        assert peak < 30_000_000

@@ -110,7 +110,7 @@ def test_other_questions_give_the_figures_of_their_answers(catalog):
     [
         ({"model": "8b"}, "--tokens is missing"),
         ({"model": "8b", "tokens": "1b", "gpus": "8:512"}, "--gpus"),
-        ({"model": "8b", "tokens": "1b", "gpus": "512:8:x2"}, "no range that ends"),
+        ({"model": "8b", "tokens": "1b", "gpus": "512:8:x2"}, "not a range that ends"),
         ({"model": "8b", "tokens": "1b", "gpus": "8:9:x1.01"}, "whole number"),
         ({"model": "8b", "tokens": "1b:9b:0.5"}, "more than 1,000,000 values"),
         ({"model": "8b", "tokens": "1b,banana"}, "banana"),

@@ -192,18 +192,18 @@ def test_words_that_begin_below_many_numbers_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("model,tokens,as_of\n8b,1b,2026-06-01\n8b,1b,2026-11-20\n", "--as-of: a sweep looks at one day"),
-        ("model,tokens,as_of\n8b,1b,2026-06-01\n8b,1b,\n", "--as-of: a sweep looks at one day"),
+        ("model,tokens,as_of\n8b,1b,2026-06-01\n8b,1b,2026-11-20\n", "--as-of: a sweep uses the prices of one day"),
+        ("model,tokens,as_of\n8b,1b,2026-06-01\n8b,1b,\n", "--as-of: a sweep uses the prices of one day"),
         ("model,tokens,optimize\n8b,1b,cost\n8b,1b,pareto\n", "a sweep keeps one per case"),
         ("model,tokens,gpus\n8b,1b,8\n8b,1b,-4\n", "cases.csv:3:gpus: -4 is not"),
         ("model,tokens\n8b,1b\n8b,\n", "cases.csv:3:tokens: is empty"),
         ("model,tokens,quak\n8b,1b,1\n", "cases.csv: estimate takes no 'quak'"),
         ("model,tokens,gpus,gpus\n8b,1b,8,8\n", "cases.csv:1:gpus: the column appears twice"),
         ("model,tokens,gpus\n8b,1b\n8b,1b,8\n", "cases.csv:2: the row has 2 cells, the header 3"),
-        ("8b,1b,8\n8b,1b,16\n", "cases.csv:1: does not name"),
-        ("model,tokens,\n8b,1b,8\n", "cases.csv:1: does not name"),
-        ("", "cases.csv:1: does not name"),
-        (f"model,,\n8b,{'x' * 140_000},1\n", "cases.csv:2: is no readable CSV"),
+        ("8b,1b,8\n8b,1b,16\n", "cases.csv:1: must name"),
+        ("model,tokens,\n8b,1b,8\n", "cases.csv:1: must name"),
+        ("", "cases.csv:1: must name"),
+        (f"model,,\n8b,{'x' * 140_000},1\n", "cases.csv:2: is not readable as CSV"),
     ],
 )
 def test_a_fault_of_a_table_is_said_with_its_file_and_row(text, said, tmp_path):
@@ -242,7 +242,7 @@ def test_what_a_spreadsheet_adds_to_a_table_is_left_out_or_said(raw, said, tmp_p
         (["--cases", "missing.parquet"], "no file"),
         (["--cases", "cases.txt"], "neither .parquet nor .csv"),
         (["--grid", "missing.toml"], "no such file"),
-        (["--gpus", "8:4:x2"], "no range that ends"),
+        (["--gpus", "8:4:x2"], "not a range that ends"),
         (["--into", "/proc/none"], "cannot keep chunks"),
     ],
 )

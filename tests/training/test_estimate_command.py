@@ -218,7 +218,7 @@ def test_a_pool_of_ones_own_enters_with_both_costs(tmp_path):
     file.write_text('[[pool]]\ngpu = "h100-sxm"\nprice = 1\n')
     code, _, err = gpucost(*RUN, "--pool", str(file))
     assert code == 2
-    assert "price: no such key is known here" in err
+    assert "price: this key is unknown" in err
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ def test_a_scenario_takes_them():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"loader_workers": 4}, "belong together"),
-        ({"decode_rate": "50MB/s"}, "belong together"),
-        ({"dataset": "2TB"}, "of how many tokens"),
+        ({"loader_workers": 4}, "go together"),
+        ({"decode_rate": "50MB/s"}, "go together"),
+        ({"dataset": "2TB"}, "does not say how many tokens"),
         ({"dataset": "2TB/epoch"}, "Write 2TB, 4/token or 150kb/sample"),
         ({"dataset": "0/token"}, "not a positive"),
         ({"dataset": "1XB"}, "cannot read '1XB'. Write bytes, such as 2TB, 500GB or 2GiB"),
@@ -141,5 +141,5 @@ def test_unclear_data_are_refused_with_the_reason(catalog, data, words):
 
 
 def test_columns_of_layouts_take_no_data(catalog):
-    with pytest.raises(UsageError, match="belong to one layout"):
+    with pytest.raises(UsageError, match="apply to a single layout"):
         gpucost.throughput("8b", "h100-sxm", [8, 16], storage_bandwidth=1, catalog=catalog)

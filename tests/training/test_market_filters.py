@@ -31,7 +31,7 @@ def test_a_seller_and_a_kind_of_seller_are_left_out(catalog):
 
 def test_a_network_is_that_of_the_machine(catalog):
     assert {row["provider"] for row in options(catalog, fabric="efa")} <= {"aws", "aws-sagemaker"}
-    with pytest.raises(UsageError, match="no machine on offer is joined by it"):
+    with pytest.raises(UsageError, match="no machine on offer has it"):
         options(catalog, fabric="carrier-pigeon")
 
 
@@ -48,7 +48,7 @@ def test_prices_of_low_confidence_are_left_out(catalog):
 def test_a_price_of_ones_own_for_a_chip_that_nobody_sells(catalog):
     (found,) = options(catalog, gpu="h800", usd_per_gpu_hour=2.0, gpus=64)
     assert found["cost_usd"] == pytest.approx(found["gpu_hours"] * 2.0, rel=0.01)
-    with pytest.raises(PriceMissingError, match=r"nobody is known to sell h800.* GPU-hours"):
+    with pytest.raises(PriceMissingError, match=r"no seller is known for h800.* GPU-hours"):
         options(catalog, gpu="h800", gpus=64)
 
 

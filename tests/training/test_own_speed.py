@@ -118,7 +118,7 @@ def test_the_work_of_adapters_counts_no_gradients_of_frozen_weights(catalog):
 
 
 def test_columns_of_layouts_take_no_own_speed(catalog):
-    with pytest.raises(UsageError, match="belongs to one layout"):
+    with pytest.raises(UsageError, match="applies to a single layout"):
         gpucost.throughput("8b", "h100-sxm", [8, 16], mfu=0.3, catalog=catalog)
 
 

@@ -83,7 +83,7 @@ def test_differences_name_the_place():
 def test_files_that_are_no_answer_are_refused(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "broken.json").write_text('{"kind": ')
-    with pytest.raises(UsageError, match="no saved answer"):
+    with pytest.raises(UsageError, match="not a saved answer"):
         read_answer(str(tmp_path / "list.json"))
     with pytest.raises(DataError, match="not valid JSON"):
         read_answer(str(tmp_path / "broken.json"))

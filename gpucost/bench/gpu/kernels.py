@@ -256,10 +256,10 @@ class Shards(Dataset[torch.Tensor]):
 def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
     """Write files, forget them from the cache where the system lets us, and read them to the device."""
     sample_bytes, files = 2**16, 8
-    with tempfile.TemporaryDirectory(prefix="gpucost-bench-", dir=folder) as place:
+    with tempfile.TemporaryDirectory(prefix="gpucost-bench-", dir=folder) as folder_path:
         paths = []
         for number in range(files):
-            path = Path(place, f"{number}.bin")
+            path = Path(folder_path, f"{number}.bin")
             path.write_bytes(os.urandom(2**20) * max(1, size_bytes // files // 2**20))
             paths.append(str(path))
             _forget(path)

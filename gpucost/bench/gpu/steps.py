@@ -92,7 +92,7 @@ class Experts(nn.Module):
         return torch.cat(parts)
 
 
-class Block(nn.Module):
+class BenchBlock(nn.Module):
     """Attention, then a feed-forward or experts, each behind a norm."""
 
     def __init__(self, shape: ModelShape, linear: type[nn.Linear] = nn.Linear) -> None:
@@ -127,7 +127,7 @@ class Block(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
-class Decoder(nn.Module):
+class BenchDecoder(nn.Module):
     """Embedding, blocks, norm, head; `recompute` is none, full or selective (every second block)."""
 
     def __init__(
@@ -137,7 +137,7 @@ class Decoder(nn.Module):
         self.shape, self.recompute, self.chunk_recompute = shape, recompute, chunk_recompute
         self.loss_chunk = loss_chunk
         self.embed = nn.Embedding(shape.vocab, shape.hidden)
-        self.blocks = nn.ModuleList(Block(shape, Linear8 if fp8 else nn.Linear) for _ in range(shape.layers))
+        self.blocks = nn.ModuleList(BenchBlock(shape, Linear8 if fp8 else nn.Linear) for _ in range(shape.layers))
         self.norm = nn.RMSNorm(shape.hidden, 1e-5)
         self.head = nn.Linear(shape.hidden, shape.vocab, bias=False)
 
@@ -210,7 +210,7 @@ def build(case: TrainStep) -> torch.nn.Module:
     """Make the model on the device, sharded and compiled as the case says, with random weights."""
     dtype = torch.bfloat16 if case.recipe == "bf16" else torch.float32
     with torch.device("meta"):
-        model = Decoder(
+        model = BenchDecoder(
             SHAPES[case.model], case.recompute, case.loss_chunk, case.chunk_recompute, case.recipe == "fp8"
         ).to(dtype)
     if case.tensor > 1:
@@ -236,7 +236,7 @@ def meshes(tensor: int) -> Any:
     return init_device_mesh("cuda" if CUDA else "cpu", (WORLD // tensor, tensor), mesh_dim_names=("data", "tensor"))
 
 
-def split_tensors(model: Decoder, tensor: int) -> None:
+def split_tensors(model: BenchDecoder, tensor: int) -> None:
     """Spread each block's products over tensor-parallel ranks."""
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -246,7 +246,7 @@ def split_tensors(model: Decoder, tensor: int) -> None:
         parallelize_module(block, meshes(tensor)["tensor"], plan)
 
 
-def shard(model: Decoder, case: TrainStep) -> None:
+def shard(model: BenchDecoder, case: TrainStep) -> None:
     """Shard each block, then the rest, over the data-parallel ranks."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -410,8 +410,8 @@ def decode_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     hd, kv, group = shard.model.width, shard.kv_heads, shard.q_heads // shard.kv_heads
 
     def cache_of() -> Tensor:
-        whole = torch.randn(batch, context, kv, hd, device=DEVICE, dtype=torch.bfloat16)
-        return whole.transpose(1, 2)
+        entries = torch.randn(batch, context, kv, hd, device=DEVICE, dtype=torch.bfloat16)
+        return entries.transpose(1, 2)
 
     caches = [(cache_of(), cache_of()) for _ in shard.layers]
     x = torch.randn(

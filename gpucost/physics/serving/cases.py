@@ -11,7 +11,7 @@ from gpucost.errors import UsageError
 from gpucost.gate import beside
 from gpucost.physics import transformer
 from gpucost.physics.blocks import sums_of
-from gpucost.physics.columns import Columns, Floats, Gathered
+from gpucost.physics.columns import ColumnStruct, Floats, Gathered
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, family_code, half_precision, peak
 from gpucost.physics.serving.efficiency import (
     ENGINE_NAMES,
@@ -50,7 +50,7 @@ class Work(Attending, frozen=True):
     cache_heads: Floats  # ranks over which the cache can be divided
 
 
-class Chip(Columns, frozen=True):
+class Chip(ColumnStruct, frozen=True):
     """What an accelerator offers to a replica in its system."""
 
     hbm_gb_per_s: Floats
@@ -62,7 +62,7 @@ class Chip(Columns, frozen=True):
     host_gb_per_s: Floats
 
 
-class Bytes(Columns, frozen=True):
+class Bytes(ColumnStruct, frozen=True):
     """Bytes per value of each kind."""
 
     weights: Floats
@@ -71,7 +71,7 @@ class Bytes(Columns, frozen=True):
     cache: Floats
 
 
-class Placement(Columns, frozen=True):
+class Placement(ColumnStruct, frozen=True):
     """How a replica is spread: tensor × data × pipeline accelerators; experts over tensor × data of them."""
 
     tensor: Floats
@@ -85,7 +85,7 @@ class Placement(Columns, frozen=True):
         return self.tensor * self.data * self.pipeline
 
 
-class Options(Columns, frozen=True):
+class Options(ColumnStruct, frozen=True):
     """What a deployment adds: cached prefixes, drafted tokens, weights left in host memory."""
 
     prefix_hit: Floats  # share of prompt tokens found in the prefix cache
@@ -197,10 +197,10 @@ def published_bytes(a: Architecture) -> float:
     """Return the bytes of the language model's weights as published: as stored, else counted in that format."""
     if a.stored_bytes or not a.native_precision:
         return a.stored_bytes or 2.0 * _parameters(a)
-    form, found = native_format(a), sums_of(a)
-    each = FORMATS[form].weight_bytes
-    wide = _outside(a) + (found.attention_weights if _keeps_attention_wide(a, form) else 0.0)
-    return each * (_parameters(a) - wide) + 2.0 * wide
+    form, sums = native_format(a), sums_of(a)
+    weight_bytes = FORMATS[form].weight_bytes
+    wide = _outside(a) + (sums.attention_weights if _keeps_attention_wide(a, form) else 0.0)
+    return weight_bytes * (_parameters(a) - wide) + 2.0 * wide
 
 
 def _parameters(a: Architecture) -> float:
@@ -222,8 +222,8 @@ def half_tflops(accelerator: Accelerator, engine: str) -> float:
 
     Their 8-bit peak is four times the 32-bit-accumulate one (NVIDIA Ada GPU architecture, appendix A), so half of it.
     """
-    known = (peak(accelerator, name).tflops for name in (half_precision(accelerator), "fp32"))
-    half = next((value for value in known if not np.isnan(value)), 1.0)
+    peaks = (peak(accelerator, name).tflops for name in (half_precision(accelerator), "fp32"))
+    half = next((value for value in peaks if not np.isnan(value)), 1.0)
     return max(half, (accelerator.int8_tflops or 0.0) / 2) if ENGINES[engine] == "local" else half
 
 
@@ -287,11 +287,11 @@ def _as_stored(d: Deployment) -> tuple[float, float] | None:
 @cache
 def stored_sizes(a: Architecture) -> tuple[float, float]:
     """Return the bytes each of feed-forward and of attention weights that together make up the stored bytes."""
-    found = sums_of(a)
-    others = found.dense_weights + found.routed_weights + found.shared_weights + found.router_weights
-    others += max(found.other_weights + a.extra_parameters, 0.0)
-    left = a.stored_bytes - 2.0 * _outside(a) - a.mixer_bytes_each * found.attention_weights
-    return max(left / max(others, 1.0), 0.1), a.mixer_bytes_each
+    sums = sums_of(a)
+    feed_forward = sums.dense_weights + sums.routed_weights + sums.shared_weights + sums.router_weights
+    feed_forward += max(sums.other_weights + a.extra_parameters, 0.0)
+    left = a.stored_bytes - 2.0 * _outside(a) - a.mixer_bytes_each * sums.attention_weights
+    return max(left / max(feed_forward, 1.0), 0.1), a.mixer_bytes_each
 
 
 FEW_SEATS, MANY_SEATS, LARGE_MEMORY_GIB = 256.0, 1024.0, 70.0
@@ -359,7 +359,11 @@ def build(
     order = {name: index for index, name in enumerate(unique)}
     work = work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
     case = ServingCase(
-        work, chip, Bytes(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3]), placement,
-        options or plain_options(len(deployments)), resolve(values, software),
-    )  # fmt: skip
+        work,
+        chip,
+        Bytes(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3]),
+        placement,
+        options or plain_options(len(deployments)),
+        resolve(values, software),
+    )
     return case, software

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpucost.gate import beside
 from gpucost.physics.calibration import declared
-from gpucost.physics.columns import Columns, Flags, Floats, Integers
+from gpucost.physics.columns import ColumnStruct, Flags, Floats, Integers
 from gpucost.physics.hardware import FAMILIES as TRAINING_FAMILIES
 
 FAMILIES = (*TRAINING_FAMILIES[:-1], "apple", "xe", "other")
@@ -30,7 +30,7 @@ PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-class Software(Columns, frozen=True):
+class Software(ColumnStruct, frozen=True):
     """Which engine serves, and which kinds of memory, link and weight format a case has, as codes."""
 
     engine: Integers  # into ENGINE_NAMES
@@ -43,7 +43,7 @@ class Software(Columns, frozen=True):
     seats: Floats  # sequences that a server as it comes runs at once; infinite where it has no such limit
 
 
-class EngineRates(Columns, frozen=True):
+class EngineRates(ColumnStruct, frozen=True):
     """The parameters, resolved for each case."""
 
     weights_half: Floats  # fractions of the memory bandwidth
@@ -106,14 +106,14 @@ def below_ceiling(fraction: Floats) -> Floats:
 
 def among(engine: Integers, *names: str) -> Flags:
     """Return which cases run one of the named engines."""
-    found: Flags = np.isin(engine, [ENGINE_NAMES.index(name) for name in names])
-    return found
+    runs_named_engine: Flags = np.isin(engine, [ENGINE_NAMES.index(name) for name in names])
+    return runs_named_engine
 
 
 def _looked_up(values: Mapping[str, float], prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
     """Return the parameter `prefix.name` of each code's name, 1 where there is none."""
-    found: Floats = np.array([values.get(f"{prefix}.{name}", 1.0) for name in names])[codes]
-    return found
+    of_codes: Floats = np.array([values.get(f"{prefix}.{name}", 1.0) for name in names])[codes]
+    return of_codes
 
 
 def _stream(values: Mapping[str, float], s: Software, local: Flags) -> Floats:
@@ -143,8 +143,8 @@ def _fused(s: Software, modern: Flags) -> Flags:
 
 def _stored(s: Software, *formats: str) -> Flags:
     """Return which cases keep their weights in one of some formats."""
-    found: Flags = np.isin(s.format, [FORMAT_CLASSES.index(name) for name in formats])
-    return found
+    in_format: Flags = np.isin(s.format, [FORMAT_CLASSES.index(name) for name in formats])
+    return in_format
 
 
 def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
@@ -199,7 +199,18 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     )
 
 
-_PLAIN = {name: name for name in (
-    "expert_layer_us", "latent_layer_us", "linear_layer_us", "exchange_us", "exchange_exposed", "stage_us",
-    "host_reduce_us", "data_imbalance", "batch_limit", "routing_exponent",
-)} | {"imbalance": "expert_imbalance", "burst": "burst_ratio"}  # fmt: skip
+_PLAIN = {
+    name: name
+    for name in (
+        "expert_layer_us",
+        "latent_layer_us",
+        "linear_layer_us",
+        "exchange_us",
+        "exchange_exposed",
+        "stage_us",
+        "host_reduce_us",
+        "data_imbalance",
+        "batch_limit",
+        "routing_exponent",
+    )
+} | {"imbalance": "expert_imbalance", "burst": "burst_ratio"}

@@ -8,7 +8,7 @@ accelerators that hold one copy of the model, and every count of sequences is pe
 
 import numpy as np
 
-from gpucost.physics.columns import Columns, Flags, Floats
+from gpucost.physics.columns import ColumnStruct, Flags, Floats
 from gpucost.physics.serving.cases import Options, ServingCase, Work
 from gpucost.units import GIGA, MICRO, MILLI, NANO, TERA
 
@@ -112,9 +112,14 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
     experts = smooth_max(
         quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
-        2 * w.moe_layers * w.experts_per_token * w.expert * tokens * uneven
+        2
+        * w.moe_layers
+        * w.experts_per_token
+        * w.expert
+        * tokens
+        * uneven
         / (chip.matrix_tflops * TERA * r.matrix_experts),
-    )  # fmt: skip
+    )
     head = smooth_max(
         seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half), 2 * w.head * scored / p.data / p.tensor / half
     )
@@ -234,7 +239,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
 
 
-class StepParts(Columns, frozen=True):
+class StepParts(ColumnStruct, frozen=True):
     """Seconds of one decode step by what they go to; `total_s` is what a sequence waits for its next token."""
 
     linear_s: Floats
@@ -265,9 +270,14 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
     step = step + r.served_ms * MILLI + r.served_sequence_us * held / p.data * MICRO
     return StepParts(
-        linear * r.engine, attention * r.engine, latency * r.engine, exchange * r.engine, step - device,
-        np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape), step + prompt_s,
-    )  # fmt: skip
+        linear * r.engine,
+        attention * r.engine,
+        latency * r.engine,
+        exchange * r.engine,
+        step - device,
+        np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape),
+        step + prompt_s,
+    )
 
 
 def fullest_rank(case: ServingCase) -> Floats:
@@ -285,8 +295,8 @@ def tokens_per_step(options: Options) -> Floats:
 
     (1 − a^(d+1)) ÷ (1 − a): Leviathan et al. 2023, arXiv:2211.17192, eq. 1.
     """
-    kept = np.clip(options.acceptance, 0.0, 1 - 1e-9)
-    return (1 - kept ** (options.draft_tokens + 1)) / (1 - kept)
+    probability = np.clip(options.acceptance, 0.0, 1 - 1e-9)
+    return (1 - probability ** (options.draft_tokens + 1)) / (1 - probability)
 
 
 def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float = 1.0) -> Floats:
@@ -380,8 +390,8 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
     holds fewer than a few, people raise it and shorten a pass: then up to TIGHT_SCORED run. A local engine takes
     what it needs.
     """
-    each = held_bytes(case, prompt_tokens, output_tokens)
-    tight = np.maximum(np.floor(free_memory_bytes(case, tight=True) / each), 0.0)
+    bytes_per_sequence = held_bytes(case, prompt_tokens, output_tokens)
+    tight = np.maximum(np.floor(free_memory_bytes(case, tight=True) / bytes_per_sequence), 0.0)
     few = np.where(case.rates.frugal, tight, np.minimum(tight, TIGHT_SCORED))
     return np.maximum(usual_sequences(case, prompt_tokens, output_tokens), few)
 
@@ -398,7 +408,7 @@ def held_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) 
     return np.maximum(cache_bytes_per_sequence(case, held), 1.0)
 
 
-class Steady(Columns, frozen=True):
+class Steady(ColumnStruct, frozen=True):
     """A replica under a steady load: per sequence, per replica, and where the time goes."""
 
     sequences: Floats
@@ -420,14 +430,14 @@ def steady(
     per_step = tokens_per_step(case.options)
     share = prompts_share_s(case, sequences, context, prompt_tokens, output_tokens / per_step)
     share = np.where(mixed, share, 0.0)
-    others = np.maximum(sequences - 1, 0.0) / np.maximum(sequences, 1.0)
-    step = decode_step(case, sequences, context, share * others)
-    whole = step.total_s - step.prompt_s + share
+    running_fraction = np.maximum(sequences - 1, 0.0) / np.maximum(sequences, 1.0)
+    step = decode_step(case, sequences, context, share * running_fraction)
+    step_with_prompt = step.total_s - step.prompt_s + share
     return Steady(
         sequences=sequences,
         tpot_s=step.total_s / per_step,
         ttft_s=prompt_s(case, prompt_tokens),
-        output_tokens_per_s=sequences * per_step / whole,
-        prompt_time_fraction=share / whole,
+        output_tokens_per_s=sequences * per_step / step_with_prompt,
+        prompt_time_fraction=share / step_with_prompt,
         step=step,
     )

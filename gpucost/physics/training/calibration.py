@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import Parameter, Part, Scheme, Values
+from gpucost.physics.calibration import Parameter, ResidualPart, Scheme, Values
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
@@ -76,10 +76,10 @@ def log_predicted(seen: Observations, values: Values) -> Floats:
 
 def members(seen: Observations) -> dict[str, Flags]:
     """Return the rows that speak of each family and class; an unknown class is the mean of the typical ones."""
-    found = {name: seen.case.hardware.family == code for code, name in enumerate(FAMILIES)}
-    found |= {name: seen.software == code for code, name in enumerate(CLASSES)}
-    unknown = found["unknown"]
-    return found | {name: found[name] | unknown for name in TYPICAL if found[name].any()}
+    rows = {name: seen.case.hardware.family == code for code, name in enumerate(FAMILIES)}
+    rows |= {name: seen.software == code for code, name in enumerate(CLASSES)}
+    unknown = rows["unknown"]
+    return rows | {name: rows[name] | unknown for name in TYPICAL if rows[name].any()}
 
 
 def whitened(
@@ -120,14 +120,14 @@ def problem(
     if between:
         touched[OWN] = np.zeros(len(seen), dtype=np.bool_)
 
-    def part_of(rows: Integers) -> Part:
-        own = seen.take(rows)
+    def part_of(rows: Integers) -> ResidualPart:
+        observed = seen.take(rows)
 
         def residual(values: Values) -> Floats:
-            gap = log_predicted(own, values) - own.log_measured
-            return core.pseudo_huber(whitened(gap, own.source, between, within), OUTLIER)
+            gap = log_predicted(observed, values) - observed.log_measured
+            return core.pseudo_huber(whitened(gap, observed.source, between, within), OUTLIER)
 
-        return Part(rows, residual)
+        return ResidualPart(rows, residual)
 
     return core.FitProblem(parameters, touched, part_of, centre, spread_ratio)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from gpucost.physics.columns import (
     METHODS,
     PRECISIONS,
-    Columns,
+    ColumnStruct,
     Flags,
     Floats,
     Integers,
@@ -26,7 +26,7 @@ from gpucost.words import OFFLOADS
 
 # --- The structs of a training step: what a case is, and the seconds of a micro-batch and of a step by part.
 
-Part = TypeVar("Part", bound=Columns)
+Part = TypeVar("Part", bound=ColumnStruct)
 
 HALF_BYTES = 2.0
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
@@ -34,7 +34,7 @@ BF16, FP8, FP4, FP32, INT8 = (PRECISIONS.index(name) for name in ("bf16", "fp8",
 SELECTIVE, FULL = 1, 2  # recompute codes
 
 
-class Recipe(Columns, frozen=True):
+class Recipe(ColumnStruct, frozen=True):
     """What is trained and how, beyond the layout."""
 
     sequence_tokens: Floats
@@ -72,7 +72,7 @@ class TrainingCase(Struct, frozen=True):
         return TrainingCase(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
 
 
-class MicroStep(Columns, frozen=True):
+class MicroStep(ColumnStruct, frozen=True):
     """Seconds of one micro-batch on the slowest pipeline stage, by part."""
 
     matrix_s: Floats
@@ -91,7 +91,7 @@ class MicroStep(Columns, frozen=True):
         return sum((getattr(self, name) for name in self.names()), np.zeros(len(self)))
 
 
-class Step(Columns, frozen=True):
+class Step(ColumnStruct, frozen=True):
     """Seconds of one optimizer step by part, and what follows from their sum."""
 
     matrix_s: Floats
@@ -148,9 +148,9 @@ def recipe_columns(
     def floats(value: ArrayLike) -> Floats:
         return constant(value, count)
 
-    def codes(names: str | Sequence[str], known: tuple[str, ...], what: str) -> Integers:
+    def codes(names: str | Sequence[str], choices: tuple[str, ...], kind: str) -> Integers:
         listed = [names] if isinstance(names, str) else names
-        return constant(np.array([code_of(name, known, what) for name in listed], dtype=np.int64), count, np.int64)
+        return constant(np.array([code_of(name, choices, kind) for name in listed], dtype=np.int64), count, np.int64)
 
     return Recipe(
         sequence_tokens=floats(sequence_tokens),

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from gpucost.physics.calibration import declared
-from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.columns import ColumnStruct, Floats, Integers
 from gpucost.physics.hardware import FAMILIES, HardwareColumns
 from gpucost.physics.software import CLASSES
 
@@ -19,7 +19,7 @@ PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-class Efficiencies(Columns, frozen=True):
+class Efficiencies(ColumnStruct, frozen=True):
     """The parameters, resolved for each case."""
 
     matrix: Floats
@@ -66,14 +66,34 @@ class Efficiencies(Columns, frozen=True):
 
 
 _SAME = (
-    "fp8_ratio", "fp4_ratio", "int8_ratio", "matrix_tokens", "matrix_width", "flash_tokens", "softmax_passes",
-    "scan_fraction", "scaleup_latency_us", "scaleout_latency_us", "data_hidden", "interference", "alltoall_exposed",
-    "alltoall_pipelined", "expert_imbalance", "expert_traffic", "grouped_ratio", "host_group_ratio", "optimizer_ratio",
-    "straggler", "own_ratio",
-)  # fmt: skip
+    "fp8_ratio",
+    "fp4_ratio",
+    "int8_ratio",
+    "matrix_tokens",
+    "matrix_width",
+    "flash_tokens",
+    "softmax_passes",
+    "scan_fraction",
+    "scaleup_latency_us",
+    "scaleout_latency_us",
+    "data_hidden",
+    "interference",
+    "alltoall_exposed",
+    "alltoall_pipelined",
+    "expert_imbalance",
+    "expert_traffic",
+    "grouped_ratio",
+    "host_group_ratio",
+    "optimizer_ratio",
+    "straggler",
+    "own_ratio",
+)
 _PLAIN = {name: name for name in _SAME} | {
-    "copy": "copy_fraction", "scaleup": "scaleup_fraction", "pcie": "pcie_fraction", "scaleout": "scaleout_fraction",
-}  # fmt: skip
+    "copy": "copy_fraction",
+    "scaleup": "scaleup_fraction",
+    "pcie": "pcie_fraction",
+    "scaleout": "scaleout_fraction",
+}
 
 
 # Families whose matrix units outran the fused attention kernels of the generation before.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.physics.columns import PRECISIONS, Columns, Flags, Floats, Integers, LayoutColumns
+from gpucost.physics.columns import PRECISIONS, ColumnStruct, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import HardwareColumns, peak_tflops
 from gpucost.physics.transformer import Shape
 from gpucost.types import Architecture
@@ -39,9 +39,20 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
     micro-batch that is not full count whole.
     """
     degrees = (
-        layout.gpus, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data, layout.micro_batch,
-        layout.global_batch, layout.virtual_stages, sequence_tokens, shape.layers, shape.hidden, shape.heads,
-    )  # fmt: skip
+        layout.gpus,
+        layout.tensor,
+        layout.pipeline,
+        layout.context,
+        layout.expert,
+        layout.data,
+        layout.micro_batch,
+        layout.global_batch,
+        layout.virtual_stages,
+        sequence_tokens,
+        shape.layers,
+        shape.hidden,
+        shape.heads,
+    )
     sound = np.ones(len(layout), dtype=np.bool_)
     for value in degrees:
         sound = sound & np.isfinite(value) & (value > 0)
@@ -98,7 +109,7 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
             f"expert {v('expert')} must divide the {experts} experts and tensor × context × data = "
             f"{v('tensor') * v('context') * v('data')}."
             if experts
-            else f"expert {v('expert')}: the model is no mixture of experts. Use 1."
+            else f"expert {v('expert')}: the model is not a mixture of experts. Use 1."
         ),
         7: f"context {v('context')} leaves less than one token to a GPU.",
         8: f"{chip} has no known {PRECISIONS[v('precision')]} peak. `gpucost gpus` lists what it has.",
@@ -124,7 +135,7 @@ USUAL_EXPERT = 8  # fewest expert ranks in common use
 SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
-class Grid(Columns, frozen=True):
+class Grid(ColumnStruct, frozen=True):
     """Combinations of degrees, without data parallelism."""
 
     tensor: Floats

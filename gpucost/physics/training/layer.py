@@ -7,7 +7,7 @@ import numpy as np
 
 from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
-from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.columns import ColumnStruct, Floats
 from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, peak_tflops
 from gpucost.physics.training.cases import FP4, FP8, FP32, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
 from gpucost.physics.training.efficiency import Efficiencies
@@ -26,7 +26,7 @@ ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one
 # Products ----------------------------------------------------------------------------------------------------------
 
 
-class LayerRates(Columns, frozen=True):
+class LayerRates(ColumnStruct, frozen=True):
     """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits or more, bytes/s of the memory."""
 
     matrix_flop_per_s: Floats

@@ -71,15 +71,21 @@ class Candidates(Struct, frozen=True):
     memory_bytes: Floats
     micro: Integers  # index into `micro_steps`
     micro_steps: MicroStep  # the distinct micro-batches of the search
-    setting: "Setting"
+    setting: "SearchSetting"
     possible: Flags  # per key of the search: some layout multiplies out and has a batch for each copy
 
     def take(self, indices: Any) -> "Candidates":
         """Return the candidates that `indices` names."""
         return Candidates(
-            self.key[indices], self.layout.take(indices), self.tokens_per_s_per_gpu[indices],
-            self.memory_bytes[indices], self.micro[indices], self.micro_steps, self.setting, self.possible,
-        )  # fmt: skip
+            self.key[indices],
+            self.layout.take(indices),
+            self.tokens_per_s_per_gpu[indices],
+            self.memory_bytes[indices],
+            self.micro[indices],
+            self.micro_steps,
+            self.setting,
+            self.possible,
+        )
 
 
 class BestLayouts(Struct, frozen=True):
@@ -94,8 +100,8 @@ class BestLayouts(Struct, frozen=True):
     @property
     def fits(self) -> Flags:
         """Whether a key has a layout."""
-        found: Flags = self.reason == FITS
-        return found
+        fitting: Flags = self.reason == FITS
+        return fitting
 
 
 def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[Integers, Integers, Floats]:
@@ -120,14 +126,14 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
         legal &= grid.tensor[combo] <= domain[key]
     if np.any(grid.expert > 1):
         legal &= (data * grid.tensor[combo] * grid.context[combo]) % grid.expert[combo] == 0
-    found = np.flatnonzero(legal)
-    return key.take(found), combo.take(found), data.take(found)
+    pairs = np.flatnonzero(legal)
+    return key.take(pairs), combo.take(pairs), data.take(pairs)
 
 
 # The search --------------------------------------------------------------------------------------------------------
 
 
-class Setting(Struct, frozen=True):
+class SearchSetting(Struct, frozen=True):
     """A job on the pairs of the search: hardware, precision and efficiencies, one element per pair."""
 
     job: Job
@@ -159,13 +165,13 @@ def latest_year(day: date) -> float:
     return year if round(year, 1) < NEWEST_YEAR else np.inf
 
 
-def setting_of(job: Job, keys: Keys) -> Setting:
+def setting_of(job: Job, keys: Keys) -> SearchSetting:
     """Look the efficiencies of a job up for each pair."""
     hardware, count = keys.hardware, len(keys.hardware)
     usual = usual_year(hardware, job.latest_year)
     year = usual if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
-    return Setting(job, hardware, keys.precision, resolve(job.values, hardware, software, year))
+    return SearchSetting(job, hardware, keys.precision, resolve(job.values, hardware, software, year))
 
 
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
@@ -188,24 +194,26 @@ def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     return Candidates(key, layout, speed, need, where, micro, setting, possible)
 
 
-def steps_of(found: Candidates, keys: Keys) -> Step:
+def steps_of(candidates: Candidates, keys: Keys) -> Step:
     """Return the whole step of candidates, by part."""
-    case = found.setting.case(found.layout, keys.pair[found.key])
-    return training.assemble(case, found.micro_steps.take(found.micro))
+    case = candidates.setting.case(candidates.layout, keys.pair[candidates.key])
+    return training.assemble(case, candidates.micro_steps.take(candidates.micro))
 
 
 def micro_steps(
-    grid: Grid, setting: Setting, pair: Integers, combo: Integers, recompute: Integers
+    grid: Grid, setting: SearchSetting, pair: Integers, combo: Integers, recompute: Integers
 ) -> tuple[MicroStep, Integers]:
     """Time each distinct micro-batch once: it does not depend on how many copies of the model there are."""
     packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
     number, where = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
-    own = packing.unpack(number)
-    precision = setting.precision[own["pair"]]
-    layout = grid_layouts(grid.take(own["combo"]), setting.job, np.ones(len(number)), own["recompute"], precision)
+    indices = packing.unpack(number)
+    precision = setting.precision[indices["pair"]]
+    layout = grid_layouts(
+        grid.take(indices["combo"]), setting.job, np.ones(len(number)), indices["recompute"], precision
+    )
     pieces = [MicroStep(*(np.zeros(0) for _ in MicroStep.names()))]
     for rows in layout.chunks(CHUNK):
-        pieces.append(training.micro_step(setting.case(layout.take(rows), own["pair"][rows])))
+        pieces.append(training.micro_step(setting.case(layout.take(rows), indices["pair"][rows])))
     return MicroStep.concatenate(pieces), where
 
 
@@ -230,9 +238,14 @@ def make_job(
     """Describe a training job for the search."""
     batch = global_batch or default_batch(architecture, sequence_tokens, method)
     recipe = recipe_columns(
-        1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share,
-        document_tokens=document_tokens, offload=offload,
-    )  # fmt: skip
+        1,
+        sequence_tokens,
+        method=method,
+        adapter_rank=float(lora_rank),
+        adapter_share=adapter_share,
+        document_tokens=document_tokens,
+        offload=offload,
+    )
     return Job(
         shape=stack([architecture]),
         recipe=recipe,
@@ -289,54 +302,61 @@ def best_layouts(
 ) -> BestLayouts:
     """Return the fastest layout for each key i = (accelerators[i], systems[i], gpus[i])."""
     job = make_job(
-        architecture, sequence_tokens=sequence_tokens, global_batch=global_batch, method=method, lora_rank=lora_rank,
-        software=software, software_year=software_year, values=values, adapter_share=adapter_share,
-    )  # fmt: skip
+        architecture,
+        sequence_tokens=sequence_tokens,
+        global_batch=global_batch,
+        method=method,
+        lora_rank=lora_rank,
+        software=software,
+        software_year=software_year,
+        values=values,
+        adapter_share=adapter_share,
+    )
     grid = make_grid(architecture, sequence_tokens, job.global_batch, wide=wide)
     keys = make_keys(accelerators, systems, list(gpus), lambda _: precision)
     return reduce_best(search(grid, job, keys), job, keys)
 
 
-def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
+def reduce_best(options: Candidates, job: Job, keys: Keys) -> BestLayouts:
     """Keep the fastest candidate of each key; say why a key has none."""
     count = len(keys.gpus)
-    speed = found.tokens_per_s_per_gpu
+    speed = options.tokens_per_s_per_gpu
     serving_only = ~keys.hardware.trains[keys.pair]
     if serving_only.any():
-        found = found.take(np.flatnonzero(~serving_only[found.key]))
-        speed = found.tokens_per_s_per_gpu
+        options = options.take(np.flatnonzero(~serving_only[options.key]))
+        speed = options.tokens_per_s_per_gpu
     fastest = np.full(count, -np.inf)
     with np.errstate(invalid="ignore"):  # a chip without the precision has no speed
-        np.maximum.at(fastest, found.key, speed)
-    winners = np.flatnonzero(speed == fastest[found.key])
+        np.maximum.at(fastest, options.key, speed)
+    winners = np.flatnonzero(speed == fastest[options.key])
     where = np.full(count, -1)
-    where[found.key[winners][::-1]] = winners[::-1]  # of equals, the earliest
+    where[options.key[winners][::-1]] = winners[::-1]  # of equals, the earliest
     names = np.flatnonzero(where >= 0)
-    chosen = found.take(where[names])
-    candidates = np.bincount(found.key, minlength=count)
+    chosen = options.take(where[names])
+    candidates = np.bincount(options.key, minlength=count)
     lacking = np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
-    too_many = ~found.possible & (keys.gpus > job.global_batch)
+    too_many = ~options.possible & (keys.gpus > job.global_batch)
     reason = np.where(lacking, NO_PRECISION, np.where(too_many, NO_BATCH, NO_MEMORY))
     reason = np.where(keys.hardware.trains[keys.pair], reason, NO_TRAINING)
     reason[names] = FITS
-    place = np.full(count, -1)
-    place[names] = np.arange(len(names))
+    candidate = np.full(count, -1)
+    candidate[names] = np.arange(len(names))
     return BestLayouts(
         reason=reason,
-        layout=spread(chosen.layout, place),
-        step=spread(steps_of(chosen, keys), place),
-        memory_bytes=np.append(chosen.memory_bytes, np.nan)[place],
+        layout=spread(chosen.layout, candidate),
+        step=spread(steps_of(chosen, keys), candidate),
+        memory_bytes=np.append(chosen.memory_bytes, np.nan)[candidate],
         candidates=candidates,
     )
 
 
 def spread(columns: Any, where: Integers) -> Any:
     """Place rows at their keys; keys without a row get NaN, or zero in integer columns."""
-    found, filled = np.flatnonzero(where >= 0), {}
-    if len(found) == len(where):
+    filled_keys, filled = np.flatnonzero(where >= 0), {}
+    if len(filled_keys) == len(where):
         return columns.take(where)
     for name in columns.names():
         values = getattr(columns, name)
         filled[name] = np.full(len(where), np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
-        filled[name][found] = values.take(where[found])
+        filled[name][filled_keys] = values.take(where[filled_keys])
     return type(columns)(**filled)

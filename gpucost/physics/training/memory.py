@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, constant, pick
+from gpucost.physics.columns import ColumnStruct, Flags, Floats, Integers, LayoutColumns, constant, pick
 from gpucost.physics.training.cases import FULL, Recipe
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import (
@@ -53,7 +53,7 @@ CONTEXT_BYTES = 1.5e9
 FRAGMENTATION_RATIO = 1.06
 
 
-class MemoryColumns(Columns, frozen=True):
+class MemoryColumns(ColumnStruct, frozen=True):
     """Bytes on the fullest GPU at the moment of the peak, by component."""
 
     weights_bytes: Floats
@@ -68,7 +68,7 @@ class MemoryColumns(Columns, frozen=True):
     first_stage: Flags  # the fullest GPU holds the first pipeline stage
 
 
-class Holdings(Columns, frozen=True):
+class Holdings(ColumnStruct, frozen=True):
     """Parameters that one GPU of a pipeline stage holds, before sharding over data-parallel ranks."""
 
     trained: Floats
@@ -121,7 +121,7 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
     both = parts.input_embedding + parts.output_embedding + parts.routed_experts
     dense, routed = (total_parameters(shape) - both) / split, parts.routed_experts / spread
-    beside = ends + mtp_parameters(shape) / split * last
+    unsharded = ends + mtp_parameters(shape) / split * last
     ranks = layout.data * layout.context
     expert_ranks = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
     full, of_layers = dense + routed, dense * layers
@@ -129,16 +129,21 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     tuned = recipe.method >= LORA
     if not np.any(tuned):
         none = np.zeros_like(base)
-        return Holdings(base + beside, shard + beside / ranks, none, none, none, full / shape.layers, base, ends)
+        return Holdings(base + unsharded, shard + unsharded / ranks, none, none, none, full / shape.layers, base, ends)
     adapters = adapter_parameters(shape, recipe.adapter_rank, recipe.adapter_share) * layers / split
     return Holdings(
-        np.where(tuned, adapters, base + beside), np.where(tuned, adapters / ranks, shard + beside / ranks),
-        np.where(tuned, base, 0.0), np.where(tuned, shard, 0.0), np.where(tuned, ends, 0.0), full / shape.layers, base,
+        np.where(tuned, adapters, base + unsharded),
+        np.where(tuned, adapters / ranks, shard + unsharded / ranks),
+        np.where(tuned, base, 0.0),
+        np.where(tuned, shard, 0.0),
+        np.where(tuned, ends, 0.0),
+        full / shape.layers,
+        base,
         ends,
-    )  # fmt: skip
+    )
 
 
-class Lasting(Columns, frozen=True):
+class Lasting(ColumnStruct, frozen=True):
     """What stays through the whole step."""
 
     weights: Floats
@@ -158,9 +163,9 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     sharding = np.where(layout.data * layout.context > 1, layout.sharding, 0)
     states = np.where(sharding >= 1, held.trained_shard, held.trained) * recipe.state_bytes
     trained = np.where(sharding >= 3, held.trained_shard, held.trained)
-    each = pick(tuned, recipe.adapter_bytes, recipe.weight_bytes)
-    weights = each * trained
-    if np.any(copied := (each == 4) & ~tuned):
+    weight_bytes = pick(tuned, recipe.adapter_bytes, recipe.weight_bytes)
+    weights = weight_bytes * trained
+    if np.any(copied := (weight_bytes == 4) & ~tuned):
         gathered = 4 * held.trained_shard + 2 * held.trained
         weights = np.where((sharding == 2) & copied, gathered, weights)
     if np.any(tuned):
@@ -175,14 +180,16 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
         weights = weights + np.where(stays, 2 * held.matrices, 0.0)
         gradients = np.where(stays, gradient * held.trained, gradients)
     doubled = np.where(plain & ~recipe.gradient_views, 2.0, 1.0)
-    kept = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
-    kept = np.where(layout.micro_batches > 1, doubled, kept)
+    kept_fraction = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
+    kept_fraction = np.where(layout.micro_batches > 1, doubled, kept_fraction)
     offloaded = recipe.offload_states
     none = np.zeros_like(weights)
     return Lasting(
-        pick(recipe.offload_weights, none, weights), pick(offloaded, none, states),
-        pick(offloaded, none, gradients * doubled), pick(offloaded, none, gradients * kept),
-    )  # fmt: skip
+        pick(recipe.offload_weights, none, weights),
+        pick(offloaded, none, states),
+        pick(offloaded, none, gradients * doubled),
+        pick(offloaded, none, gradients * kept_fraction),
+    )
 
 
 def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
@@ -195,7 +202,7 @@ def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
     return np.where(first, several, 1.0)
 
 
-class Passing(Columns, frozen=True):
+class Passing(ColumnStruct, frozen=True):
     """What comes and goes within a step."""
 
     activations: Floats
@@ -211,21 +218,26 @@ class Passing(Columns, frozen=True):
 
 
 def passing(
-    shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, last: Flags, layer: LayerBytes,
+    shape: Shape,
+    layout: LayoutColumns,
+    recipe: MemoryRecipe,
+    held: Holdings,
+    last: Flags,
+    layer: LayerBytes,
     flight: Floats,
-) -> Passing:  # fmt: skip
+) -> Passing:
     """Return the activations, logits and buffers of a stage, `flight` micro-batches of its layers being alive."""
     tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
     rows = pick(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
     tuned = recipe.method >= LORA
-    whole = pick(tuned, 0.0, 1.0)
+    full_training = pick(tuned, 0.0, 1.0)
     final = pick(tuned, 8.0, 4.0) * shape.hidden * tokens / pick(layout.sequence_parallel, layout.tensor, 1.0)
     width = shape.vocab / pick(recipe.vocabulary_split, layout.tensor, 1.0) * last
     softmax = pick(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
     head = shape.hidden * width
     sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
     wire = np.where(sharded, 2.0, recipe.gradient_bytes)
-    cached = recipe.cast_bytes * (layout.sharding < 2) * whole
+    cached = recipe.cast_bytes * (layout.sharding < 2) * full_training
     fetched = 2.0 * (sharded | recipe.offload_weights)
     unpacked = pick(
         recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
@@ -236,21 +248,21 @@ def passing(
         forward_logits=width * rows * np.minimum(FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
         cached_casts=cached * (recipe.style >= AUTOCAST) * (held.matrices + head),
         rebuilt=tokens * (layer.whole - layer.saved + layer.working) + unpacked,
-        head_gradient=whole * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens),
+        head_gradient=full_training * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens),
         casts=cached * (np.where(layout.recompute == FULL, held.block, held.matrices) + head),
         gathered_ends=fetched * held.ends,
         gathered_blocks=fetched * pick(tuned, recipe.frozen_bytes / 2, 1.0) * held.block,
-        block_reduction=(2 + 4) * whole * sharded * held.block,
+        block_reduction=(2 + 4) * full_training * sharded * held.block,
     )
 
 
 def moments_of(
-    layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, kept: Lasting, comes: Passing, layers: Floats
+    layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, lasting_parts: Lasting, comes: Passing, layers: Floats
 ) -> tuple[tuple[Floats | float, ...], ...]:
     """Return what is alive at each of the five moments: gradients, activations, logits, buffers, temporary."""
-    one = comes.activations / np.maximum(layers, 1)
-    head = np.minimum(comes.head_gradient, np.maximum(kept.gradients, comes.head_gradient))
-    started = kept.kept_gradients + np.where(kept.kept_gradients > 0, 0.0, head)
+    layer_activations = comes.activations / np.maximum(layers, 1)
+    head = np.minimum(comes.head_gradient, np.maximum(lasting_parts.gradients, comes.head_gradient))
+    started = lasting_parts.kept_gradients + np.where(lasting_parts.kept_gradients > 0, 0.0, head)
     update = recipe.step_bytes * np.where(layout.sharding >= 1, held.trained_shard, held.trained)
     update = pick(recipe.offload_states, 0.0, update)
     gathered = comes.gathered_ends + comes.gathered_blocks
@@ -258,9 +270,9 @@ def moments_of(
     return (
         (started, comes.activations, comes.logits, comes.casts + gathered, 0.0),
         (started, comes.activations, 0.0, comes.casts + reducing + comes.gathered_blocks, comes.rebuilt),
-        (kept.gradients, one, 0.0, reducing, comes.rebuilt),
-        (kept.gradients, 0.0, 0.0, 0.0, update),
-        (kept.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, 0.0),
+        (lasting_parts.gradients, layer_activations, 0.0, reducing, comes.rebuilt),
+        (lasting_parts.gradients, 0.0, 0.0, 0.0, update),
+        (lasting_parts.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, 0.0),
     )
 
 
@@ -277,13 +289,18 @@ class Stages(Struct, frozen=True):
 
     def take(self, rows: Integers) -> "Stages":
         """Return the stages of the layouts that `rows` names, in increasing order."""
-        place = np.full(self.rows, -1)
-        place[rows] = np.arange(len(rows))
-        mine = np.flatnonzero(place[self.row] >= 0)
+        position = np.full(self.rows, -1)
+        position[rows] = np.arange(len(rows))
+        mine = np.flatnonzero(position[self.row] >= 0)
         return Stages(
-            place[self.row[mine]], self.layout.take(mine), self.first[mine], self.last[mine], self.held.take(mine),
-            self.kept.take(mine), len(rows),
-        )  # fmt: skip
+            position[self.row[mine]],
+            self.layout.take(mine),
+            self.first[mine],
+            self.last[mine],
+            self.held.take(mine),
+            self.kept.take(mine),
+            len(rows),
+        )
 
     def moments(self, shape: Shape, recipe: MemoryRecipe, layer: LayerBytes) -> tuple[tuple[Floats | float, ...], ...]:
         """Return what is alive at each of the five moments beside what lasts."""
@@ -316,17 +333,17 @@ def stages_of(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Stag
     row = np.concatenate([np.arange(len(layout)), np.flatnonzero(~single)])
     first = np.arange(len(row)) < len(layout)
     last = single[row] | ~first
-    own = layout.take(row)
-    held = holdings(shape, own, recipe, first, last)
-    return Stages(row, own, first, last, held, lasting(own, recipe, held), len(layout))
+    stage_layout = layout.take(row)
+    held = holdings(shape, stage_layout, recipe, first, last)
+    return Stages(row, stage_layout, first, last, held, lasting(stage_layout, recipe, held), len(layout))
 
 
 def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> MemoryColumns:
     """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
     count = len(first)
     held = holdings(shape, layout, recipe, first, last)
-    kept = lasting(layout, recipe, held)
-    stage = Stages(np.arange(count), layout, first, last, held, kept, count)
+    lasting_parts = lasting(layout, recipe, held)
+    stage = Stages(np.arange(count), layout, first, last, held, lasting_parts, count)
     moments = stage.moments(shape, recipe, layer_bytes(shape, layout, recipe))
     table = np.empty((len(moments), len(moments[0]), count))
     for row, parts in enumerate(moments):
@@ -335,12 +352,20 @@ def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, firs
     moment: Integers = np.argmax(table.sum(axis=1), axis=0)
     gradients, activations, logits, buffers, temporary = np.take_along_axis(table, moment[None, None, :], axis=0)[0]
     buffers = buffers + WORKSPACE_BYTES
-    total = kept.weights + kept.optimizer + gradients + activations + logits + buffers + temporary
-    weights, states = np.broadcast_to(kept.weights, count), np.broadcast_to(kept.optimizer, count)
+    total = lasting_parts.weights + lasting_parts.optimizer + gradients + activations + logits + buffers + temporary
+    weights, states = np.broadcast_to(lasting_parts.weights, count), np.broadcast_to(lasting_parts.optimizer, count)
     return MemoryColumns(
-        weights, gradients, states, activations, logits, buffers, temporary, total, moment,
+        weights,
+        gradients,
+        states,
+        activations,
+        logits,
+        buffers,
+        temporary,
+        total,
+        moment,
         np.broadcast_to(first, count),
-    )  # fmt: skip
+    )
 
 
 def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | Recipe) -> MemoryColumns:
@@ -357,16 +382,16 @@ def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | 
     >>> print(float((states / 1e9).round(1)[0]))  # 16 bytes × 6.74 B
     107.8
     """
-    wanted = recipe if isinstance(recipe, MemoryRecipe) else from_training(recipe)
-    count = max(len(shape), len(layout), len(wanted))
+    memory = recipe if isinstance(recipe, MemoryRecipe) else from_training(recipe)
+    count = max(len(shape), len(layout), len(memory))
     if len(layout) < count:
         layout = layout.take(np.zeros(count, dtype=np.int64))
     single = layout.pipeline <= 1
     everywhere = np.ones(count, dtype=np.bool_)
-    first = stage_memory(shape, layout, wanted, everywhere, single)
+    first = stage_memory(shape, layout, memory, everywhere, single)
     if bool(np.all(single)):
         return first
-    last = stage_memory(shape, layout, wanted, single, everywhere)
+    last = stage_memory(shape, layout, memory, single, everywhere)
     fuller = last.total_bytes > first.total_bytes
     return MemoryColumns(
         **{name: np.where(fuller, getattr(last, name), getattr(first, name)) for name in MemoryColumns.names()}

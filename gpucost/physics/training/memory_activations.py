@@ -15,7 +15,7 @@ With b·s tokens, hidden width h, a heads of d, kv heads, feed-forward width f, 
 
 import numpy as np
 
-from gpucost.physics.columns import Columns, Floats, LayoutColumns
+from gpucost.physics.columns import ColumnStruct, Floats, LayoutColumns
 from gpucost.physics.training.memory_recipe import FUSED, LIBRARY, LORA, MemoryRecipe
 from gpucost.physics.transformer import Shape, output_width, query_width
 
@@ -40,7 +40,7 @@ LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0, 2.0])
 ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
 
 
-class LayerBytes(Columns, frozen=True):
+class LayerBytes(ColumnStruct, frozen=True):
     """Bytes per token of one GPU's share of one layer."""
 
     saved: Floats  # kept from forward to backward under the layout's recomputation
@@ -80,16 +80,16 @@ def feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     and the router's fp32 scores: 4·k·h + 4·E.
     """
     share = shape.moe_layers / shape.layers
-    each = np.where(shape.gated, GATED_BYTES[recipe.style], PLAIN_BYTES[recipe.style])
+    bytes_per_value = np.where(shape.gated, GATED_BYTES[recipe.style], PLAIN_BYTES[recipe.style])
     dispatch = 4 * shape.experts_per_token * shape.hidden + 4 * shape.experts
-    return (1 - share) * each * shape.ffn_hidden + share * (each * expert_width(shape) + dispatch)
+    return (1 - share) * bytes_per_value * shape.ffn_hidden + share * (bytes_per_value * expert_width(shape) + dispatch)
 
 
 def score_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Floats:
     """Return the bytes per token of attention scores, zero with a fused kernel: 2·a·s, 5·a·s with dropout."""
-    each = np.where(recipe.dropout, 5.0, SCORE_BYTES[recipe.style])
+    bytes_per_score = np.where(recipe.dropout, 5.0, SCORE_BYTES[recipe.style])
     keys = recipe.sequence_tokens
-    return np.where(layout.flash, 4.0 * shape.heads, each * shape.heads * keys)
+    return np.where(layout.flash, 4.0 * shape.heads, bytes_per_score * shape.heads * keys)
 
 
 def adapter_input_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
@@ -148,14 +148,14 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     core = 2 * attention_width(shape) + np.where(shape.mla | frozen, 0.0, rotated)
     scores = score_bytes(shape, layout, recipe)
     split = np.where(layout.sequence_parallel, tensor, 1.0)
-    whole = norm / split + (core + ffn + scores) / tensor
+    all_kept = norm / split + (core + ffn + scores) / tensor
     rebuilt = np.where((style == FUSED) | frozen, 0.0, (norm - 4 * h) / split + (ffn - ffn * 2 / 3) / tensor)
-    selective = np.where(layout.flash, whole - rebuilt, whole - scores / tensor)
+    selective = np.where(layout.flash, all_kept - rebuilt, all_kept - scores / tensor)
     saved = np.where(
         layout.recompute == 2,
         checkpoint_bytes(shape, recipe) * h / split,
-        np.where(layout.recompute == 1, selective, whole),
+        np.where(layout.recompute == 1, selective, all_kept),
     )
     widest = np.where(shape.experts > 0, np.maximum(expert_width(shape), shape.ffn_hidden), shape.ffn_hidden)
     working = 4 * h / split + 4 * widest / tensor
-    return LayerBytes(*np.broadcast_arrays(saved, whole, working))
+    return LayerBytes(*np.broadcast_arrays(saved, all_kept, working))

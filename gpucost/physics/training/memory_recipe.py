@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpucost.gate import beside
-from gpucost.physics.columns import METHODS, Columns, Flags, Floats, Integers, code_of, constant
+from gpucost.physics.columns import METHODS, ColumnStruct, Flags, Floats, Integers, code_of, constant
 from gpucost.words import OFFLOADS as OFFLOADS
 from gpucost.words import STYLES as STYLES
 
@@ -46,9 +46,15 @@ USUAL_STYLES = {"full": "fused", "lora": "trainer", "qlora": "trainer"}  # by me
 # A peak lies within a factor of the prediction, by style: about four of five measured rows of that style, at least 5 %;
 # fused frameworks and whole compiled models, of which few or no peaks were measured, are given 20 %.
 RANGE_RATIOS = {
-    "fused": 1.20, "compiled": 1.08, "compiled_model": 1.20, "eager": 1.05, "autocast": 1.08, "library": 1.05,
-    "library_autocast": 1.05, "trainer": 1.10,
-}  # fmt: skip
+    "fused": 1.20,
+    "compiled": 1.08,
+    "compiled_model": 1.20,
+    "eager": 1.05,
+    "autocast": 1.08,
+    "library": 1.05,
+    "library_autocast": 1.05,
+    "trainer": 1.10,
+}
 
 FLAGS = ("loss_chunk_kept", "vocabulary_split", "dropout", "gradient_views", "offload_states", "offload_weights")
 
@@ -56,7 +62,7 @@ LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5 + 0.127 / 8}  # NF4 with double quantisation: 4.127 bits (arXiv:2305.14314)
 
 
-class MemoryRecipe(Columns, frozen=True):
+class MemoryRecipe(ColumnStruct, frozen=True):
     """What is kept, as arrays; a struct of length one holds for all cases."""
 
     sequence_tokens: Floats
@@ -134,24 +140,34 @@ def memory_recipe(
 ) -> MemoryRecipe:
     """Build a recipe of the length of `sequence_tokens` from words and numbers."""
     code_of(offload, OFFLOADS, "offload")
-    whole = style.endswith("autocast") if fp32_weights is None else fp32_weights
-    kept = optimizer_bytes(optimizer, fp32_weights=whole, state_bytes_per_parameter=state_bytes_per_parameter)
+    master_weights = style.endswith("autocast") if fp32_weights is None else fp32_weights
+    optimizer_sizes = optimizer_bytes(
+        optimizer, fp32_weights=master_weights, state_bytes_per_parameter=state_bytes_per_parameter
+    )
     sequence = np.atleast_1d(np.asarray(sequence_tokens, dtype=np.float64))
     return _columns(
         sequence,
         method=code_of(method, METHODS, "method"),
         style=code_of(style, STYLES, "style"),
-        weight_bytes=kept.weight_bytes,
-        gradient_bytes=kept.gradient_bytes,
-        state_bytes=kept.state_bytes if method not in FROZEN_BYTES else adapter_state_bytes(optimizer, adapter_bytes),
-        step_bytes=kept.step_bytes if step_bytes is None else step_bytes,
-        cast_bytes=2.0 if kept.weight_bytes == 4 else 0.0,
+        weight_bytes=optimizer_sizes.weight_bytes,
+        gradient_bytes=optimizer_sizes.gradient_bytes,
+        state_bytes=optimizer_sizes.state_bytes
+        if method not in FROZEN_BYTES
+        else adapter_state_bytes(optimizer, adapter_bytes),
+        step_bytes=optimizer_sizes.step_bytes if step_bytes is None else step_bytes,
+        cast_bytes=2.0 if optimizer_sizes.weight_bytes == 4 else 0.0,
         frozen_bytes=FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
-        adapter_rank=adapter_rank, adapter_share=adapter_share, adapter_bytes=adapter_bytes,
-        loss_chunk_tokens=loss_chunk_tokens, loss_chunk_kept=loss_chunk_kept, vocabulary_split=vocabulary_split,
-        dropout=dropout, gradient_views=gradient_views,
-        offload_states=offload in ("states", "all"), offload_weights=offload == "all",
-    )  # fmt: skip
+        adapter_rank=adapter_rank,
+        adapter_share=adapter_share,
+        adapter_bytes=adapter_bytes,
+        loss_chunk_tokens=loss_chunk_tokens,
+        loss_chunk_kept=loss_chunk_kept,
+        vocabulary_split=vocabulary_split,
+        dropout=dropout,
+        gradient_views=gradient_views,
+        offload_states=offload in ("states", "all"),
+        offload_weights=offload == "all",
+    )
 
 
 def _columns(sequence: Floats, **values: ArrayLike) -> MemoryRecipe:

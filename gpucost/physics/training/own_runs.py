@@ -38,8 +38,13 @@ NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node t
 MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
 CHUNK_CASES = 4096  # corrected at a time
 SIZES = {  # by how much a difference in each counts
-    "parameters": 1.0, "gpus": 1.0, "sequence_tokens": 1.0, "micro_batch_tokens": 1.0, "tensor": 1.0, "pipeline": 1.0,
-}  # fmt: skip
+    "parameters": 1.0,
+    "gpus": 1.0,
+    "sequence_tokens": 1.0,
+    "micro_batch_tokens": 1.0,
+    "tensor": 1.0,
+    "pipeline": 1.0,
+}
 TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture", "adapters")
 
 
@@ -73,13 +78,24 @@ def features_of(alike: Alike, step: Step | None = None) -> Floats:
     chip = np.round(hardware.half_tflops) + hardware.hbm_gb_per_s / 1e5
     sequence = recipe.sequence_tokens
     columns = (
-        np.log(transformer.total_parameters(shape)), np.log(layout.gpus), np.log(sequence),
-        np.log(layout.micro_batch * sequence), np.log(layout.tensor), np.log(layout.pipeline),
-        layout.precision, layout.recompute, hardware.family, chip, software, layout.sharding > 0, shape.experts > 0,
-        recipe.method >= LORA, *(getattr(step, name) / step.total_s if step else 0.0 for name in PARTS),
-    )  # fmt: skip
-    whole: Floats = np.stack(np.broadcast_arrays(*(np.asarray(column, np.float64) for column in columns)), axis=1)
-    return whole
+        np.log(transformer.total_parameters(shape)),
+        np.log(layout.gpus),
+        np.log(sequence),
+        np.log(layout.micro_batch * sequence),
+        np.log(layout.tensor),
+        np.log(layout.pipeline),
+        layout.precision,
+        layout.recompute,
+        hardware.family,
+        chip,
+        software,
+        layout.sharding > 0,
+        shape.experts > 0,
+        recipe.method >= LORA,
+        *(getattr(step, name) / step.total_s if step else 0.0 for name in PARTS),
+    )
+    features: Floats = np.stack(np.broadcast_arrays(*(np.asarray(column, np.float64) for column in columns)), axis=1)
+    return features
 
 
 def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -94,8 +110,8 @@ def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
         else:
             unlike += mine[:, None] != theirs[None, :]
     fading = np.exp(-COMMON_FADES * unlike - distance / 2 / COMMON_LENGTH**2)
-    own = OWN**2 * np.exp(-OWN_FADES * unlike - distance / 2 / OWN_LENGTH**2)
-    return COMMON**2 * fading, own + PART**2 * fading * (a[:, PLAIN:] @ b[:, PLAIN:].T)
+    specific = OWN**2 * np.exp(-OWN_FADES * unlike - distance / 2 / OWN_LENGTH**2)
+    return COMMON**2 * fading, specific + PART**2 * fading * (a[:, PLAIN:] @ b[:, PLAIN:].T)
 
 
 class Belief(NamedTuple):
@@ -109,11 +125,11 @@ class Belief(NamedTuple):
 
 def believed(runs: OwnRuns) -> Belief:
     """Weigh the scales of the common part by how well each explains the runs."""
-    common, own = covariances(runs.features, runs.features)
+    common, specific = covariances(runs.features, runs.features)
     noise = NOISE**2 * np.eye(len(runs))
     weights, evidence = [], []
     for scale, belief in zip(SCALES, BELIEF, strict=True):
-        root = np.linalg.cholesky(scale**2 * common + own + noise)
+        root = np.linalg.cholesky(scale**2 * common + specific + noise)
         weight = np.linalg.solve(root.T, np.linalg.solve(root, runs.residual))
         weights.append(weight)
         evidence.append(np.log(belief) - runs.residual @ weight / 2 - np.log(np.diag(root)).sum())
@@ -121,7 +137,7 @@ def believed(runs: OwnRuns) -> Belief:
     shares = odds**SHARPNESS / (odds**SHARPNESS).sum()
     of_common = sum(part * scale**2 * weight for part, scale, weight in zip(shares, SCALES, weights, strict=True))
     square = float(odds @ np.square(SCALES) / odds.sum())
-    inverse = np.linalg.inv(square * common + own + noise).astype(np.float64)
+    inverse = np.linalg.inv(square * common + specific + noise).astype(np.float64)
     return Belief(np.asarray(of_common), shares @ np.array(weights), square**0.5, inverse)
 
 
@@ -143,10 +159,10 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
     >>> bool(0.1 < correction(OwnRuns(shares[:2], np.array([0.0, 0.1])), shares[2:])[0] < 0.2)
     True
     """
-    found, parts = believed(runs), []
+    posterior, parts = believed(runs), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
-        common, own = covariances(features[start : start + CHUNK_CASES], runs.features)
-        parts.append(common @ found.of_common + own @ found.of_own)
+        common, specific = covariances(features[start : start + CHUNK_CASES], runs.features)
+        parts.append(common @ posterior.of_common + specific @ posterior.of_own)
     return np.concatenate(parts)
 
 
@@ -163,12 +179,12 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     [0.59, 0.95]
     """
     plain = runs.features[:, :PLAIN]
-    found, parts = believed(OwnRuns(plain, runs.residual)), []
+    posterior, parts = believed(OwnRuns(plain, runs.residual)), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
-        common, own = covariances(features[start : start + CHUNK_CASES, :PLAIN], plain)
-        across = found.scale**2 * common + own
-        known = np.einsum("ij,jk,ik->i", across, found.inverse, across, optimize=True)
-        left = (found.scale * COMMON) ** 2 + OWN**2 + NOISE**2 - known
+        common, specific = covariances(features[start : start + CHUNK_CASES, :PLAIN], plain)
+        across = posterior.scale**2 * common + specific
+        explained = np.einsum("ij,jk,ik->i", across, posterior.inverse, across, optimize=True)
+        left = (posterior.scale * COMMON) ** 2 + OWN**2 + NOISE**2 - explained
         parts.append(np.sqrt(np.clip(left / BEFORE, NARROWEST_RATIO**2, 1.0)))
     return np.concatenate(parts)
 
@@ -183,15 +199,17 @@ def write(features: Floats) -> str:
     [[1.0, 13.0, 14.0], [2.0, 0.0, 0.0]]
     """
     pairs = enumerate(zip(COLUMNS, features, strict=False))
-    return "; ".join(f"{name} {value:.9g}" for place, (name, value) in pairs if value or place < PLAIN)
+    return "; ".join(f"{name} {value:.9g}" for index, (name, value) in pairs if value or index < PLAIN)
 
 
 def read(texts: Sequence[str]) -> Floats:
     """Read configurations back; what one does not name is 0."""
-    rows = [{name: float(value) for name, _, value in (part.strip().rpartition(" ") for part in text.split(";"))}
-            for text in texts]  # fmt: skip
-    known = [[row.get(name, 0.0) for name in COLUMNS] for row in rows]
-    return np.array(known, np.float64).reshape(len(rows), len(COLUMNS))
+    rows = [
+        {name: float(value) for name, _, value in (part.strip().rpartition(" ") for part in text.split(";"))}
+        for text in texts
+    ]
+    values = [[row.get(name, 0.0) for name in COLUMNS] for row in rows]
+    return np.array(values, np.float64).reshape(len(rows), len(COLUMNS))
 
 
 @lru_cache(maxsize=8)
@@ -207,8 +225,9 @@ def corrected(step: Step, runs: tuple[Run, ...], alike: Alike) -> Step:
     with np.errstate(all="ignore"):  # rows without a layout
         longer = np.exp(correction(runs_of(runs), features_of(alike, step)))
     slower = (*PARTS, "total_s")
-    scaled = {name: getattr(step, name) * longer if name in slower else getattr(step, name) / longer
-              for name in step.names()}  # fmt: skip
+    scaled = {
+        name: getattr(step, name) * longer if name in slower else getattr(step, name) / longer for name in step.names()
+    }
     return Step(**scaled)
 
 

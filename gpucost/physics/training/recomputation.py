@@ -87,12 +87,12 @@ def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
     """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
     tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
     count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != SELECTIVE or job.splits_norms]
-    one = np.ones(count * len(codes))
-    degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": np.tile(tensors, len(codes))})
-    every = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.repeat(codes, count)), job.kept)
+    ones = np.ones(count * len(codes))
+    degrees = Grid(**{**dict.fromkeys(Grid.names(), ones), "tensor": np.tile(tensors, len(codes))})
+    every = layer_bytes(job.shape, grid_layouts(degrees, job, ones, np.repeat(codes, count)), job.kept)
     useful: dict[int, LayerBytes] = {}
-    for place, code in enumerate(codes):
-        layer = every.take(slice(place * count, (place + 1) * count))
+    for index, code in enumerate(codes):
+        layer = every.take(slice(index * count, (index + 1) * count))
         if not useful or np.any(layer.saved < min(useful.items())[1].saved):
             useful[code] = layer
     return useful
@@ -109,10 +109,12 @@ def least_recompute(
     level = np.log2(data).astype(np.int64)
     powers = np.exp2(np.arange(LEVELS))
     chosen, least = _least_recompute_at(grid, job, combo, level, powers, capacity_bytes)
-    if len(rest := np.flatnonzero(np.isinf(least) & (data > powers[level]))):
-        degrees = np.array(sorted(set(data[rest].tolist())))  # np.unique would load numpy.ma
-        level = np.searchsorted(degrees, data[rest])
-        chosen[rest], least[rest] = _least_recompute_at(grid, job, combo[rest], level, degrees, capacity_bytes[rest])
+    if len(unfitted := np.flatnonzero(np.isinf(least) & (data > powers[level]))):
+        degrees = np.array(sorted(set(data[unfitted].tolist())))  # np.unique would load numpy.ma
+        level = np.searchsorted(degrees, data[unfitted])
+        chosen[unfitted], least[unfitted] = _least_recompute_at(
+            grid, job, combo[unfitted], level, degrees, capacity_bytes[unfitted]
+        )
     return chosen, least
 
 
@@ -153,8 +155,8 @@ def needs_of(
         if len(still) < _WORTH_TAKING * len(rows):
             rows, stages = rows[still], stages.take(still)
         stages.layout.recompute[:] = code
-        own = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
-        peak = stages.peak_bytes(job.shape, job.kept, own)
+        layer_part = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
+        peak = stages.peak_bytes(job.shape, job.kept, layer_part)
         need[code, rows] = peak
         still = np.flatnonzero(peak > tightest[rows])
     return need

@@ -62,10 +62,16 @@ def micro_step(case: TrainingCase) -> MicroStep:
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))
     return MicroStep(
-        matrix_s=layers * matrix, attention_s=layers * attention, elementwise_s=layers * elementwise,
-        logits_s=ends * logits, adapter_s=layers * adapter, tensor_s=layers * tensor, context_s=layers * context,
-        expert_s=layers * expert, host_s=layers * idle,
-    )  # fmt: skip
+        matrix_s=layers * matrix,
+        attention_s=layers * attention,
+        elementwise_s=layers * elementwise,
+        logits_s=ends * logits,
+        adapter_s=layers * adapter,
+        tensor_s=layers * tensor,
+        context_s=layers * context,
+        expert_s=layers * expert,
+        host_s=layers * idle,
+    )
 
 
 def stage_layers(shape: Shape, layout: LayoutColumns, logits_layers: Floats) -> tuple[Floats, Floats]:
@@ -119,23 +125,26 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     spread = layout.expert > 1
     group = few = net.tier(link, ranks, layout.tensor)
     if np.any(spread):
-        own = np.where(spread, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
-        few = net.tier(link, own, np.where(spread, layout.expert, layout.tensor))
+        sharing_ranks = np.where(spread, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
+        few = net.tier(link, sharing_ranks, np.where(spread, layout.expert, layout.tensor))
     tuned = case.recipe.method >= LORA
     gradient = np.where(tuned, 0.0, case.recipe.gradient_bytes)
     sharded = layout.sharding >= 3
-    kept = sharded & (layout.pipeline > 1) & (e.whole_graph == 0)
-    moved = np.where(sharded & ~kept, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
+    gathered_once = sharded & (layout.pipeline > 1) & (e.whole_graph == 0)
+    moved = (
+        np.where(sharded & ~gathered_once, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient))
+        + gradient
+    )
     moved = np.where(tuned & ~sharded, 0.0, moved)
     exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
     copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
-    each = exposed_s(exchange, e.data_hidden * compute, e.interference) + copied
-    once = once + np.where(kept, copied, 0.0)
-    each = np.where(kept, once, each * layout.micro_batches)
+    per_exchange = exposed_s(exchange, e.data_hidden * compute, e.interference) + copied
+    once = once + np.where(gathered_once, copied, 0.0)
+    per_exchange = np.where(gathered_once, once, per_exchange * layout.micro_batches)
     ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
-    return np.where(ranks > 1, np.where(sharded, each, once) + ends, 0.0)
+    return np.where(ranks > 1, np.where(sharded, per_exchange, once) + ends, 0.0)
 
 
 def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
@@ -198,14 +207,14 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
     """Return what the schedule adds to micro-batches of `busy` seconds, and the total with what the scale loses."""
     layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
     dense, expert = gpu_parameters(case)
-    own, hand_over = e.own_ratio, hand_over_s(case) * e.own_ratio
+    own_ratio, hand_over = e.own_ratio, hand_over_s(case) * e.own_ratio
     parts = {
         "pipeline_s": hand_over * m,
         "bubble_s": (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages,
-        "data_s": data_s(case, busy / own, dense, expert) * own,
-        "optimizer_s": optimizer_s(case, dense, expert) * own,
-        "offload_s": host_update_s(case, busy / own, dense, expert) * own,
-        "overhead_s": constant(e.step_overhead_ms * MILLI * own, len(case)),
+        "data_s": data_s(case, busy / own_ratio, dense, expert) * own_ratio,
+        "optimizer_s": optimizer_s(case, dense, expert) * own_ratio,
+        "offload_s": host_update_s(case, busy / own_ratio, dense, expert) * own_ratio,
+        "overhead_s": constant(e.step_overhead_ms * MILLI * own_ratio, len(case)),
     }
     subtotal = sum(parts.values(), busy * m)
     nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)

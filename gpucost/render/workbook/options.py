@@ -66,7 +66,7 @@ _INSTRUCTIONS = (
 )
 
 
-class Leg(NamedTuple):
+class CasePart(NamedTuple):
     """A part of an option: how often it counts, and its case; no case is the rent as asked."""
 
     weight: float
@@ -80,15 +80,15 @@ class RentOptions(CaseBlock):
         self.base, self.name = base, name
         self.rows_of = _ordered(model.ways)
         self.rivals = [row for row in self.rows_of if row["name"] != "own_in_cash" and not interruptible(row)]
-        self.legs: dict[str, list[Leg]] = {}
+        self.legs: dict[str, list[CasePart]] = {}
         cases: list[Case] = []
         for row in self.rows_of:
             self.legs[row["name"]] = legs = []
             for number, leg in enumerate(row.get("legs") or ()):
                 if not leg["changes"]:
-                    legs.append(Leg(leg["weight"], None))
+                    legs.append(CasePart(leg["weight"], None))
                     continue
-                legs.append(Leg(leg["weight"], len(cases)))
+                legs.append(CasePart(leg["weight"], len(cases)))
                 cells = self._cells(model, row, leg["changes"], number)
                 cases.append(Case(f"{row['name']} {number + 1}", leg["changes"], compute(model, leg["changes"]), cells))
         super().__init__(model, cases, ("npv_rent_usd", _MOVES), flows)

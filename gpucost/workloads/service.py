@@ -20,7 +20,6 @@ from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
 from gpucost.physics.serving.cases import FORMATS, Deployment, Options, ServingCase, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
-from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
 from gpucost.workloads.training import decode_roof, one_chip
@@ -37,6 +36,50 @@ OWN_WIDTH = (
 NODES = (2, 3, 4)  # over which the stages of one replica follow each other
 NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """What physics must know of a service: how long requests are, how fast, in what, by which engine."""
+
+    prompt_tokens: float
+    output_tokens: float
+    longer_tokens: float = 0.0  # that a running request holds beyond mean prompt and half the mean output
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    precision: str = "auto"
+    cache: str = "auto"
+    engine: str = "vllm"
+    server: str | None = None  # default, tuned or offline; a server as it comes where nobody says
+    prefix_hit_fraction: float = 0.0
+    draft_tokens: int = 0
+    acceptance_fraction: float = 0.0
+    draft_cost_fraction: float = 0.0
+    offload_fraction: float = 0.0
+    own_output_tokens_per_s: float | None = None  # of one replica, measured at saturation
+    own_tpot_ms: float | None = None  # of one replica that runs own_concurrency requests
+    own_concurrency: int | None = None
+    replica_gpus: int | None = None
+
+    @property
+    def own_speed(self) -> float | None:
+        """Output tokens per second of one replica as measured: stated, or requests at once ÷ time per token."""
+        if self.own_tpot_ms is not None and self.own_concurrency is not None:
+            return self.own_concurrency / self.own_tpot_ms * MS_PER_S
+        return self.own_output_tokens_per_s
+
+    @property
+    def own_flag(self) -> str:
+        """The option that a measured speed was given by."""
+        return "--own-tpot" if self.own_tpot_ms is not None else "--own-output-tokens-per-s"
+
+    @property
+    def tokens_per_request(self) -> float:
+        """Prompt and output of one request."""
+        return self.prompt_tokens + self.output_tokens
+
+    def written_in(self, architecture: Architecture) -> str:
+        """Return the format of the weights: the one asked for, else as published."""
+        return native_format(architecture) if self.precision == "auto" else self.precision
 
 
 class Plans(Struct, frozen=True):
@@ -75,15 +118,15 @@ def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[in
     """
     node = max(key.system.gpus, key.system.scaleup_gpus if key.system.scaleup_gb_per_s else 1)
     degrees = [t for t in (1, 2, 4, 8, *WIDE_RANKS) if t <= min(node, largest)]
-    found = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
+    degrees_list = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
     if architecture.experts:
         wide = WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
-        found += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
+        degrees_list += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
     if key.system.scaleout_gb_per_s and largest > node:
-        whole = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
-        stages = [p for p in NODES if whole * p <= largest and p <= architecture.layers]
-        found += [(whole, 1, p) for p in stages if whole >= min(node, 8)]
-    return found
+        widest = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
+        stages = [p for p in NODES if widest * p <= largest and p <= architecture.layers]
+        degrees_list += [(widest, 1, p) for p in stages if widest >= min(node, 8)]
+    return degrees_list
 
 
 def largest_replica(key: Key) -> int:
@@ -92,7 +135,7 @@ def largest_replica(key: Key) -> int:
     return domain if key.system.scaleout_gb_per_s is None else max(domain, key.system.gpus * NODES[-1])
 
 
-def options_of(request: InferenceRequest, count: int) -> Options:
+def options_of(request: Service, count: int) -> Options:
     """Return the deployment's options as arrays."""
 
     def every(value: float) -> Floats:
@@ -108,16 +151,16 @@ def options_of(request: InferenceRequest, count: int) -> Options:
     )
 
 
-def server_of(request: InferenceRequest) -> str:
+def server_of(request: Service) -> str:
     """Return how a model is served: a measured speed is one's own, and what nobody says is a server as it comes."""
     return request.server or "default"
 
 
 def list_deployments(
-    architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: InferenceRequest
+    architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: Service
 ) -> tuple[list[Deployment], Integers]:
     """Return the deployments of every key that an offer uses, and the key of each."""
-    form = native_format(architecture) if request.precision == "auto" else request.precision
+    form = request.written_in(architecture)
     deployments, of = [], []
     for index, limit in largest.items():
         key = keys[index]
@@ -148,7 +191,7 @@ def evaluate(
     architecture: Architecture,
     keys: Sequence[Key],
     largest: Mapping[int, int],
-    request: InferenceRequest,
+    request: Service,
     values: Mapping[str, float],
     ranges: Mapping[str, float],
 ) -> Plans:
@@ -184,7 +227,7 @@ def evaluate(
     return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
 
 
-def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
+def with_own(plans: Plans, request: Service, speed: float) -> Plans:
     """Return plans at a measured speed of one replica: memory and first tokens stay, steps keep their shares."""
     if not len(plans):
         return plans
@@ -194,11 +237,11 @@ def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
     parameters = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
     at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)
     peak, bandwidth = float(plans.case.chip.matrix_tflops[0]), d.accelerator.hbm_gb_per_s
-    roof, what = decode_roof(parameters, FORMATS[d.format].weight_bytes, peak, bandwidth, d.gpus, at_once)
+    roof, roof_name = decode_roof(parameters, FORMATS[d.format].weight_bytes, peak, bandwidth, d.gpus, at_once)
     if speed > roof:
         raise UsageError(
-            f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({what} roof), not"
-            f" {speed:,.0f}. Nothing can exceed the roof."
+            f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name} roof), not"
+            f" {speed:,.0f}. No software can exceed the roof."
         )
     ratio = plans.output_tokens_per_s / speed
     sequences = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
@@ -217,7 +260,7 @@ def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
 
 
 def climb(
-    case: ServingCase, limit: Floats, request: InferenceRequest, prompt: Floats, output: Floats
+    case: ServingCase, limit: Floats, request: Service, prompt: Floats, output: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the batch with the most throughput whose time per token meets the target, and whether any does.
 
@@ -253,14 +296,14 @@ def widths(
     return width_of(traits, ranges)
 
 
-def format_note(architecture: Architecture, request: InferenceRequest) -> str:
+def format_note(architecture: Architecture, request: Service) -> str:
     """Say in which format the weights are, by whose choice, and what encoders stand beside them."""
-    beside = _beside_note(architecture)
+    encoders = _beside_note(architecture)
     if request.precision != "auto":
-        return f"weights in {request.precision}, as requested{beside}"
+        return f"weights in {request.precision}, as requested{encoders}"
     form = native_format(architecture)
     usual = "; fp8 is usual in production" if form == "bf16" else ""
-    return f"weights in {form}, as published{usual}{beside}"
+    return f"weights in {form}, as published{usual}{encoders}"
 
 
 def _beside_note(architecture: Architecture) -> str:

@@ -1,0 +1,144 @@
+"""First answers of twenty typical questions, and who lists them: `python -m benchmarks.first_answers [--write]`.
+
+Each question is asked as a person would ask it. Its first answer is an offer; beside it stand the lists that show the
+same offer within WITHIN_DAYS of the day: the same seller, accelerator, number in a machine, option and term. A list is
+independent of the offer's own where another publisher made it. Where no list shows the offer within that time, the
+answer must say so itself: the command ends with 1 where one does not. It writes docs/first-answers.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gpucost
+from gpucost.catalog import Catalog, open_catalog
+from gpucost.market.terms import LISTED_DAYS, unlisted
+
+PAGE = Path(__file__).parents[1] / "docs" / "first-answers.md"
+WITHIN_DAYS = LISTED_DAYS
+QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("Train 8B on 100B tokens", "estimate", {"model": "8b", "tokens": "100b"}),
+    ("The same on H100", "estimate", {"model": "8b", "tokens": "100b", "gpu": "h100-sxm"}),
+    ("The same on H200", "estimate", {"model": "8b", "tokens": "100b", "gpu": "h200"}),
+    ("The same on B200 in a week", "estimate", {"model": "8b", "tokens": "100b", "gpu": "b200", "deadline": "7d"}),
+    ("The same on A100", "estimate", {"model": "8b", "tokens": "100b", "gpu": "a100-sxm4-80gb"}),
+    ("The same at a hyperscaler", "estimate", {"model": "8b", "tokens": "100b", "provider_class": "hyperscaler"}),
+    ("The same in Europe", "estimate", {"model": "8b", "tokens": "100b", "region": "eu"}),
+    ("The same as fast as can be", "estimate", {"model": "8b", "tokens": "100b", "optimize": "time"}),
+    ("Train 1B on 20B tokens", "estimate", {"model": "1b", "tokens": "20b"}),
+    ("Train 70B on 1T tokens in 90 days", "estimate", {"model": "70b", "tokens": "1t", "deadline": "90d"}),
+    ("LoRA of 8B on 50M tokens, one GPU", "estimate", {"model": "8b", "tokens": "50m", "method": "lora", "gpus": 1}),
+    ("QLoRA of 70B on 100M tokens", "estimate", {"model": "70b", "tokens": "100m", "method": "qlora"}),
+    ("Serve 8B", "inference", {"model": "8b"}),
+    ("Serve 8B on L4", "inference", {"model": "8b", "gpu": "l4"}),
+    ("Serve 8B at 2 requests a second", "inference", {"model": "8b", "requests_per_s": 2}),
+    ("Serve 70B in FP8", "inference", {"model": "70b", "precision": "fp8"}),
+    ("Serve 70B in FP8 on H100", "inference", {"model": "70b", "precision": "fp8", "gpu": "h100-sxm"}),
+    ("Serve 70B in INT8 on A100", "inference", {"model": "70b", "precision": "int8", "gpu": "a100-80gb"}),
+    ("Serve gpt-oss-120b", "inference", {"model": "gpt-oss-120b"}),
+    ("Serve DeepSeek-V3 in FP8", "inference", {"model": "deepseek-v3", "precision": "fp8"}),
+)
+_LISTS = """
+SELECT o.source_id, any_value(s.publisher) AS publisher, max(o.observed_on) AS seen_on,
+    arg_max(o.usd_per_gpu_hour, o.observed_on) AS usd
+FROM offers AS o LEFT JOIN price_sources AS s USING (source_id)
+WHERE o.provider = $provider AND o.gpu = $gpu AND o.gpus = $gpus AND o.option = $option
+    AND coalesce(o.term_months, 0) = $term AND o.observed_on BETWEEN $day - $within AND $day
+GROUP BY ALL ORDER BY seen_on DESC, o.source_id"""
+
+
+class FirstAnswer(NamedTuple):
+    """The first answer of a question: its offer, the lists that show it, and what the answer says itself."""
+
+    question: str
+    best: Mapping[str, Any]
+    headline: str
+    lists: list[dict[str, Any]]
+
+    @property
+    def told(self) -> bool:
+        """Tell whether an answer that no list shows says so."""
+        sentence = unlisted(WITHIN_DAYS + 1, "shipped").strip()
+        return bool(self.lists) != (sentence in self.headline)
+
+    @property
+    def others(self) -> list[dict[str, Any]]:
+        """Return the lists of other publishers than the offer's own."""
+        own = {row["publisher"] for row in self.lists if row["source_id"] in self.best["source_ids"]}
+        return [row for row in self.lists if row["publisher"] not in own]
+
+
+def first_answers(catalog: Catalog) -> list[FirstAnswer]:
+    """Ask every question."""
+    asks: dict[str, Callable[..., Any]] = {"estimate": gpucost.estimate, "inference": gpucost.inference}
+    found = []
+    for question, name, wanted in QUESTIONS:
+        answer = asks[name](**wanted, top=1, catalog=catalog)
+        best = answer.best
+        same = {name: best[name] for name in ("provider", "gpu", "option")}
+        unit = next(
+            offer.gpus for offer in catalog.offers(provider=best["provider"]) if offer.offer_id == best["offer_id"]
+        )
+        days = {"day": catalog.as_of, "within": WITHIN_DAYS}
+        catalog.laid.ensure("offers", "price_sources")
+        asked = {**same, "gpus": unit, "term": best["term_months"] or 0, **days}
+        found.append(FirstAnswer(question, best, answer.headline, catalog.store.fetch(_LISTS, asked)))
+    return found
+
+
+def page(answers: list[FirstAnswer], day: date) -> str:
+    """Return the page."""
+    listed = sum(bool(one.lists) for one in answers)
+    several = sum(bool(one.others) for one in answers)
+    lines = [
+        "# First answers",
+        "",
+        "Made by `python -m benchmarks.first_answers --write`.",
+        "",
+        f"Twenty typical questions on {day}, each with its first answer: what one can order, by the expected cost of the",
+        f"whole. Beside it stand the lists that show the same offer within {WITHIN_DAYS} days: the same seller, accelerator,",
+        "number in a machine, option and term. An answer that none shows says so on its first screen.",
+        f"{listed} of {len(answers)} are in a list of that time, {several} in lists of more than one publisher.",
+        "",
+        "| question | first answer | quoted | expected | lists within 60 days |",
+        "|---|---|--:|--:|---|",
+    ]
+    for one in answers:
+        best = one.best
+        what = f"{best['gpus']:,} × {best['gpu']} at {best['provider']}"
+        what += f", {best['region']}" if best["region"] else ""
+        what += f", {best['option'].replace('_', ' ')}" + (
+            f" of {best['term_months']} months" if best["term_months"] else ""
+        )
+        what += f" (unverified: {'; '.join(best['missing'])})" if best["missing"] else ""
+        quote = f"{best['quoted_usd_per_gpu_hour']:.2f} on {best['price_observed_on']}"
+        lists = "; ".join(f"{row['publisher']} {row['seen_on']} at {row['usd']:.2f}" for row in one.lists[:4])
+        lists += f"; {len(one.lists) - 4} more" if len(one.lists) > 4 else ""
+        lists = lists or ("none, and the answer says so" if one.told else "none")
+        lines.append(f"| {one.question} | {what} | {quote} | {best['usd_per_gpu_hour']:.2f} | {lists} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Ask, print or write the page, and say which answer does not tell that no list shows it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--as-of", type=date.fromisoformat, default=date.today())
+    parser.add_argument("--write", action="store_true", help="write docs/first-answers.md")
+    given = parser.parse_args()
+    answers = first_answers(open_catalog(given.as_of))
+    text = page(answers, given.as_of)
+    if given.write:
+        PAGE.write_text(text, "utf-8")
+    else:
+        print(text, end="")
+    silent = [one.question for one in answers if not one.told]
+    for question in silent:
+        sys.stderr.write(f"{question}: whether a list shows the first answer and what the answer says disagree\n")
+    return 1 if silent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

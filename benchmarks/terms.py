@@ -1,0 +1,58 @@
+"""What each term of the models earns on sources that took no part in proposing it: the table of `docs/terms.csv`.
+
+`python -m docs.generate terms.csv` makes it again, in minutes; docs/accuracy.md shows it.
+"""
+
+import csv
+import io
+from pathlib import Path
+
+from gpucost.calibration import fits
+from gpucost.catalog import open_catalog
+
+TABLE = Path(__file__).parents[1] / "docs/terms.csv"
+COLUMNS = ("kind", "name", "parameters", "gain", "kept", "fitted")
+KINDS = ("training", "serving")
+
+
+def table() -> str:
+    """Ask every term of both models what it earns, and write the answers as CSV."""
+    catalog, text = open_catalog(), io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for kind in KINDS:
+        for term in fits.choose(catalog, kind):
+            shown = {**term, "gain": f"{term['gain']:.4f}", "kept": int(term["kept"]), "fitted": int(term["fitted"])}
+            writer.writerow({"kind": kind, **shown})
+    return text.getvalue()
+
+
+def page() -> list[str]:
+    """Write the section of the page: parameters before and after, then what each term earns."""
+    rows = list(csv.DictReader(TABLE.open(encoding="utf-8")))
+    lines = [
+        "\n## What each term earns on sources outside its proposal\n",
+        "A term is a parameter, or all parameters of a kind (one for each family, class or engine). It is left out of "
+        "the whole model on halves of the sources; its gain is by how many per cent of a speed the other halves are "
+        "then predicted worse ([method](method.md#validation)). What earns less than 0.03 for each parameter is held "
+        "at what is believed of it; a held term that would pay now is a candidate for the next fit. "
+        "`gpucost calibrate --choose` asks again.\n",
+        "|  | parameters that observations touch | fitted | of them pay now |",
+        "|---|--:|--:|--:|",
+    ]
+    for kind in KINDS:
+        mine = [row for row in rows if row["kind"] == kind]
+        touched, fitted, pay = (
+            sum(int(row["parameters"]) for row in mine if all(row[name] == "1" for name in names))
+            for names in ((), ("fitted",), ("fitted", "kept"))
+        )
+        lines.append(f"| {kind} | {touched} | {fitted} | {pay} |")
+    for kind in KINDS:
+        lines += [f"\n{kind.capitalize()}:\n", "| term | parameters | gain | it is |", "|---|--:|--:|---|"]
+        mine = [row for row in rows if row["kind"] == kind]
+        for row in sorted(mine, key=lambda row: (row["fitted"] == "0", -float(row["gain"]))):
+            state = "fitted" if row["fitted"] == "1" else "held"
+            if row["fitted"] != row["kept"]:
+                state += ", would not pay now" if row["fitted"] == "1" else ", would pay"
+            lines.append(f"| `{row['name']}` | {row['parameters']} | {100 * float(row['gain']):+.2f} % | {state} |")
+    return lines

@@ -1,0 +1,17 @@
+"""What the first answers of typical questions lean on: a list of the last sixty days, or a sentence that none has it."""
+
+from benchmarks.first_answers import QUESTIONS, first_answers
+from gpucost.catalog import open_catalog
+
+
+def test_every_first_answer_is_in_a_list_of_the_last_sixty_days_or_says_that_it_is_in_none():
+    answers = first_answers(open_catalog("2026-11-24"))
+    assert len(answers) == len(QUESTIONS) == 20
+    assert [one.question for one in answers if not one.told] == []
+    assert {bool(one.lists) for one in answers} == {True, False}  # both happen, so that either can fail
+
+
+def test_no_first_answer_of_a_typical_question_lacks_what_an_order_needs():
+    for one in first_answers(open_catalog("2026-11-24")):
+        assert not one.best["missing"], one.question
+        assert not (one.best["term_months"] or 0), one.question
