@@ -381,10 +381,8 @@ def main(arguments: list[str]) -> int:
         if found:
             wrong[kind] += 1
             print(f"{number} {kind} {asked}: {'; '.join(found)}", flush=True)
-    spent = time.monotonic() - began
-    print(
-        f"{sum(counts.values()):,} questions in {spent:,.0f} s: {sum(wrong.values())} differ {dict(wrong)} of {dict(counts)}"
-    )
+    spent, total, asked_in_all = time.monotonic() - began, sum(wrong.values()), sum(counts.values())
+    print(f"{asked_in_all:,} questions in {spent:,.0f} s: {total} differ {dict(wrong)} of {dict(counts)}")
     return 1 if wrong else 0
 
 
