@@ -236,8 +236,8 @@ def _apart(answer: Tco) -> list[CostLine]:
             found.append(row)
             continue
         for name, share in (("power", 1 / pue), (f"cooling and losses (PUE {pue:g})", 1 - 1 / pue)):
-            parts = {key: row[key] * share for key in ("total_usd", "npv_usd")}  # type: ignore[literal-required]
-            found.append({**row, **parts, "description": name})  # type: ignore[typeddict-item]
+            total_usd, npv_usd = row["total_usd"] * share, row["npv_usd"] * share
+            found.append({**row, "total_usd": total_usd, "npv_usd": npv_usd, "description": name})
     return found
 
 
