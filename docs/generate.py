@@ -22,7 +22,7 @@ from gpucost.catalog import Catalog
 from gpucost.cli import COMMANDS, cli
 from gpucost.formula.language import Input, Line
 from gpucost.render.markdown import escape
-from gpucost.schemas import HISTORY, TABLES, Column, Table
+from gpucost.schemas import HISTORY, TABLES, DataTable, TableColumn
 from gpucost.units import unit_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,7 +70,7 @@ def dictionary_page() -> str:
     return "\n".join(lines)
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: DataTable) -> list[str]:
     lines = [f"## {table.name}", "", escape(table.description), ""]
     lines += [f"Files: `{table.files}`. Key: {', '.join(f'`{name}`' for name in table.key)}.", ""]
     lines += ["| column | kind | unit | what it means | may hold |", "|---|---|---|---|---|"]
@@ -80,7 +80,7 @@ def _table(table: Table) -> list[str]:
     return [*lines, ""]
 
 
-def _limits(column: Column) -> str:
+def _limits(column: TableColumn) -> str:
     parts = ["required"] if column.required else []
     if column.choices:
         parts.append("one of " + ", ".join(column.choices))

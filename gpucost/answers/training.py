@@ -500,10 +500,23 @@ class Everywhere(AnswerFrame):
     nowhere: list[str]
 
 
+class Saver(TypedDict):
+    """One change of a run alone, on the same accelerators and layout, at equal recomputation: what it needs."""
+
+    change: str
+    needed_gb: float
+    needed_low_gb: float
+    needed_high_gb: float
+    saved_fraction: float
+    fits: bool
+    cost: str
+
+
 class Fit(AnswerFrame, FitFigures):
     """Whether training fits."""
 
     kind: Literal["fit"]
     components: list[Component]
     changes: list[Tried]
+    savers: NotRequired[list[Saver]]
     sizes: list[SizeRow]

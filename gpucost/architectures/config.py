@@ -1,6 +1,7 @@
 """A configuration read key by key: every value is checked as it is taken; which part describes the language model."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -221,6 +222,17 @@ _REFUSALS = {
     "no_language_model": "is no language model",
     "uncounted": "has layers that gpucost does not count",
 }
+
+
+def refusal_of(name: str) -> str:
+    """Return why a model is refused whose name holds a refused model type; nothing where it holds none.
+
+    >>> refusal_of("flan-t5-xxl")
+    't5 is an encoder with a decoder, no decoder-only language model'
+    """
+    refused = dict(beside(__file__, "refused")[1:])
+    words = (word for word in re.split(r"[-_/ .]+", name.lower()) if word in refused)
+    return next((f"{word} {_REFUSALS[refused[word]]}" for word in words), "")
 
 
 def is_language_model(config: Config, file: str) -> None:

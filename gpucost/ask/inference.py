@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -162,13 +162,6 @@ def inference(
     ] = None,
     top: Annotated[v.Top, "Number of options to show, interruptible ones counted separately; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
-    exclude_provider: v.ExcludeProvider | None = None,
-    provider_class: v.ProviderClass | None = None,
-    fabric: v.Fabric | None = None,
-    min_confidence: v.MinConfidence | None = None,
-    max_gpus: v.MaxGpus | None = None,
-    include_unverified: v.IncludeUnverified = False,
-    usd_per_gpu_hour: v.UsdPerGpuHour | None = None,
     gpu: v.Gpu | None = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -177,6 +170,7 @@ def inference(
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,
+    **market: Unpack[v.MarketFilters],
 ) -> "InferenceResult | ProcessingResult":
     """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
 
@@ -196,17 +190,17 @@ def inference(
 
     facts = opened(values, catalog)
     row = task_row(facts, values["model"])
-    images, side, steps = (values.pop(name) for name in ("images", "image_size", "steps"))
+    pictures, side, taken_steps = (values.pop(name) for name in ("images", "image_size", "steps"))
     fields = {name: value for name, value in by_field(QUESTIONS["inference"], values).items() if name not in _APART}
     if row is not None and row["kind"] != "vision":
-        if images:
+        if pictures:
             raise UsageError(f"--images: {row['id']} is {NAMES[row['kind']]} and sees none. Leave it out.")
-        asked = TaskQuestion(_input_tokens(row, values), side, steps)
+        asked = TaskQuestion(_input_tokens(row, values), side, taken_steps)
         request = make_request(_for_task(row, fields), lengths_of(facts))
         payload = process(request, row, asked, facts)
         every = Unabridged(lambda: process(replace(request, top=0), row, asked, facts), payload)
         return ProcessingResult(payload, all_of_it=every)
-    if steps is not None:
+    if taken_steps is not None:
         raise UsageError("--steps: only of models that make images, such as sdxl. Leave it out.")
     request = make_request(fields, lengths_of(facts))
     if row is None:
@@ -215,15 +209,15 @@ def inference(
         except UnknownNameError:
             refuse_by_name(request.model)
             raise
-        if images or side is not None:
+        if pictures or side is not None:
             known = ", ".join(one["id"] for one in facts.rows("task_models") if one["kind"] == "vision")
             raise UsageError(f"--images: what {values['model']} makes of an image is not on record. It is for {known}.")
         answer_payload = infer(request, facts)
         every = Unabridged(lambda: infer(replace(request, top=0), facts), answer_payload)
         return InferenceResult(answer_payload, all_of_it=every)
-    seen = with_images(request, row, images or 0, side, facts)
+    seen = with_images(request, row, pictures or 0, side, facts)
     answer_payload = infer(seen, facts)
-    answer_payload["lead"] += f" {image_said(row, images or 0, side, facts, answer_payload)}"
+    answer_payload["lead"] += f" {image_said(row, pictures or 0, side, facts, answer_payload)}"
     return InferenceResult(
         answer_payload, all_of_it=Unabridged(lambda: infer(replace(seen, top=0), facts), answer_payload)
     )

@@ -87,10 +87,10 @@ def terms_of(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, Any]:
         for row in catalog.rows("product_terms")
         if row["vendor"] == chip["vendor"] and str(chip["id"]).startswith(row["begins"] or "")
     ]
-    found = max(rows, key=lambda row: len(row["begins"] or ""), default=None)
-    months = found and found["warranty_months"]
+    found: dict[str, Any] = max(rows, key=lambda row: len(row["begins"] or ""), default={})
+    months = found.get("warranty_months")
     return {
         "fp32_cores": cores_of(catalog.accelerator(str(chip["id"]))),
         "warranty": None if not months else f"{months / 12:g} years ({found['warranty_by']})",
-        "data_centre_use": found and found["data_centre_use"],
+        "data_centre_use": found.get("data_centre_use"),
     }

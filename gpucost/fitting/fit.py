@@ -445,6 +445,85 @@ def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[
     return changes
 
 
+# --- Savers of memory side by side: one change each, on the same accelerators and layout, at equal recomputation.
+
+
+def saver_jobs(base: MemoryJob) -> Iterator[JobChange]:
+    """Yield the job itself, which recomputes nothing, and each change of it alone; two of them are recomputation."""
+    yield JobChange("as it is, nothing recomputed", 0, base)
+    yield JobChange("selective recomputation", 1, replace(base, recompute="selective"))
+    yield JobChange("full recomputation", 1, replace(base, recompute="full"))
+    if base.flash:
+        yield JobChange("without fused attention", 0, replace(base, flash=False))
+    if not base.loss_chunk_tokens and base.sequence_tokens * base.micro_batch > CHUNK_TOKENS:
+        yield JobChange(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(base, loss_chunk_tokens=CHUNK_TOKENS))
+    if (base.gpus or 1) > 1 and base.degrees.get("pipeline", 1) == 1 and base.method == "full":
+        for stage, name in ((0, "nothing sharded"), (1, "ZeRO-1"), (2, "ZeRO-2"), (3, "ZeRO-3 (FSDP)")):
+            yield JobChange(name, 1, replace(base, degrees=base.degrees | {"sharding": stage}))
+    if base.method == "full":
+        yield from offload_changes(base)
+    yield from optimizer_changes(base)
+    if base.sequence_tokens >= 2 * SHORTEST_TOKENS:
+        half = base.sequence_tokens // 2
+        yield JobChange(f"sequence {half:,}", 4, replace(base, sequence_tokens=half))
+    for method in ("lora", "qlora"):
+        if base.method not in (method, "qlora"):
+            named = {"lora": "LoRA", "qlora": "QLoRA"}[method]
+            adapted = replace(base, method=method, optimizer="adamw")  # in the same software, for like with like
+            yield JobChange(f"{named}, rank {base.lora_rank}", 4, adapted)
+
+
+def savers(job: MemoryJob, plan: Plan) -> list[answers.Saver]:
+    """Return what each change alone needs on the fullest GPU, all on one layout and without recomputation.
+
+    FP8 products keep their inputs in 8 bits and may keep 8-bit copies of the weights; master weights, moments and
+    gradients stay as they are, so that its row is a range, and far from half.
+    """
+    degrees = {name: int(getattr(plan.layout, name)) for name in DEGREES}
+    base = replace(job, gpus=plan.layout.gpus, degrees=degrees, recompute="none")
+    rows: list[answers.Saver] = []
+    first = 0.0
+    for change in saver_jobs(base):
+        found = plan_on(change.job, [plan.layout.gpus])
+        if found is None:
+            continue
+        needed = found.needed_bytes / GB
+        first = first or needed
+        rows.append(_saver(change.name, COSTS[change.cost], needed, needed, first, found.usable_bytes / GB))
+    if rows and job.accelerator.fp8_tflops and job.method == "full":
+        less, more = fp8_gb(base, plan)
+        usable = plan.usable_bytes / GB
+        rows.append(_saver("fp8 products", COSTS[3], first - less, first + more, first, usable))
+    return rows
+
+
+def _saver(name: str, cost: str, low: float, high: float, first: float, usable_gb: float) -> answers.Saver:
+    middle = (low + high) / 2
+    return {
+        "change": name,
+        "needed_gb": middle,
+        "needed_low_gb": low,
+        "needed_high_gb": high,
+        "saved_fraction": 1 - middle / first,
+        "fits": middle <= usable_gb,
+        "cost": cost,
+    }
+
+
+def fp8_gb(job: MemoryJob, plan: Plan) -> tuple[float, float]:
+    """Return the most that 8-bit products save and the most that they add, in GB on one GPU.
+
+    Saved: one byte of each input of a matrix that is kept for the backward pass, 3 · hidden + feed-forward width a
+    token and layer. Added: a copy of the weights in one byte each.
+    """
+    a, layout = job.architecture, plan.layout
+    wide = (a.ffn_hidden or a.expert_ffn_hidden * max(a.experts_per_token, 1)) + 3 * a.hidden
+    tokens = job.sequence_tokens * job.micro_batch / max(layout.context, 1)
+    saved = tokens * a.layers / layout.pipeline * wide / layout.tensor
+    shards = layout.tensor * layout.pipeline * (layout.data if layout.sharding == 3 else 1)
+    return saved / GB, float(total_parameters(stack([a]))[0]) / shards / GB
+
+
 # --- The components of a footprint with their formulas, the numbers in them, and the references.
 
 _COMPONENTS = beside(__file__, "components")[1:]  # largest term first in the order of the formula
@@ -564,6 +643,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
         **figures,
         "components": components(job, plan),
         "changes": changes,
+        "savers": savers(job, plan),
         "sizes": by_size(job, catalog) if sizes else [],
         "warnings": [*catalog.taken(gpu), *warnings(job)],
         "sources": sources(catalog, job),

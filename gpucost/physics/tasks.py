@@ -82,14 +82,14 @@ class Task(Struct, frozen=True):
     width: int
 
 
-class Speed(NamedTuple):
+class TaskSpeed(NamedTuple):
     """How fast one accelerator works: seconds of a unit in a slow, a usual and a fast case, and what binds it."""
 
     seconds: Ends
     bottleneck: str
 
 
-def speed(task: Task, chip: Accelerator, precision: str) -> Speed | None:
+def speed(task: Task, chip: Accelerator, precision: str) -> TaskSpeed | None:
     """Return how long a chip takes for a unit; None where it lacks the precision."""
     dense = peak(chip, precision).tflops
     if not dense > 0:
@@ -104,7 +104,7 @@ def speed(task: Task, chip: Accelerator, precision: str) -> Speed | None:
     ]
     parts = {"arithmetic": arithmetic[1], "memory bandwidth": memory[1], "fixed time of the kernels": task.fixed_s[1]}
     total = Ends(*(one + other + fixed for one, other, fixed in zip(arithmetic, memory, task.fixed_s, strict=True)))
-    return Speed(total, max(parts, key=lambda part: parts[part]))
+    return TaskSpeed(total, max(parts, key=lambda part: parts[part]))
 
 
 def memory_gb(task: Task, precision: str) -> float:

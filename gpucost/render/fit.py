@@ -34,6 +34,7 @@ def document(answer: Fit) -> Document:
         Section("Verdict", [_verdict(answer)]),
         Section("Memory by component, on the fullest GPU", _parts(answer)),
         Section("What would make it fit" if not answer["fits"] else "What would need fewer GPUs", _changes(answer)),
+        Section("Savers of memory side by side", _savers(answer)),
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
         screen=_screen(answer),
@@ -56,7 +57,7 @@ def _screen(answer: Fit) -> list[Block]:
         row for _, row in sorted(enumerate(helpful), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))
     ]
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
-    ask = "--details, --explain, --method, --sequence, --optimizer, --gpus"
+    ask = "--details (savers side by side), --explain, --method, --sequence, --optimizer, --gpus"
     picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])
     table = [Table(columns_of("fit changes")[:3], gentlest_first, title)] if gentlest_first else []
     return [Paragraph(setup), picture, *table, Paragraph(f"Next: {ask}.")]
@@ -96,6 +97,16 @@ def _closeness(answer: Fit) -> str:
     if not answer["fits"] and answer["needed_low_gb"] <= answer["usable_gb"]:
         return "close: software that needs less memory would fit"
     return ""
+
+
+def _savers(answer: Fit) -> list[Block]:
+    """Return what each change alone needs, on the same layout."""
+    rows = answer.get("savers") or []
+    note = (
+        f"Each alone, on {answer['gpus']} × {answer['gpu']} in the layout above without recomputation; fp8 as a range"
+        " from its smaller inputs to its copies of the weights, while master weights and moments stay."
+    )
+    return [Table(columns_of("fit savers"), rows, note=note)] if rows else []
 
 
 def _parts(answer: Fit) -> list[Block]:

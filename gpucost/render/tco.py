@@ -236,8 +236,8 @@ def _apart(answer: Tco) -> list[CostLine]:
             found.append(row)
             continue
         for name, share in (("power", 1 / pue), (f"cooling and losses (PUE {pue:g})", 1 - 1 / pue)):
-            total_usd, npv_usd = row["total_usd"] * share, row["npv_usd"] * share
-            found.append({**row, "total_usd": total_usd, "npv_usd": npv_usd, "description": name})
+            total, present = row["total_usd"] * share, row["npv_usd"] * share
+            found.append({**row, "total_usd": total, "npv_usd": present, "description": name})
     return found
 
 

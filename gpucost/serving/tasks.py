@@ -4,19 +4,17 @@ Each accelerator holds the whole model and works alone, so that a machine of eig
 rooflines with wide ranges (`physics/tasks.py`); prices are those of every other question.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-import gpucost.architectures.config as config_module
 from gpucost.answers.common import cited, frame
 from gpucost.answers.serving import Inference, Processing, ProcessingOption
+from gpucost.architectures.config import refusal_of
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, OverBudgetError, UsageError
-from gpucost.gate import beside
 from gpucost.market import tiers
 from gpucost.market.facts import Market, at_most, at_own_price, market_of, placeless
 from gpucost.market.supply import left_out
@@ -46,14 +44,11 @@ class TaskQuestion(NamedTuple):
 
 def refuse_by_name(name: object) -> None:
     """Refuse a model of a kind that is not modelled, by what it is."""
-    words = re.split(r"[-_/ .]+", str(name).lower())
-    for kinds, reason in beside(str(config_module.__file__), "refused")[1:]:
-        known = set(kinds.split())
-        if found := next((word for word in words if word in known and len(word) > 1), None):
-            raise UsageError(
-                f"{name}: {found} {reason}, and its size is not on record. `gpucost models` lists what is; a"
-                " config.json of a language model can be given as --model."
-            )
+    if reason := refusal_of(str(name)):
+        raise UsageError(
+            f"{name}: {reason}, and its size is not on record. `gpucost models` lists what is; a config.json of a"
+            " language model can be given as --model."
+        )
 
 
 def task_row(catalog: Catalog, name: object) -> dict[str, Any] | None:
@@ -128,7 +123,7 @@ def process(request: InferenceRequest, row: Mapping[str, Any], asked: TaskQuesti
         "sources": cited(
             market.facts.sources, sorted({row["source_id"], *(name for one in shown for name in one["source_ids"])})
         )
-        | {row["source_id"]: catalog.source(row["source_id"])},
+        | cited({row["source_id"]: catalog.source(row["source_id"])}, [row["source_id"]]),
     }
 
 
@@ -149,7 +144,7 @@ def _option(
     task: tasks.Task,
     chip: Accelerator,
     precision: str,
-    speed: tasks.Speed,
+    speed: tasks.TaskSpeed,
 ) -> ProcessingOption:
     """Return what one offer costs for a unit: USD per GPU-hour × seconds ÷ 3,600 ÷ the share of time that is used."""
     offer, terms = market.facts.offers[number], market.terms
@@ -197,9 +192,12 @@ def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[Pro
 
     if request.max_cost_usd is not None and request.requests_per_s is None:
         raise UsageError("--budget is of a month: add --requests-per-s, the load.")
-    goal = {"latency": lambda row: row["unit_s"], "carbon": lambda row: row["unit_kwh"] or np.inf}.get(
-        request.optimize, cost
-    )
+
+    def goal(row: ProcessingOption) -> float:
+        if request.optimize == "latency":
+            return row["unit_s"]
+        return (row["unit_kwh"] or np.inf) if request.optimize == "carbon" else cost(row)
+
     interruptible = {name for name, rule in OPTIONS.items() if rule.interruptible}
     ordered = sorted(
         rows,
@@ -214,7 +212,7 @@ def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[Pro
     for row in ordered:
         if request.max_cost_usd is not None and (row["usd_per_month"] or 0.0) > request.max_cost_usd:
             continue
-        name = tuple(row[field] for field in ("provider", "instance_type", "gpu", "option", "term_months", "tier"))  # type: ignore[literal-required]
+        name = tuple(row[field] for field in ("provider", "instance_type", "gpu", "option", "term_months", "tier"))
         kept.setdefault(name, row)
     if not kept:
         months = min(row["usd_per_month"] or np.inf for row in ordered)

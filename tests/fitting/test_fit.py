@@ -334,3 +334,22 @@ def test_70b_in_4_bits_does_not_fit_48_gb_in_a_trainer(catalog):
     """Unsloth, 2024-12-10: "OOM" for Hugging Face with fused attention on 48 GB, whatever the length."""
     found = gpucost.fit("llama-3.3-70b", "rtx-a6000", 1, method="qlora", sequence=512, lora_rank=32, catalog=catalog)
     assert not found.fits
+
+
+def test_savers_stand_side_by_side_on_one_layout_at_equal_recomputation():
+    """Llama-3 8B on 8 H100: 16 bytes a parameter, sharded by what each stage shards (arXiv:1910.02054, figure 1)."""
+    answer = gpucost.fit("8b", "h100-sxm", gpus=8).payload
+    rows = {row["change"]: row for row in answer["savers"]}
+    gb = 8.03
+    whole, stage1, stage2, stage3 = (
+        rows[name]["needed_gb"] for name in ("nothing sharded", "ZeRO-1", "ZeRO-2", "ZeRO-3 (FSDP)")
+    )
+    assert whole - stage1 == pytest.approx(12 * gb * 7 / 8, rel=0.01)
+    assert stage1 - stage2 == pytest.approx(2 * gb * 7 / 8, rel=0.01)
+    assert stage3 < stage2
+    base = rows["as it is, nothing recomputed"]
+    assert base["saved_fraction"] == 0
+    assert rows["full recomputation"]["needed_gb"] < base["needed_gb"] < rows["without fused attention"]["needed_gb"]
+    eight = rows["fp8 products"]
+    assert 0 < 1 - eight["needed_low_gb"] / base["needed_gb"] < 0.25  # it does not halve memory
+    assert rows["QLoRA, rank 16"]["needed_gb"] < rows["LoRA, rank 16"]["needed_gb"] < base["needed_gb"]
