@@ -324,7 +324,7 @@ def solve(
     the same mix as an idle one.
     """
     program = _Program(problem)
-    limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
+    limit: dict[str, Any] = {} if time_limit_s is None else {"time_limit": time_limit_s}
     result = program.search(program.cost, program.whole, node_limit=nodes, mip_rel_gap=gap_fraction, **limit)
     if result.x is not None:
         units = {name: np.round(result.x[list(block)]) for name, block in program.units.items()}
