@@ -77,7 +77,7 @@ def test_a_source_that_the_model_has_seen_is_refused(checkout):
 
 
 def test_an_id_that_stands_and_a_source_without_a_line_are_refused(checkout):
-    with pytest.raises(UsageError, match="stands in"):
+    with pytest.raises(UsageError, match="already used"):
         ledger.enter("training", [row("titan-001")], CATALOG, checkout, "abc1234", DAY)
     with pytest.raises(UsageError, match=r"sources\.csv"):
         ledger.enter("training", [row("lab-1", source_id="nobody")], CATALOG, checkout, "abc1234", DAY)
