@@ -20,6 +20,7 @@ from gpucost.render.build import document, writer_of
 from gpucost.render.document import (
     Axis,
     Chart,
+    Column,
     Document,
     Fact,
     KeyFigures,
@@ -257,7 +258,10 @@ def test_lists_cannot_steer_a_terminal_either() -> None:
 
 def test_no_medium_shows_a_secondary_column_without_a_value_and_long_notes_get_room_to_be_few_lines() -> None:
     rows = [{"name": "a", "gpus": 1, "days": None, "note": "word " * 40}, {"name": "b", "gpus": 2, "note": "short"}]
-    made = Document("t", (Section("", [Table(columns("name", "gpus", "days:1", "note:2"), rows)]),))
+    made = Document(
+        "t",
+        (Section("", [Table(columns("name", "gpus", Column("days", priority=1), Column("note", priority=2)), rows)]),),
+    )
     for body in (page.page(made), markdown.write(made), text.write(made, width=300)):
         assert "days" not in re.sub(r"<(script|style).*?</\1>", "", body, flags=re.S)
         assert "note" in body
@@ -299,7 +303,10 @@ def test_the_log_of_assumptions_names_each_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("width", "kept", "gone"), [(80, {"www", "yes"}, ""), (50, {"www"}, "narrow"),
                                                      (24, {"yes"}, "wide"), (20, set(), "wide, narrow")])  # fmt: skip
 def test_a_narrow_column_takes_the_place_of_a_wide_one_that_had_to_go(width: int, kept: set[str], gone: str) -> None:
-    table = Table(columns("name", "wide:2", "narrow:3"), [{"name": "n" * 16, "wide": "w" * 30, "narrow": "yes"}])
+    table = Table(
+        columns("name", Column("wide", priority=2), Column("narrow", priority=3)),
+        [{"name": "n" * 16, "wide": "w" * 30, "narrow": "yes"}],
+    )
     said = " ".join(text.write(Document("", [Section("", [table])]), width=width, color=False).split())
     assert {word for word in ("www", "yes") if word in said} == kept
     assert ("Hidden columns" in said) == bool(gone)
