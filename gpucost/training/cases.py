@@ -249,7 +249,7 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     offer = int(cases.offer[case])
     row, gpus, unit = problem.supply.offers[offer], int(cases.gpus[case]), int(problem.supply.unit_gpus[offer])
     cap = problem.supply.cap_reasons[offer]
-    if too_bound(problem, cases, request, index)[0]:
+    if problem.supply.bound[offer] and too_bound(problem, cases, request, index)[0]:
         run = f"a run of {cases.costs.days[case]:,.3g} days"
         return f"owes {row.term_months} months for {run}; --option {row.option} shows it"
     limited = request.max_age_days is not None or request.strict_prices

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.price_moves import AGES_DAYS, PEER_RATIOS, SightingPairs, family_of, price_moves, sighted_pairs
+from gpucost.catalog.price_moves import (
+    AGES_DAYS,
+    PEER_RATIOS,
+    MoveRule,
+    SightingPairs,
+    family_of,
+    price_moves,
+    price_moves_by_end,
+    sighted_pairs,
+)
 from gpucost.market.expected_price import HELD_DAYS, expected_prices, peer_ratios
 from tests.training.market import offer
 
@@ -89,9 +98,24 @@ def test_sellers_of_other_kinds_speak_faintly_and_lists_of_hyperscalers_not_at_a
 
 def test_ends_hold_four_of_five_moves():
     moves = [("cloud", "on demand", "a", 90, float(np.exp(step / 100)), 10, 0.9) for step in range(-50, 51)]
-    found = cell(price_moves(pairs(*moves), KNOWN), 90)
+    found = cell(price_moves(pairs(*moves), KNOWN, MoveRule()), 90)
     assert np.log(found["low_ratio"]) == pytest.approx(-0.40, abs=0.02)
     assert np.log(found["high_ratio"]) == pytest.approx(0.40, abs=0.02)
+
+
+def test_a_family_has_the_ends_that_were_chosen_for_it():
+    moves = [("cloud", "on demand", "a", 90, float(np.exp(step / 100)), 10, 0.9) for step in range(-50, 51)]
+    spread = {
+        end: np.log(found["high_ratio"] / found["low_ratio"])
+        for end in (0.05, 0.15)
+        for found in [cell(price_moves(pairs(*moves), KNOWN, MoveRule(ends=(("on demand", end),))), 90)]
+    }
+    assert spread[0.05] == pytest.approx(0.90, abs=0.04)
+    assert spread[0.15] == pytest.approx(0.70, abs=0.04)
+    by_end = price_moves_by_end(pairs(*moves), KNOWN, MoveRule(), (0.05, 0.15))
+    assert {
+        end: np.log(cell(rows, 90)["high_ratio"] / cell(rows, 90)["low_ratio"]) for end, rows in by_end.items()
+    } == (pytest.approx(spread))
 
 
 def table(ratio=1.2, family="on demand", kind="cloud"):

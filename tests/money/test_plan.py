@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.cli.question import command_of
 from gpucost.errors import DataError, GpuCostError, PriceMissingError, UnknownNameError, UsageError
+from gpucost.market.facts import rentable
 from gpucost.ownership.assemble import registry_of
 from tests.money.plans import catalog
 
@@ -269,15 +270,16 @@ def test_the_files_of_a_plan_are_beside_it_and_those_of_flags_are_not(tmp_path, 
 def test_without_a_price_the_market_or_the_provider_gives_one():
     market = gpucost.tco("h100-sxm", 64, draws=0, catalog=catalog()).payload
     rent = value(market, "rent_usd_per_gpu_hour")
-    assert rent["status"] == "derived"
+    assert rent["status"] == "sourced"
     assert rent["low"] < rent["value"] < rent["high"]
+    assert "expected today (quoted" in rent["note"]
     lambda_ = gpucost.tco("h100-sxm", 64, provider="lambda", draws=0, catalog=catalog()).payload
-    offers = [
-        o.usd_per_gpu_hour
-        for o in catalog().offers(gpu="h100-sxm", provider="lambda", option="on_demand")
-        if o.gpus == 8
-    ]
-    assert value(lambda_, "rent_usd_per_gpu_hour")["value"] == min(offers)
+    first = next(
+        entry
+        for entry in rentable(catalog(), "h100-sxm5-80gb", 64, provider="lambda", option="on_demand")
+        if entry.offer.gpus == 8
+    )
+    assert value(lambda_, "rent_usd_per_gpu_hour")["value"] == first.usd_per_gpu_hour
     with pytest.raises(GpuCostError):
         gpucost.tco("h100-sxm", 64, provider="no such cloud", catalog=catalog())
 
