@@ -63,6 +63,21 @@ def test_every_sheet_prints_at_8_points_or_more(books):
             assert (sheet.page_setup.scale or 100) >= 73, sheet.title
 
 
+def test_the_number_of_gpus_stays_within_its_profile(books):
+    """64 GPUs stand in colocation: another profile needs another run, so that its sizes are refused."""
+    from openpyxl.utils.cell import coordinate_from_string
+
+    folder, *_ = books
+    sheet = sheets(folder / "tco.xlsx")["Inputs"]
+    (row,) = [cells[0].row for cells in sheet.iter_rows(max_col=1) if cells[0].value == "gpus"]
+    rules = [
+        rule
+        for rule in sheet.data_validations.dataValidation
+        if any(coordinate_from_string(str(cell).split(":")[0])[1] == row for cell in rule.sqref.ranges)
+    ]
+    assert [(float(rule.formula1), float(rule.formula2)) for rule in rules] == [(9.0, 16_383.0)]
+
+
 def test_cash_has_dates_and_a_currency_prints_all_its_months(books):
     folder, compared, _ = books
     book = sheets(folder / "tco.xlsx")
