@@ -57,7 +57,7 @@ class Rented(Struct, frozen=True):
     signed_gpus: Array
 
 
-class Fleet(Struct, frozen=True):
+class ChosenMix(Struct, frozen=True):
     """What is ordered, and what is used of it, by month."""
 
     orders_gpus: Array
@@ -259,7 +259,7 @@ def line(values: Mapping[str, Any], name: str) -> Array:
     return np.array(np.broadcast_to(value, (max(cases, value.shape[0] if value.ndim == 2 else 1), values["m"].size)))
 
 
-def standing_gpus(fleet: Fleet, lead_months: float) -> tuple[Array, Array]:
+def standing_gpus(fleet: ChosenMix, lead_months: float) -> tuple[Array, Array]:
     """Return the owned GPUs of each month before its arrivals and after them."""
     months, whole = fleet.orders_gpus.size, int(lead_months)
     before, after = np.zeros(months), np.zeros(months)
@@ -332,7 +332,7 @@ def rates(case: OwnershipCase, months: int) -> dict[str, Any]:
     return evaluate_months({**case.values(), "months": float(months)}, case.tables, months, targets)
 
 
-def priced(case: OwnershipCase, fleet: Fleet, demand: Array) -> Ledger:
+def priced(case: OwnershipCase, fleet: ChosenMix, demand: Array) -> Ledger:
     """Return the cash of a fleet by month, on the formulas of the comparison."""
     months = demand.size
     values = rates(case, months)
@@ -383,7 +383,7 @@ def priced(case: OwnershipCase, fleet: Fleet, demand: Array) -> Ledger:
 
 def _rent(
     case: OwnershipCase,
-    fleet: Fleet,
+    fleet: ChosenMix,
     demand: Array,
     standing: tuple[float, Array, Array],
     ledger: Ledger,

@@ -24,7 +24,7 @@ from gpucost.ownership import fleet
 from gpucost.ownership.alternatives import scalar
 from gpucost.ownership.answer import credits_said
 from gpucost.ownership.assemble import OwnershipCase, assemble
-from gpucost.ownership.fleet import Fleet, Ledger, Rent, Rented
+from gpucost.ownership.fleet import ChosenMix, Ledger, Rent, Rented
 from gpucost.ownership.offers import layered
 from gpucost.ownership.plan import PlanFile
 from gpucost.ownership.statements import exchange_rates, worth_in_currency
@@ -218,7 +218,7 @@ def demand_of(source: str | Path | None, constant: float | None, growth: float |
     return values
 
 
-class Candidate(NamedTuple):
+class PricedMix(NamedTuple):
     """A mix that the program chose, and its price by the formulas of the comparison."""
 
     problem: program.MixProblem
@@ -273,15 +273,15 @@ def answer(
 
 def _chosen(
     case: OwnershipCase, rents: list[Rent], demand: Array, limits: Mapping[str, Any]
-) -> tuple[Candidate, dict[str, Candidate | None]]:
+) -> tuple[PricedMix, dict[str, PricedMix | None]]:
     """Return the cheapest mix and each way alone, all priced by the formulas of the comparison.
 
     Fleets on each tier of the network are searched apart, as a larger one pays more per GPU for all of it.
     """
     owning = limits.get("own", case.special.get("own", True))
     sizes = fleet_sizes(case, demand.max()) if owning else [0.0]
-    mixes: list[Candidate] = []
-    alone: dict[str, Candidate | None] = {}
+    mixes: list[PricedMix] = []
+    alone: dict[str, PricedMix | None] = {}
     for number, size in enumerate(reversed(sizes)):
         problem = problem_of(case, rents, demand, limits, size, is_largest=number == 0)
         try:
@@ -306,7 +306,7 @@ def _chosen(
     return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
 
 
-def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution) -> Candidate:
+def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution) -> PricedMix:
     """Price what the program chose on the formulas of the comparison."""
     nothing = np.zeros(problem.months)
     bought = next((supply for supply in problem.supplies if supply.name == OWN), None)
@@ -318,8 +318,8 @@ def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem,
         if rent.name in solved.used_gpus
     )
     life = problem.months if bought is None else bought.term_months
-    chosen = Fleet(orders, life, solved.used_gpus.get(OWN, nothing), rented)
-    return Candidate(problem, solved, fleet.priced(case, chosen, problem.demand_gpus))
+    chosen = ChosenMix(orders, life, solved.used_gpus.get(OWN, nothing), rented)
+    return PricedMix(problem, solved, fleet.priced(case, chosen, problem.demand_gpus))
 
 
 def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:

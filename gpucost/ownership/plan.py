@@ -611,6 +611,16 @@ def usual_profile(accelerator: Accelerator, gpus: float) -> str:
     return "colocation" if gpus < OWN_GPUS else "own"
 
 
+def same_profile_gpus(accelerator: Accelerator, gpus: float, node: float) -> tuple[float, float | None]:
+    """Return the smallest and the largest number of GPUs that has the usual profile of a size; None is no limit."""
+    name = usual_profile(accelerator, gpus)
+    if name in ("desk", "lab"):
+        return (1.0, float(DESK_GPUS)) if name == "desk" else (DESK_GPUS + 1.0, float(LAB_GPUS))
+    if gpus <= node:
+        return 1.0, node
+    return (node + 1.0, OWN_GPUS - 1.0) if name == "colocation" else (float(OWN_GPUS), None)
+
+
 def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Accelerator | None, gpus: float) -> str:
     """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
     if profile is not None and profile not in PROFILES:

@@ -18,7 +18,7 @@ from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, SCALARS, TABLE
 from gpucost.money.statements import MONTHLY, ROWS
 from gpucost.ownership.alternatives import monthly, own_worth, present
 from gpucost.ownership.assemble import OwnershipCase
-from gpucost.ownership.plan import Assumption
+from gpucost.ownership.plan import Assumption, same_profile_gpus
 
 # --- Statements of owning by fiscal year, quarter and month: cash, profit and loss, and a balance sheet that
 # balances.
@@ -184,7 +184,11 @@ def block(case: OwnershipCase) -> CashModel:
 
 def _input(case: OwnershipCase, entry: Assumption) -> ModelInput:
     row, choices = case.registry.inputs[entry.name], case.registry.choices.get(entry.name, ())
-    return {**entry.as_dict(), "choices": list(choices), "minimum": row["minimum"], "maximum": row["maximum"]}
+    low, high = row["minimum"], row["maximum"]
+    if entry.name == "gpus" and case.accelerator is not None and not case.special.get("profile"):
+        # another size has another profile, which only a new run looks up
+        low, high = same_profile_gpus(case.accelerator, case.number("gpus"), case.number("gpus_per_node"))
+    return {**entry.as_dict(), "choices": list(choices), "minimum": low, "maximum": high}
 
 
 class LineText(TypedDict):

@@ -224,4 +224,5 @@ def test_closed_break_even_formulas_equal_the_searched_roots(changes):
     if searched is not None:
         assert answers["breakeven_utilisation_fraction"] == pytest.approx(searched, rel=1e-9)
     else:
-        assert answers["breakeven_utilisation_fraction"] > 1
+        assert answers["breakeven_utilisation_fraction"] is None
+        assert answers["breakeven_use_ratio"] > 1

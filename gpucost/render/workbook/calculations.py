@@ -180,8 +180,6 @@ def _month_reference(model: LiveModel, flows: FlowRows, name: str) -> str:
 def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
     """Write the lookup tables, one column each, as named ranges."""
     sheet.title("Lookup tables")
-    sheet.page.set_portrait()
-    sheet.page.fit_to_pages(1, 1)
     tables = [(model, name, list(table)) for model in models for name, table in model.tables.items()]
     head = sheet.heading(*(name for _, name, _ in tables))
     for index in range(max(len(table) for _, _, table in tables)):

@@ -36,7 +36,7 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> None:
                 factors[key] = address(sheet.row(label, Cell(1.0, "input")), 1, fixed=True)
     sheet.skip()
     sheet.row(Cell("Present values", "heading"))
-    head = sheet.next_row + len(kinds) + 5
+    head = sheet.next_row + len(kinds) + 4
     first, last = head + 1, head + len(rows)
     discount = _FIRST + len(kinds) + 1
     worth: dict[str, float] = {}
