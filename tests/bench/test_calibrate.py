@@ -176,7 +176,7 @@ def test_the_effect_on_a_saved_estimate_is_shown(run, tmp_path):
     shown = run("calibrate", runs, "--estimate", saved).stdout  # at 80 columns
     assert "range narrower" in shown
     assert f"{moved['a']['narrower_fraction']:.1%}" in shown
-    assert "training run" in run("calibrate", runs, "--kind", "serving", "--estimate", saved, code=2).output
+    assert "applies to training" in run("calibrate", runs, "--kind", "serving", "--estimate", saved, code=2).output
 
 
 def test_validate_takes_a_calibration_of_ones_own(run, tmp_path):
@@ -191,7 +191,7 @@ def test_validate_takes_a_calibration_of_ones_own(run, tmp_path):
     assert after < 0.3 * before
     broken = tmp_path / "broken.csv"
     broken.write_text("name,kind,value\nmatrix_fraction.hopper,parameter,fast\n")
-    assert "no number" in str(run(*asked, "--calibration", broken, code=1).exception)
+    assert "not a number" in str(run(*asked, "--calibration", broken, code=1).exception)
     broken.write_text("name,kind,value\nno_such_thing,parameter,1\n")
     assert "no parameter of training" in str(run(*asked, "--calibration", broken, code=1).exception)
 
