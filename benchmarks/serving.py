@@ -15,7 +15,7 @@ from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.physics.columns import CHUNK
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.cases import Deployment, build
+from gpucost.physics.serving.cases import ServedReplica, build
 
 CASES = 1_000_000
 
@@ -35,7 +35,9 @@ def million_cases_s() -> float:
     chips = [catalog.accelerator(name) for name in ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm")]
     model = catalog.architecture("llama-3.1-70b")
     rows = [
-        Deployment(model, a, catalog.default_system(a.id), format="fp8", tensor=t) for a in chips for t in (1, 2, 4, 8)
+        ServedReplica(model, a, catalog.default_system(a.id), format="fp8", tensor=t)
+        for a in chips
+        for t in (1, 2, 4, 8)
     ]
     case, _ = build(rows, serving_calibration(catalog).values)
     dice = np.random.default_rng(0)

@@ -226,9 +226,17 @@ def inference(
 _APART = ("images", "image_size", "steps")
 # what means nothing to a model that gives no tokens out -> how it is left
 _OF_OUTPUT = (
-    "output_tokens", "lengths", "ttft", "tpot", "server", "replicas", "own_output_tokens_per_s", "own_tpot",
-    "own_concurrency", "replica_gpus",
-)  # fmt: skip
+    "output_tokens",
+    "lengths",
+    "ttft",
+    "tpot",
+    "server",
+    "replicas",
+    "own_output_tokens_per_s",
+    "own_tpot",
+    "own_concurrency",
+    "replica_gpus",
+)
 
 
 def _input_tokens(row: Mapping[str, Any], values: Mapping[str, Any]) -> float | None:

@@ -159,9 +159,14 @@ def export(
 @output_options
 @catalog_options
 def watch(
-    out: Output, catalog: "Catalog", log: str, estimate: str | None, rank: int, tokens_done: str | None,
+    out: Output,
+    catalog: "Catalog",
+    log: str,
+    estimate: str | None,
+    rank: int,
+    tokens_done: str | None,
     every: float | None,
-) -> None:  # fmt: skip
+) -> None:
     """Show the progress and cost of a job so far, and when and at what cost it will end, against its saved estimate.
 
     What `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used --format=csv -l 10` writes is

@@ -55,10 +55,16 @@ def task_row(catalog: Catalog, name: object) -> dict[str, Any] | None:
     """Return the row of a model that gives no tokens out, or of one that sees images; None where it is neither."""
     wanted = str(name).rsplit("/", 1)[-1].lower().replace("_", "-").replace(" ", "-")
     spellings = {"sd-xl": "sdxl", "stable-diffusion-xl": "sdxl", "stable-diffusion-xl-base-1.0": "sdxl"} | {
-        "flux": "flux.1-dev", "flux-dev": "flux.1-dev", "flux1-dev": "flux.1-dev", "flux-schnell": "flux.1-schnell",
-        "whisper": "whisper-large-v3", "whisper-large": "whisper-large-v3", "whisper-turbo": "whisper-large-v3-turbo",
-        "stable-diffusion-v1-5": "sd-1.5", "bert": "bert-base",
-    }  # fmt: skip
+        "flux": "flux.1-dev",
+        "flux-dev": "flux.1-dev",
+        "flux1-dev": "flux.1-dev",
+        "flux-schnell": "flux.1-schnell",
+        "whisper": "whisper-large-v3",
+        "whisper-large": "whisper-large-v3",
+        "whisper-turbo": "whisper-large-v3-turbo",
+        "stable-diffusion-v1-5": "sd-1.5",
+        "bert": "bert-base",
+    }
     wanted = spellings.get(wanted, wanted.removesuffix("-instruct"))
     return next((row for row in catalog.rows("task_models") if row["id"] == wanted), None)
 

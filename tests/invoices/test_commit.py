@@ -303,7 +303,7 @@ def test_prices_are_looked_up_and_named(history):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name,kind,start,end\na,rebate,2026-01-01,2027-01-01\n", "is none of contract, reservation"),
+        ("name,kind,start,end\na,rebate,2026-01-01,2027-01-01\n", "is not one of contract, reservation"),
         ("name,kind,start,end,gpus\na,reservation,2026-01-01,2027-01-01,5\n", "usd_per_gpu_hour: is missing"),
         ("name,kind,start,end,gpus\na,private,2026-01-01,2027-01-01,5\n", "a private has no gpus"),
         ("name,kind,start,end,fraction\na,private,2026-01-01,2027-01-01,150%\n", "a share up to 100%"),
@@ -331,7 +331,7 @@ def test_agreements_that_cannot_be_are_named(text, said, history, tmp_path):
     ("text", "said"),
     [
         ("time,gpus\n2026-11-01T00:00:00Z,-1\n", "csv:2:gpus: '-1' is not a number"),
-        ("time,gpus\n2026-11-01T00:00:00Z,1\n2026-11-01T02:00:00+02:00,1\n", "csv:3:time: is there twice"),
+        ("time,gpus\n2026-11-01T00:00:00Z,1\n2026-11-01T02:00:00+02:00,1\n", "csv:3:time: appears twice"),
         ("time,gpus\n2026-11-01T00:00,8\n2026-11-01T00:15,8\n", "csv:3:time: is in an hour that has a row already"),
         ("time,gpus\n2026-11-01T00:00,8\n2026-11-01T00:15,8\n", "one row, the mean of its GPUs"),
         ("time,gpu_hours\n2026-11-01T00:00,2\n2026-11-01T00:15,2\n", "one row, the sum of its GPU-hours"),
