@@ -244,8 +244,8 @@ def _served(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
 def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     """Return every layout of a replica on every accelerator in its usual node, each at its best batch."""
     from gpucost.catalog.calibrations import serving_calibration
-    from gpucost.serving.plans import REASONS, evaluate
     from gpucost.serving.run import REASONS_IN_WORDS
+    from gpucost.workloads.service import REASONS, evaluate
     from gpucost.workloads.speeds import key_of
 
     request = _serving_request(catalog, values)
