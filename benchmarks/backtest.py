@@ -7,10 +7,10 @@ against the next sighting of the same offer: a dated row, or a version of a cata
 
     error = quoted or expected price / price of the next sighting - 1
 
-The constants behind the moves (`gpucost.catalog.price_moves.Rule`) are chosen on the answers of all years but one and
-reported on that year, year by year: no answer is judged by constants that it took part in choosing. Those that ship
-are chosen on all years. Chosen are, by the loss below, how fast sightings age and how often the cheapest counts; then
-by family of options the share of moves beyond either end of its range.
+The constants behind the moves (`gpucost.catalog.price_moves.MoveRule`) are chosen on the answers of all years but one,
+and reported on that year, year by year: no answer is judged by constants that it took part in choosing. Those that ship
+are chosen on all years. Chosen are, by the loss below, how often the cheapest counts; then by family of options the
+share of moves beyond either end of its range.
 
     loss = |bias of the expected price| + mean over families of |share inside - 80 %|
 
@@ -37,7 +37,7 @@ import numpy as np
 
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.asof import FOREVER
-from gpucost.catalog.price_moves import RULE, USUAL_END, MoveRule, family_of, price_moves, sighted_pairs
+from gpucost.catalog.price_moves import RULE, USUAL_END, MoveRule, family_of, price_moves_by_end, sighted_pairs
 from gpucost.catalog.prices import quarters
 from gpucost.errors import GpuCostError
 from gpucost.market.expected_price import expected_prices
@@ -77,7 +77,7 @@ WHERE offer_id = $offer AND number > $known AND number >= $day AND number <= $da
 ORDER BY number LIMIT 1"""
 
 
-RULES = [MoveRule(half_life_days=days, cheapest_weight=weight) for days in (90.0, 180.0) for weight in (1.0, 20.0)]
+RULES = [MoveRule(cheapest_weight=weight) for weight in (1.0, 20.0)]
 SHARES = (0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2)  # of moves beyond either end of a range
 INSIDE = 0.8
 FEWEST = 30  # answers seen again, of a family whose ends are chosen
@@ -115,13 +115,7 @@ def first_answers(last: date, rule: MoveRule, out: TextIO) -> list[Answered]:
         for lag in LAG_DAYS:
             known = day - timedelta(days=lag)
             catalog = open_catalog(day, known)
-            families = {str(family) for family in pairs.family}
-            moves = {
-                share: price_moves(
-                    pairs, known, rule._replace(ends=tuple((family, share) for family in sorted(families)))
-                )
-                for share in SHARES
-            }
+            moves = price_moves_by_end(pairs, known, rule, SHARES)
             catalog.derived["price_moves"] = moves[USUAL_END]
             ranges = {share: _ranges(catalog, rows) for share, rows in moves.items()}
             trained: list[tuple[Callable[..., Any], dict[str, Any]]] = [

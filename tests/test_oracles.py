@@ -79,3 +79,112 @@ def test_what_is_for_rent_alone_has_no_price_to_buy_and_modules_come_in_whole_se
     modules = [row for row in rows if "-sxm" in row["gpu"] and row["buy_usd"]]
     assert modules
     assert all(row["breakeven_months"] > 1 for row in modules)  # a module of 100 USD is no server
+
+
+# Random deployments: a few hundred here, ten thousand by `python -m benchmarks.oracles --questions 10000` ------------
+
+ASKED = {"claim": 60, "fit": 80, "fewest": 50, "speed": 25, "serving": 12, "owning": 6, "fleet": 3, "faces": 2,
+         "sweep": 1, "choice": 1}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_random_deployments_have_one_answer(catalog, kind):
+    from benchmarks.oracles import judge, question_of
+
+    asked = [question_of(7, number, kind)[1] for number in range(ASKED[kind])]
+    assert {str(one): found for one in asked if (found := judge(kind, one, catalog))} == {}
+
+
+def test_the_questions_are_the_same_for_the_same_seed_and_go_deep():
+    from benchmarks.oracles import question_of
+
+    drawn = [question_of(1, number) for number in range(300)]
+    assert drawn == [question_of(1, number) for number in range(300)]
+    assert len({str(one) for one in drawn}) > 290
+
+
+# What one line of a table said, each failing before it was mended -----------------------------------------------------
+
+
+def test_a_sweep_over_models_shows_the_best_of_each():
+    answer = gpucost.sweep("estimate", model=["8b", "1b"], tokens=["1b", "10b"])
+    assert {(row["model"], row["tokens"]) for row in answer.payload["front"]} == {
+        (model, tokens) for model in ("8b", "1b") for tokens in (1e9, 1e10)
+    }
+
+
+def test_a_run_bound_by_its_data_has_a_range(catalog):
+    fed = {"dataset": "150kb/sample", "storage_bandwidth": 0.001}
+    timed = gpucost.throughput("8b", "h100-sxm", 8, catalog=catalog, **fed).payload
+    assert timed["tokens_per_s_per_gpu_low"] < timed["tokens_per_s_per_gpu"] < timed["tokens_per_s_per_gpu_high"]
+    run = gpucost.estimate("8b", 1e10, gpu="h100-sxm", gpus=8, catalog=catalog, with_facts=False, **fed).best
+    assert run["tokens_per_s_per_gpu_high"] == pytest.approx(timed["tokens_per_s_per_gpu_high"])
+
+
+def test_a_cap_of_the_power_costs_speed(catalog):
+    asked = {"gpu": "h100-sxm", "gpus": 64, "rent": 2.5, "draws": 0, "catalog": catalog}
+    free, capped = (gpucost.tco(**asked, set=inputs) for inputs in ({}, {"power_cap_fraction": 0.5}))
+    speeds = [next(r["value"] for r in one.assumptions if r["name"] == "goodput_fraction") for one in (free, capped)]
+    assert speeds[1] / speeds[0] == pytest.approx((0.5 / 0.75) ** 0.65, rel=1e-6)
+    assert any("slower" in text for text in capped.payload["warnings"])
+
+
+def test_two_desktop_cards_are_no_part_of_a_server_of_eight(catalog):
+    owned = gpucost.tco("rtx-4090", 2, rent=0.5, draws=0, catalog=catalog)
+    assert not any("whole servers" in text for text in owned.payload["warnings"])
+    assert any("whole servers" in text for text in gpucost.tco("h100-sxm", 2, rent=2, draws=0).payload["warnings"])
+
+
+@pytest.mark.parametrize("question", ["throughput", "fit"])
+def test_a_chip_made_for_inference_does_not_train(catalog, question):
+    with pytest.raises(gpucost.errors.GpuCostError, match="made for inference"):
+        getattr(gpucost, question)("8b", "inferentia2", 8, catalog=catalog)
+
+
+def test_a_local_engine_serves_one_user(catalog):
+    row = gpucost.fit("8b", "m3-ultra", serving=True, engine="llama.cpp", catalog=catalog).best
+    assert row["batch"] == 1
+    assert row["tpot_ms"] < 60  # 16 GB at 819 GB/s: 20 ms at best
+
+
+def test_a_fit_for_serving_takes_a_number_of_accelerators(catalog):
+    row = gpucost.fit("70b", "rtx-3090", 5, serving=True, precision="int4", catalog=catalog).best
+    assert (row["gpus"], row["replicas"] * sum(row["layout"].values()) > 0) == (5, True)
+
+
+def test_the_price_of_a_fit_is_on_demand(catalog):
+    from gpucost.market.facts import market_of, usual
+    from gpucost.options import OPTIONS
+
+    market = market_of(catalog)
+    families = {OPTIONS[o.option].family for o, ok in zip(market.facts.offers, usual(market), strict=True) if ok}
+    assert families == {"on demand"}
+
+
+def test_a_comparison_of_speeds_says_its_batch(catalog):
+    answer = gpucost.compare(speed=True, gpu="h100-sxm", gpus=8, global_batch=8, catalog=catalog)
+    assert "One step: 8 sequences" in answer.payload["lead"]
+
+
+def test_needs_for_memory_are_told_in_one_unit(catalog):
+    job = {"method": "qlora", "sequence": 2048, "tensor": 1, "sharding": 0, "micro_batch": 1, "recompute": "full"}
+    timed = gpucost.throughput("8b", "rtx-4090", 1, catalog=catalog, **job)
+    need = gpucost.fit("8b", "rtx-4090", 1, catalog=catalog, **job).needed_gb
+    assert f"needs {need:.1f} GB" in timed.to_text()
+
+
+def test_frames_of_one_kind_of_answer_have_the_same_columns(catalog):
+    asked = {"catalog": catalog, "with_facts": False, "top": 2}
+    runs = [gpucost.estimate(model, "10b", **asked) for model in ("8b", "mixtral-8x7b")]
+    owned = [gpucost.tco(gpu, 8, rent=2, draws=0, catalog=catalog) for gpu in ("h100-sxm", "rtx-4090")]
+    for first, second in (runs, owned):
+        assert set(first.to_frame().columns) == set(second.to_frame().columns)
+    assert owned[0].best["npv_usd"] == min(way["npv_usd"] for way in owned[0].options)
+
+
+def test_an_expired_price_is_told_to_have_expired(catalog):
+    live = {(offer.gpu, offer.provider) for offer in catalog.offers()}
+    expired = {(row["gpu"], row["provider"]) for row in catalog.price_rows if row["ended"] == "too old"}
+    gpu, provider = next(pair for pair in sorted(expired - live) if "|" not in pair[0])
+    with pytest.raises(gpucost.errors.PriceMissingError, match="expired"):
+        gpucost.estimate("8b", "1b", gpu=gpu, provider=provider, catalog=catalog)

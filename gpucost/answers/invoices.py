@@ -1,6 +1,6 @@
 """Answers about invoices: what was billed against what was planned, and how much to commit."""
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import AnswerFrame
 
@@ -44,6 +44,7 @@ class Showback(TypedDict):
     tag_value: str
     rows: int
     quantity: float
+    unit: NotRequired[str]  # of the quantity; other units are left out of it
     direct_usd: float
     idle_usd: float
     total_usd: float

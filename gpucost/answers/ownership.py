@@ -393,6 +393,17 @@ class CashModel(TypedDict):
     answers: list[DescribedLine]
 
 
+class ContractEnd(TypedDict):
+    """A contract, term or discount that ends within a comparison, and what follows it."""
+
+    option: str
+    ends_on: str  # the last day
+    month: float  # from the start
+    usd_per_gpu_hour: float
+    then: str
+    then_usd_per_gpu_hour: float
+
+
 class Tco(AnswerFrame, Levels):
     """Own or rent."""
 
@@ -409,6 +420,7 @@ class Tco(AnswerFrame, Levels):
     probability_buy_wins_fraction: float | None
     monte_carlo: MonteCarlo | None
     options: list[OwnershipOption]
+    contract_ends: NotRequired[list[ContractEnd]]
     lines: list[CostLine]
     cash_flows: list[Annotated[CashMonth, float]]
     by_year: list[Annotated[CashYear, float]]
@@ -459,13 +471,28 @@ class MixMonth(TypedDict):
 
 
 class MixCash(TypedDict):
-    """What is paid beside rent, in cash: at the start (month 0) and at the end of each month."""
+    """What is paid, in cash: at the start (month 0) and at the end of each month."""
 
     month: int
     servers_usd: float  # bought, kept and sold
     energy_usd: float
     people_usd: float
     services_usd: float  # storage, data leaving, licences and people of what is rented
+    rent_usd: NotRequired[float]
+    financing_usd: NotRequired[float]  # loans and leases, less what they pay
+    tax_usd: NotRequired[float]
+    total_usd: NotRequired[float]
+
+
+class MixCurrency(TypedDict):
+    """The cost of a mix in another currency."""
+
+    currency: str
+    usd_per_unit: float
+    usd_per_unit_on: str
+    cost: float
+    wacc_fraction: float
+    discounting: str
 
 
 class Marginal(TypedDict):
@@ -509,4 +536,5 @@ class Mix(AnswerFrame):
     marginal_values: list[Marginal]
     gap_fraction: float
     supplies: list[SupplyRow]
+    currency: NotRequired[MixCurrency | None]
     assumptions: list[AssumptionRow]

@@ -51,6 +51,7 @@ def _several(value: Any) -> list[Any]:
 
 def read(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return every argument of a question as it is meant: what was given, read; defaults for the rest."""
+    stated = {**stated, **stated.get(question.shared, {})} if question.shared else stated
     _refuse_twice(question, stated)
     values: dict[str, Any] = {}
     for argument in question.arguments:

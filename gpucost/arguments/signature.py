@@ -6,10 +6,13 @@ unit (a `Kind`), what it is for (a sentence), and what else there is to say (`de
     deadline: Annotated[str | float | None, DEADLINE, "Longest run.", detail(usual="30d", example="30d")] = None
 
 Of two annotations laid over each other, such as `Annotated[Gpus | None, "Number of GPUs."]`, the outer one speaks last.
+
+What several functions take alike is a `TypedDict`, which stands behind the other arguments as `**name:
+Unpack[Filters]`: each of its keys is an argument that is given by its name, and need not be.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import Signature, signature
+from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, Signature, signature
 from typing import Any, NamedTuple, Union
 
 from gpucost.arguments.kinds import Kind
@@ -45,6 +48,25 @@ class Group(dict[str, Any]):
     """Arguments that several functions take together, by name: such a parameter gets them as a dictionary."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def shared(function: Callable[..., Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of the parameter that takes shared arguments, and how each is declared; none where there is none.
+
+    >>> from typing import Annotated, TypedDict, Unpack
+    >>> from gpucost.arguments.kinds import USD
+    >>> class Filters(TypedDict, total=False):
+    ...     budget: Annotated[float, USD, "Most to spend."]
+    >>> def ask(top: int = 3, **filters: Unpack[Filters]) -> None: ...
+    >>> shared(ask)[0], list(shared(ask)[1])
+    ('filters', ['budget'])
+    """
+    code = function.__code__
+    if not code.co_flags & CO_VARKEYWORDS:
+        return "", {}
+    name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS)]
+    declared = next(iter(getattr(function.__annotations__.get(name), "__args__", ())), None)
+    return name, getattr(declared, "__annotations__", {})
 
 
 class Argument(NamedTuple):
@@ -106,6 +128,7 @@ class Question(NamedTuple):
     exclusive: tuple[tuple[str, ...], ...]  # say the same thing: at most one of each
     needs: tuple[Needs, ...]
     ask: Callable[..., Any]  # the function as it was written
+    shared: str = ""  # the parameter that takes what several questions share
 
     @property
     def fields(self) -> dict[str, Argument]:
@@ -129,6 +152,7 @@ def question_of(function: Callable[..., Any], exclusive: Sequence[str], rules: S
         same,
         tuple(rules),
         function,
+        shared(function)[0],
     )
 
 
@@ -149,11 +173,21 @@ def arguments_of(function: Callable[..., Any]) -> tuple[Argument, ...]:
         zip(names[code.co_argcount - len(function.__defaults__ or ()) :], function.__defaults__ or (), strict=False)
     )
     defaults |= function.__kwdefaults__ or {}
-    return tuple(
+    own = tuple(
         argument
         for name in names
         for argument in _declared(name, function.__annotations__.get(name), defaults.get(name), name not in defaults)
     )
+    return own + tuple(
+        argument
+        for name, declared in shared(function)[1].items()
+        for argument in _declared(name, declared, _no_default(declared), False)
+    )
+
+
+def _no_default(declared: Any) -> bool | None:
+    """Return what holds of a shared argument that is not given: a flag is not set, anything else is not said."""
+    return False if getattr(declared, "__origin__", None) is bool else None
 
 
 def argument_of(name: str, annotation: Any, default: Any = None, required: bool = False) -> Argument:
@@ -213,7 +247,16 @@ def plain_signature(function: Callable[..., Any]) -> Signature:
     (budget: Optional[float] = None) -> None
     """
     declared = signature(function)
-    plain = [item.replace(annotation=_plain(item.annotation)) for item in declared.parameters.values()]
+    plain = [
+        item.replace(annotation=_plain(item.annotation))
+        for item in declared.parameters.values()
+        if item.kind is not Parameter.VAR_KEYWORD
+    ]
+    at = len(plain) - ("catalog" in declared.parameters)  # a catalog stands last
+    plain[at:at] = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=_no_default(annotation), annotation=_plain(annotation))
+        for name, annotation in shared(function)[1].items()
+    ]
     return declared.replace(parameters=plain)
 
 

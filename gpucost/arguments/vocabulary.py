@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from gpucost.arguments.kinds import (
     ANY_GPU,
@@ -316,6 +316,19 @@ RELATION_ARGUMENTS = Group(
     engine=Annotated[Engine | None, detail(usual="vllm")],
 )
 RelationArguments = Annotated[dict[str, Any], RELATION_ARGUMENTS]
+
+
+class MarketFilters(TypedDict, total=False):
+    """What a question that ranks offers leaves out of its market, beside the offers that it is about."""
+
+    exclude_provider: ExcludeProvider | None
+    provider_class: ProviderClass | None
+    fabric: Fabric | None
+    min_confidence: MinConfidence | None
+    max_gpus: MaxGpus | None
+    include_unverified: IncludeUnverified
+    usd_per_gpu_hour: UsdPerGpuHour | None
+
 
 Years = Annotated[str | float, plain(0.01, 100), "Length of the comparison.", detail(usual="4", example=4)]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, repr=False)
 class EstimateResult(BilledResult):
     """Ranked options of a training run, with their bills."""
+
+    def _always(self) -> list[str]:
+        from gpucost.physics.training.cases import PARTS
+
+        return [f"components.{name}" for name in PARTS]
 
     def explanation(self, rank: int = 1) -> "Document":
         """Return the document that explains an option, step by step, with formulas, numbers and sources."""
@@ -100,13 +105,6 @@ def estimate(
     top: v.Top = 10,
     all_regions: Annotated[bool, FLAG, "Show a row for every region, not only the cheapest."] = False,
     strict_prices: v.StrictPrices = False,
-    exclude_provider: v.ExcludeProvider | None = None,
-    provider_class: v.ProviderClass | None = None,
-    fabric: v.Fabric | None = None,
-    min_confidence: v.MinConfidence | None = None,
-    max_gpus: v.MaxGpus | None = None,
-    include_unverified: v.IncludeUnverified = False,
-    usd_per_gpu_hour: v.UsdPerGpuHour | None = None,
     commitment: Annotated[
         str, one_of("full", "used"), "Charge a run for its whole term (full) or for its hours (used)."
     ] = "full",
@@ -139,6 +137,7 @@ def estimate(
     decode_rate: v.DecodeRate | None = None,
     storage_bandwidth: v.StorageBandwidth | None = None,
     catalog: "Catalog | None" = None,
+    **market: Unpack[v.MarketFilters],
 ) -> EstimateResult:
     """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -162,13 +162,6 @@ def inference(
     ] = None,
     top: Annotated[v.Top, "Number of options to show, interruptible ones counted separately; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
-    exclude_provider: v.ExcludeProvider | None = None,
-    provider_class: v.ProviderClass | None = None,
-    fabric: v.Fabric | None = None,
-    min_confidence: v.MinConfidence | None = None,
-    max_gpus: v.MaxGpus | None = None,
-    include_unverified: v.IncludeUnverified = False,
-    usd_per_gpu_hour: v.UsdPerGpuHour | None = None,
     gpu: v.Gpu | None = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -177,6 +170,7 @@ def inference(
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,
+    **market: Unpack[v.MarketFilters],
 ) -> "InferenceResult | ProcessingResult":
     """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
 

@@ -159,14 +159,22 @@ class Result(Sealed):
     def to_frame(self) -> "pandas.DataFrame":
         """Return the whole main list as a data frame, a row per entry; plain columns first, nested and long ones last.
 
-        An answer that was read from a file gives the entries that the file holds.
+        Frames of one kind of answer have the same columns. An answer that was read from a file gives the entries that
+        the file holds.
         """
         import pandas
 
         payload = self.all_of_it() if self.all_of_it is not None else self.payload
         frame = pandas.json_normalize(list(payload[self.main_list]))
+        for name in self._always():
+            if name not in frame:
+                frame[name] = 0.0
         values = frame.to_dict("list")
         return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
+
+    def _always(self) -> Sequence[str]:
+        """Return the columns of a frame that hold zero where an answer has no such part: frames can be joined."""
+        return ()
 
     @guarded
     def document(self) -> Document:

@@ -36,6 +36,11 @@ class TcoResult(Result):
         """The way to have the cluster that costs least in present value."""
         return min(self.options, key=lambda way: float(way["npv_usd"]))
 
+    def _always(self) -> list[str]:
+        from gpucost.money.comparison import OWN_LINES, RENT_LINES
+
+        return [line.name for line in (*OWN_LINES, *RENT_LINES)]
+
     @property
     def lines(self) -> list[Mapping[str, Any]]:
         """The lines of both sides with totals and present values."""

@@ -126,7 +126,7 @@ def local_batch(text: object) -> int | None:
     match = re.search(
         r"(?:local|per[- ](?:gpu|device|rank))[ _-]*batch(?:[ _-]*size)?\W{0,3}(?:of )?(\d+)", str(text or "").lower()
     )
-    return int(match[1]) if match else None
+    return int(match[1]) or None if match else None
 
 
 def offload(text: object) -> str:
@@ -382,4 +382,4 @@ def prefix_hit(notes: str) -> float:
 
 def _count_in(pattern: str, text: str) -> int | None:
     match = re.search(pattern, text)
-    return int(match[1]) if match else None
+    return int(match[1]) or None if match else None

@@ -90,10 +90,25 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
         book.price_places = [(draft.place, draft.row) for draft in offers]
         book.prices = prices_of_rows(shipped.store, layer, offers, completion)
         completion.prices = book.prices.numbered
+        if any(draft.values.get("interconnect") for draft in offers):
+            _refuse_contradictions(shipped, book)
     book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
     book.credits = [credit(draft, completion) for draft in drafts if draft.table == CREDITS]
     _refuse_duplicates(book)
     return book
+
+
+def _refuse_contradictions(shipped: Shipped, book: PriceBook) -> None:
+    """Refuse a price whose network is not that of its machine: it would buy another machine."""
+    from gpucost.catalog.price_checks import contradicted
+
+    shipped.store.ensure("systems")
+    known = [*shipped.store.rows("systems"), *book.rows.get("systems", ())]
+    systems = {str(row["id"]): row for row in known}
+    assert book.prices is not None
+    for finding in contradicted(shipped.store, book.prices.numbered, systems):
+        file, number = book.price_places[finding.row - 1]
+        raise DataError(finding.reason, file=file, row=number, column="interconnect")
 
 
 def _digest(files: Sequence[Path]) -> str:

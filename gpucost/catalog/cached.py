@@ -124,7 +124,7 @@ def keep_history(store: Store, rule: str) -> None:
     with suppress(*_UNREADABLE):
         _histories().mkdir(parents=True, exist_ok=True)
         parquet = store.folder() / "history.parquet"
-        put_parquet(store.connection.cursor(), "FROM history_offers", parquet)
+        put_parquet(store, "FROM history_offers", parquet)
         data = parquet.read_bytes()
         file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
         write_bytes(file, data)

@@ -109,6 +109,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
         {**known.systems, **book_rows.get("systems", {})},
         known.today,
         known.availability,
+        True,
     )
     for name, rows in book.rows.items():
         placed = zip(book.places[name], rows, strict=True)

@@ -20,6 +20,7 @@ from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_utf8
 from gpucost.limits import limit
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, DataTable, TableColumn, table_of
+from gpucost.store.files import is_of_disk
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -203,6 +204,15 @@ def engine() -> Any:
         return import_module("duckdb")
 
 
+_at_work: "set[DuckDBPyConnection]" = set()  # connections whose statement runs
+
+
+def interrupt() -> None:
+    """End every statement that runs: the database itself heeds no signal."""
+    for connection in tuple(_at_work):
+        connection.interrupt()
+
+
 class Store:
     """An in-memory DuckDB whose tables are read from a data root when they are first asked for."""
 
@@ -285,13 +295,16 @@ class Store:
     def execute(self, sql: str, parameters: Any = None) -> "DuckDBPyConnection":
         """Run a statement on a cursor of its own and return the cursor."""
         cursor = self.connection.cursor()
+        _at_work.add(cursor)
         try:
             cursor.execute(sql, parameters)
         except engine().Error as error:
             of_file = isinstance(error, engine().InvalidInputException)  # what it holds, not how it is asked for
-            if not self.outside or (isinstance(error, engine().ProgrammingError) and not of_file):
+            if not self.outside or is_of_disk(error) or (isinstance(error, engine().ProgrammingError) and not of_file):
                 raise
             raise DataError(f"cannot be read: {said_first(error)}", file="a file of the price book") from None
+        finally:
+            _at_work.discard(cursor)
         return cursor
 
     def load(self, name: str, types: Mapping[str, str], columns: Sequence[Sequence[Any]]) -> None:

@@ -45,6 +45,7 @@ class Reference(NamedTuple):
     systems: Mapping[str, Row]
     today: date
     availability: Availability | None = None
+    is_own: bool = False  # rows of the user's own book, which rank whatever lists say
 
 
 class _Check(NamedTuple):
@@ -107,17 +108,22 @@ def networks(text: str | None) -> frozenset[str]:
     return frozenset(kind for kind, names in _NETWORKS.items() if any(name in padded for name in names))
 
 
+def contradicted(store: Store, prices: str, systems: Mapping[str, Row]) -> Iterator[Finding]:
+    """Yield prices of a network that their machine has not; the machine goes by its id, else by seller and product."""
+    columns = "n, system_id, provider, instance_type, interconnect"
+    for row in store.fetch(
+        f"SELECT {columns} FROM ({prices}) WHERE interconnect IS NOT NULL ORDER BY n LIMIT {_MOST_PLACED}"
+    ):
+        system_id = row["system_id"] or f"{row['provider']}-{str(row['instance_type']).lower()}"
+        fabric = systems.get(system_id, {}).get("fabric")
+        if networks(fabric) and networks(row["interconnect"]) and not networks(fabric) & networks(row["interconnect"]):
+            said = f"{row['interconnect']!r} contradicts the machine: {system_id} is joined by {fabric}"
+            yield Finding(row["n"], "interconnect", said)
+
+
 def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]:
     """Yield prices of a network that the machine has not, and of machines that lists have not in that region."""
-    joined = (
-        f"SELECT n, system_id, interconnect FROM ({prices}) WHERE system_id IS NOT NULL AND interconnect IS NOT NULL"
-    )
-    for row in store.fetch(f"{joined} ORDER BY n LIMIT {_MOST_PLACED}"):
-        machine_networks = networks(reference.systems.get(row["system_id"], {}).get("fabric"))
-        if machine_networks and networks(row["interconnect"]) and not machine_networks & networks(row["interconnect"]):
-            fabric = reference.systems[row["system_id"]]["fabric"]
-            reason = f"{row['interconnect']!r} contradicts the machine: {row['system_id']} is joined by {fabric}"
-            yield Finding(row["n"], "interconnect", reason)
+    yield from contradicted(store, prices, reference.systems)
     if reference.availability is None:
         return
     sellers = ", ".join(map(quoted, reference.availability.providers)) or "''"
@@ -125,9 +131,10 @@ def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]
     regional = f"SELECT {columns} FROM ({prices}) WHERE provider IN ({sellers}) AND region IS NOT NULL"
     for row in store.fetch(f"{regional} ORDER BY n LIMIT {_MOST_PLACED}"):
         if (sale := reference.availability.of(row)).status == "unlisted":
+            end = "look it up, it counts as your own" if reference.is_own else "not ranked"
             listed = f"the list {sale.source_id} of {sale.listed_on}"
-            reason = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: not ranked"
-            yield Finding(row["n"], "region", reason, True)
+            said = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: {end}"
+            yield Finding(row["n"], "region", said, True)
 
 
 def _compared(prices: str, market: str) -> str:

@@ -258,7 +258,7 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     store.lying.append(parquet)
     try:
-        put_parquet(store.connection.cursor(), judged(complete_rows), parquet)
+        put_parquet(store, judged(complete_rows), parquet)
     except engine().Error as error:
         raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"

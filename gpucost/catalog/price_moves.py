@@ -14,11 +14,11 @@ the quote from its peers (the median over sellers and regions of the same chip a
 so that a quote far below its peers moves as such quotes did, and the cheapest of its day counts `cheapest_weight`
 times, since rankings pick the cheapest. Sellers of other kinds speak faintly where a kind has few pairs. The ends are
 percentiles under the same weights, by family: prices that stand for months and then jump need others than prices that
-move every day. `python -m benchmarks.backtest` chooses the constants of `Rule`, and says how they do where they were
-not chosen.
+move every day. `python -m benchmarks.backtest` chooses the constants of `MoveRule`, and says how they do where they
+were not chosen.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -121,7 +121,7 @@ class MoveRule(NamedTuple):
         return dict(self.ends).get(family, USUAL_END)
 
 
-RULE = MoveRule()
+RULE = MoveRule(ends=(("on demand", 0.15), ("preemptible", 0.075)))
 
 
 class SightingPairs(NamedTuple):
@@ -158,53 +158,74 @@ def sighted_pairs(catalog: Catalog) -> SightingPairs:
 
 def price_moves(pairs: SightingPairs, known_on: date, rule: MoveRule = RULE) -> list[Row]:
     """Return the moves by kind of seller, family, age and distance from the peers, as known on a day."""
+    return [row for rows in _groups(pairs, known_on, rule, lambda family: (rule.end(family),)) for row in rows[0]]
+
+
+def price_moves_by_end(
+    pairs: SightingPairs, known_on: date, rule: MoveRule, ends: Sequence[float]
+) -> dict[float, list[Row]]:
+    """Return the moves as they are with one share of moves beyond either end, whatever the family, by that share."""
+    found = list(_groups(pairs, known_on, rule, lambda family: ends))
+    return {end: [row for rows in found for row in rows[at]] for at, end in enumerate(ends)}
+
+
+def _groups(
+    pairs: SightingPairs, known_on: date, rule: MoveRule, ends_of: Callable[[str], Sequence[float]]
+) -> Iterator[list[list[Row]]]:
+    """Yield, for each kind of seller and family, its rows once for each of the ends that its family is to have."""
     today = known_on.toordinal() - date(1970, 1, 1).toordinal()
     recent = (pairs.later <= today) & (pairs.later > today - REACH_DAYS)
-    recent_pairs = SightingPairs._make(column[recent] for column in pairs)
-    recency = 0.5 ** ((today - recent_pairs.later) / rule.half_life_days) * recent_pairs.weight
-    recency *= np.where(recent_pairs.cheapest, rule.cheapest_weight, 1.0)
-    groups = sorted({(str(kind), str(family)) for kind, family in zip(pairs.kind, pairs.family, strict=True)})
-    return [row for kind, family in groups for row in _moves_of(recent_pairs, recency, kind, family, rule.end(family))]
+    known = SightingPairs._make(column[recent] for column in pairs)
+    recency = 0.5 ** ((today - known.later) / rule.half_life_days) * known.weight
+    recency *= np.where(known.cheapest, rule.cheapest_weight, 1.0)
+    for kind, family in sorted(
+        {(str(kind), str(family)) for kind, family in zip(pairs.kind, pairs.family, strict=True)}
+    ):
+        yield _moves_of(known, recency, kind, family, ends_of(family))
 
 
-def _moves_of(pairs: SightingPairs, recency: Floats, kind: str, family: str, end: float) -> Iterator[Row]:
-    """Yield the rows of one group; the lists of hyperscalers say nothing of other sellers."""
-    same_group = (pairs.kind == kind) & (pairs.family == family)
-    other_sellers = (
-        (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
-    )
-    taken = same_group | other_sellers
-    base = recency[taken] * np.where(same_group[taken], 1.0, OTHERS_WEIGHT)
-    gap, distance, move = np.sqrt(pairs.gap[taken]), pairs.distance[taken], pairs.move[taken]
-    counts = {"pairs": int(pairs.pairs[same_group].sum()), "sellers": len(set(pairs.provider[same_group]))}
+def _moves_of(pairs: SightingPairs, recency: Floats, kind: str, family: str, ends: Sequence[float]) -> list[list[Row]]:
+    """Return the rows of one group for each of several ends; the lists of hyperscalers say nothing of other sellers."""
+    own = (pairs.kind == kind) & (pairs.family == family)
+    others = (pairs.kind != kind) & (pairs.family == family) & (pairs.kind != "hyperscaler") & (kind != "hyperscaler")
+    taken = own | others
+    base = recency[taken] * np.where(own[taken], 1.0, OTHERS_WEIGHT)
+    order = np.argsort(pairs.move[taken], kind="stable")
+    gap, distance, move = np.sqrt(pairs.gap[taken])[order], pairs.distance[taken][order], pairs.move[taken][order]
+    base = base[order]
+    counts = {"pairs": int(pairs.pairs[own].sum()), "sellers": len(set(pairs.provider[own]))}
+    found: list[list[Row]] = [[] for _ in ends]
     for age in AGES_DAYS:
         aged = base * np.exp(-(((gap - np.sqrt(max(age, 5))) / AGE_WIDTH) ** 2) / 2)
         for ratio in PEER_RATIOS:
             near = np.exp(-(((np.clip(distance, -1.2, 0.8) - np.log(ratio)) / DISTANCE_WIDTH) ** 2) / 2)
             weights = aged * (near + ANYWHERE_WEIGHT)
-            low, typical, high = _ends(move, weights, UNKNOWN_YEAR * np.sqrt(age / 365), end)
-            yield {
-                "seller_kind": kind,
-                "option_family": family,
-                "age_days": age,
-                "peers_ratio": ratio,
-                **counts,
-                "low_ratio": low,
-                "expected_ratio": typical,
-                "high_ratio": high,
-            }
+            for rows, end in zip(found, ends, strict=True):
+                low, typical, high = _ends(move, weights, UNKNOWN_YEAR * np.sqrt(age / 365), end)
+                rows.append(
+                    {
+                        "seller_kind": kind,
+                        "option_family": family,
+                        "age_days": age,
+                        "peers_ratio": ratio,
+                        **counts,
+                        "low_ratio": low,
+                        "expected_ratio": typical,
+                        "high_ratio": high,
+                    }
+                )
+    return found
 
 
 def _ends(move: Floats, weights: Floats, unknown: float, end: float) -> tuple[float, float, float]:
-    """Return low, expected and high ratio of weighted moves; effective pairs count against the prior of no move."""
+    """Return low, expected and high ratio of weighted moves, the smallest first; few stand against no move."""
     total = weights.sum()
     if total < 1e-12:
         return float(np.exp(-unknown)), 1.0, float(np.exp(unknown))
     effective = total**2 / (weights**2).sum()
     typical = float((weights * move).sum() / total) * effective / (effective + PRIOR_PAIRS)
-    order = np.argsort(move, kind="stable")
-    reached = np.cumsum(weights[order]) - weights[order] / 2
-    low, high = (float(np.interp(share * total, reached, move[order])) for share in (end, 1 - end))
+    reached = np.cumsum(weights) - weights / 2
+    low, high = (float(np.interp(share * total, reached, move)) for share in (end, 1 - end))
     spread = unknown * PRIOR_PAIRS / (effective + PRIOR_PAIRS)  # what few pairs leave open
     return (
         float(np.exp(min(low, typical) - spread)),

@@ -129,8 +129,8 @@ def main() -> None:
         say(shortened(f"cannot read or write{file_text}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
-        if str(error) == "Query interrupted":  # the engine's own word for Ctrl-C while it works
-            sys.exit(130)
+        if str(error) == "Query interrupted":  # the engine's own word for a signal while it works
+            sys.exit(_told_by + 128 if _told_by else 130)
         _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
@@ -192,7 +192,30 @@ def _heed_signals() -> None:
             signal.signal(number, _end)
 
 
+def _wake_on_signals() -> None:
+    """Have a signal end the database's work at once: a handler of ours runs only once that is over."""
+    import socket
+    import threading
+
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+
+    def listen() -> None:
+        kept = told  # closed, it would be nobody's
+        while kept and heard.recv(1):
+            if loader := sys.modules.get("gpucost.catalog.loader"):
+                loader.interrupt()
+
+    threading.Thread(target=listen, daemon=True).start()
+
+
+_told_by = 0  # the signal that ends the program
+
+
 def _end(number: int, frame: object) -> None:
+    global _told_by
+    _told_by = number
     signal.signal(number, signal.SIG_DFL)  # a second one does not wait
     sys.exit(128 + number)
 
@@ -200,6 +223,7 @@ def _end(number: int, frame: object) -> None:
 def run() -> None:
     """Run the command line as a program: the process ends at once, for taking everything apart first takes longer."""
     _heed_signals()
+    _wake_on_signals()
     try:
         if callable(signal.getsignal(signal.SIGINT)):  # until now it ended the program at once: nothing was begun
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -162,6 +162,7 @@ _FUNCTIONS: dict[str, Any] = {
     "within": _within,
     "none": lambda: np.nan,
     "internal_rate": _internal_rate,
+    "rate_near": lambda line, guess: _internal_rate(line),
     "all_of": _fold(np.logical_and),
     "any_of": _fold(np.logical_or),
 }

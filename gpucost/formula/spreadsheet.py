@@ -63,11 +63,8 @@ def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) ->
     return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
 
 
-# the rate that three guesses lead to; where they part there is no one rate
-_ONE_RATE = (
-    "IF(OR(AND(IFERROR(IRR({0},-0.05),0)>-0.15,ABS(IFERROR(IRR({0},-0.05),IRR({0},0.01))-IRR({0},0.01))>0.000001),"
-    "ABS(IFERROR(IRR({0},0.2),IRR({0},0.01))-IRR({0},0.01))>0.000001),NA(),IRR({0},0.01))"
-)
+# the rate that a guess leads to, or another one where that ends nowhere
+_RATE_NEAR = "IFERROR(IRR({0},{1}),IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IRR({0},-0.1))))"
 
 
 def _write_call(name: str, a: list[str]) -> str:
@@ -90,7 +87,8 @@ def _write_call(name: str, a: list[str]) -> str:
         "payment": "PMT({0},{1},-({2}),{3})",
         "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
-        "internal_rate": _ONE_RATE,
+        "internal_rate": "IRR({0},0.01)",
+        "rate_near": _RATE_NEAR,
         "none": "NA()",
         "balance": "-FV({0},{1},-({3}),{2})",
     }

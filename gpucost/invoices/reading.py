@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from gpucost.catalog.loader import engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
+from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, export_of
 from gpucost.invoices.rows import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
 
@@ -196,19 +197,25 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
             str(key)
             for (key,) in connection.execute(f"SELECT DISTINCT unnest(json_keys(json)) FROM {source}").fetchall()
         ]
-        columns = [(key, "VARCHAR") for key in sorted(keys) if key.lower() in _READ]
+        columns = [(key, "VARCHAR") for key in sorted(keys) if key.lower() in _READ or key.lower() in FIELDS]
     else:
         columns = [row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
     names = [_AGAIN.sub("", name.lower()) for name, _ in columns]
     if twice := next((name for name in repeated(names) if name in _READ), None):
         reason = "the column is there twice, whatever the case of its letters. Keep one."
         raise DataError(reason, file=path, column=_READ[twice])
-    if missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]:
-        raise _misread(path) or DataError(f"is not a FOCUS file; missing columns: {', '.join(missing)}", file=path)
+    export = export_of(frozenset(names))
+    if export is None and (
+        missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]
+    ):
+        known = ", ".join(export.vendor for export in EXPORTS)
+        reason = f"is not a FOCUS file; missing columns: {', '.join(missing)}; nor an export of {known}"
+        raise _misread(path) or DataError(reason, file=path)
     if packed:
         texts = ", ".join(f"{named(name)}: 'VARCHAR'" for name, _ in columns)
         source = f"{source.removesuffix(_WHOLE_DOCUMENT)}columns = {{{texts}}}, records = true)"
-    return {name.lower(): (name, kind) for name, kind in columns}, source
+    types = {name.lower(): (name, kind) for name, kind in columns}
+    return (types, source) if export is None else as_focus(export, types, source)
 
 
 def _misread(path: str) -> DataError | None:

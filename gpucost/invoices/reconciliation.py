@@ -149,6 +149,11 @@ def period_of(charges: Sequence[Charges]) -> Window:
     return first, max(last, *(charge.end for charge in charges))
 
 
+def used_period(charges: Sequence[Charges]) -> Window:
+    """Return the time in which something was used; a purchase for a year says nothing of how far an invoice reaches."""
+    return period_of([charge for charge in charges if charge.category == "Usage"] or charges)
+
+
 def planned_period(charges: Sequence[Charges]) -> Window:
     """Return the first moment and the end of a plan."""
     return period_of(charges)[0], max(charge.end for charge in charges)
@@ -418,7 +423,7 @@ def planned(
             reason = "is of a saved answer" if len(flags) == 1 else "are of a saved answer"
             raise UsageError(f"{' and '.join(flags)} {reason}; {shown(plan)} is a FOCUS file and is used as it is.")
         return read_charges(plan)
-    return charges_of(focus_rows(plan, start or period_of(invoice)[0], rank, side))
+    return charges_of(focus_rows(plan, start or used_period(invoice)[0], rank, side))
 
 
 def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], question: Asked) -> Reconciliation:
@@ -430,7 +435,7 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
     budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
     paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}
-    window = overlap(planned_period(plan), period_of(invoice)) if plan else period_of(invoice)
+    window = overlap(planned_period(plan), used_period(invoice)) if plan else period_of(invoice)
     cut = within(plan, window)
     totals = totals_of(cut, invoice, budget, paid)
     book = Book(cut, question.mapped)
@@ -465,9 +470,11 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
 def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float]) -> list[Showback]:
     """Return the effective cost under each value of a tag; what nobody used is shared among the tagged by the key.
 
-    The cents add up to the whole invoice. Key `cost` shares by direct cost, `quantity` by hours and other quantities,
-    `even` alike.
+    The cents add up to the whole invoice. Key `cost` shares by direct cost, `quantity` by quantities, `even` alike.
+    Quantities are those of one unit, as hours and GB-months make no sum: that of what nobody used, else of most of the
+    cost.
     """
+    unit = _unit_shown(charges, rates)
     groups: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])  # rows, quantity, cost
     idle = 0.0
     for charge in charges:
@@ -475,8 +482,9 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
         if charge.status == "Unused":
             idle += cost
             continue
+        quantity = charge.quantity if unit_of(charge.unit) == unit else 0.0
         group = groups[charge.tag or UNTAGGED]
-        group[:] = [group[0] + charge.rows, group[1] + charge.quantity, group[2] + cost]
+        group[:] = [group[0] + charge.rows, group[1] + quantity, group[2] + cost]
     names = sorted(groups, key=lambda name: (name == UNTAGGED, -groups[name][2], name))
     total_usd = round(fsum([idle, *(group[2] for group in groups.values())]), 2)
     direct = dict(
@@ -490,6 +498,7 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
             "tag_value": name,
             "rows": int(groups[name][0]),
             "quantity": groups[name][1],
+            "unit": unit,
             "direct_usd": direct[name],
             "idle_usd": share.get(name, 0.0),
             "total_usd": round(direct[name] + share.get(name, 0.0), 2),
@@ -497,6 +506,16 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
         }
         for name in names
     ]
+
+
+def _unit_shown(charges: Iterable[Charges], rates: Mapping[str, float]) -> str:
+    """Return the unit of what nobody used, else of most of the cost."""
+    costs: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for charge in charges:
+        if charge.category == "Usage":
+            cost = costs[unit_of(charge.unit)]
+            cost[charge.status != "Unused"] += charge.effective * rates[charge.currency]
+    return max(sorted(costs), key=lambda unit: costs[unit], default="")
 
 
 def _headline(totals: Totals, parts: Sequence[DifferencePart], window: Window) -> str:

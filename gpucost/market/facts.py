@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpucost.catalog import Catalog
 from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.loader import read_column
+from gpucost.catalog.names import admits
 from gpucost.catalog.records import OWN_SOURCE, record, records
 from gpucost.errors import DataError, PriceMissingError, UnknownNameError, UsageError
 from gpucost.gate import lists_beside, read_toml, repeated, shown
@@ -30,6 +31,7 @@ from gpucost.schemas import TABLES, TableColumn
 from gpucost.schemas.validation import held, number, text
 from gpucost.schemas.validation import record as typed_record
 from gpucost.types import Accelerator, Architecture, Offer, System
+from gpucost.units import counted
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -366,8 +368,19 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
     around = catalog.regions.around(request.region, sold) if request.region else None
     hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
     return PriceMissingError(
-        f"no price can be ordered for {filters} as of {market.facts.as_of}. `gpucost prices` lists what is known.{hint}"
+        f"no price can be ordered for {filters} as of {market.facts.as_of}.{_expired(catalog, named)} `gpucost prices`"
+        f" lists what is known.{hint}"
     )
+
+
+def _expired(catalog: Catalog, named: Mapping[str, Any]) -> str:
+    """Say that prices were asked for which are too old to be offers, and when the newest of them was seen."""
+    filters = catalog.offer_filter(**named)
+    old = [row for row in catalog.price_rows if row["ended"] == EXPIRED and admits(filters, row)]
+    if not old:
+        return ""
+    newest = max(row["observed_on"] for row in old)
+    return f" {counted(len(old), 'price')} of that kind expired, as too old: the newest was seen on {newest}."
 
 
 OLD_PRICE = "The top offer's price is old; its range is wider for that."
@@ -639,9 +652,9 @@ def pool_model() -> "type[BaseModel]":
         "Pool",
         name=text(200),
         gpu=text(200, 1),
-        gpus=number(1, 1e6, whole=True),
+        gpus=number(1, 1e6, whole_number=True),
         system=text(200, 1),
-        available_gpus=number(1, 1e9, whole=True),
+        available_gpus=number(1, 1e9, whole_number=True),
         incremental_usd_per_gpu_hour=price,
         loaded_usd_per_gpu_hour=price,
         region=text(200),

@@ -184,6 +184,27 @@ def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> lis
     return rows
 
 
+def path_ends(
+    catalog: "Catalog", gpu: str, kind: str = "cloud", option: str = "on_demand"
+) -> list[tuple[float, float]]:
+    """Return what a price may be multiplied by at each horizon, the 10th and 90th percentile; nothing where unknown.
+
+    No range narrows with the years, as in `forward_prices`; a chip needs no price of its own, only its year and memory.
+    """
+    cells, chips = _known(catalog)
+    if gpu not in chips:
+        return []
+    age = age_years(chips[gpu].year, catalog.as_of)
+    ends, low, high = [], 1.0, 1.0
+    for months in HORIZONS_MONTHS:
+        found = outlook(moves_of(cells, chips, months, catalog.as_of), chips, (gpu, kind, option), age)
+        if found is None:
+            return []
+        low, high = min(low, found.low_ratio), max(high, found.high_ratio)
+        ends.append((low, high))
+    return ends
+
+
 class PastForecast(NamedTuple):
     """What a forecast of the past said, and what came."""
 

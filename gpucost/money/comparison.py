@@ -67,6 +67,8 @@ TABLES = (
     "depreciated_by_year",
     "assessed_by_year",
     "rent_path_by_month",
+    "rent_low_by_month",
+    "rent_high_by_month",
     "observed_v_by_month",
     "use_by_month",
 )

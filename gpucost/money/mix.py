@@ -66,13 +66,17 @@ def _flush() -> None:
 
 # --- The cheapest mix of committed and flexible capacity for a demand by month, as a mixed-integer program on HiGHS.
 #
-# minimise   Σ_s Σ_k c_sk x_sk + Σ_s Σ_m e_sm u_sm + Σ_k f_k z_k + Σ_m g_m p_m
+# minimise   Σ_s Σ_k c_sk x_sk + Σ_s Σ_m e_sm u_sm + Σ_m g_m p_m + Σ_m h_m q_m + Σ_m i_m r_m
 # subject to Σ_s u_sm = d_m                                    demand of every month
-#            u_sm ≤ units_s · Σ_{k active in m} x_sk           committed supply: what was signed and has arrived
+#            u_sm ≤ units_s · Σ_{k active in m} a_km x_sk      committed supply: what was signed and has arrived
 #            u_sm ≤ limit_sm                                   flexible supply: what the market or its share allows
+#            u_bm ≤ units_s · Σ_{k on order in m} x_sk         what bridges the wait for an order
 #            n_k ≤ N · Σ_{j≤k} z_j, Σ_k z_k ≤ 1                the first purchase brings the smallest team with it
+#            p_m ≥ smallest team, p_m ≥ people per GPU · owned
+#            q_m ≥ smallest team · r_m, q_m ≥ people per GPU · rented, rented ≤ N · r_m
 #            Σ_s Σ_k b_sk x_sk ≤ budget                        capital
-# All costs are present values; x are whole units, z whole, u and p (people beyond the smallest team) continuous.
+# All costs are present values. x are whole units, z and r whole; people p and q come in whole steps where those are
+# stated; u is continuous. a is the share of a month: what arrives during one works for the rest of it.
 
 Array = NDArray[np.float64]
 
@@ -92,18 +96,32 @@ class MixSupply(Struct, frozen=True):
     unit_gpus: float = 1.0  # GPUs of one unit
     unit_usd: Array = field(default_factory=lambda: np.empty(0))  # (months,) present value of a unit signed in a month
     unit_capital_usd: Array = field(default_factory=lambda: np.empty(0))  # (months,) undiscounted, against the budget
-    lead_months: int = 0  # from signing to use
+    lead_months: int = 0  # whole months from signing to use
     term_months: int = 0  # months of use
     fewest_months: int = 1  # nothing is signed that would work for fewer months before the plan ends
+    lead_fraction: float = 0.0  # of a month, that the wait goes on beyond its whole months
+    bridges: str = ""  # a supply: no more of this one can be used than of that one is on order
 
 
 class Team(Struct, frozen=True):
-    """People who come with the first owned unit: a smallest team, and more in proportion above it."""
+    """People who come with the first owned unit: a smallest team, and more in proportion above it, or in steps."""
 
     supply: str
     minimum_fte: float
     fte_per_gpu: float
     fte_usd: Array  # (months,) present value of one person for a month
+    step_fte: float = 0.0  # 0: as many as it takes
+
+
+class Crew(Struct, frozen=True):
+    """People, and what else there is once, in every month in which anything is rented."""
+
+    owned: str  # the supply that they do not work for
+    minimum_fte: float
+    fte_per_gpu: float
+    fte_usd: Array  # (months,) present value of one person for a month
+    fixed_usd: Array  # (months,) present value of what is paid once, however much is rented
+    step_fte: float = 0.0
 
 
 class MixProblem(Struct, frozen=True):
@@ -113,6 +131,8 @@ class MixProblem(Struct, frozen=True):
     supplies: tuple[MixSupply, ...]
     budget_usd: float | None = None  # on the capital of all units
     team: Team | None = None
+    crew: Crew | None = None
+    bridge: MixSupply | None = None  # what carries the demand of a supply that has to do alone until it arrives
 
     @property
     def months(self) -> int:
@@ -131,6 +151,7 @@ class Solution(Struct, frozen=True):
     use_usd: dict[str, float]
     marginal: dict[str, Array | float]  # of the linear program with the whole numbers fixed
     gap_fraction: float
+    crew_usd: float = 0.0  # people of what is rented
 
 
 class _Program:
@@ -143,6 +164,8 @@ class _Program:
         self.used = {s.name: self._block(months) for s in problem.supplies}
         self.first = self._block(months) if problem.team else range(0)
         self.people = self._block(months) if problem.team else range(0)
+        self.renting = self._block(months) if problem.crew else range(0)
+        self.crew = self._block(months) if problem.crew else range(0)
         self.cost = np.zeros(self.count)
         self.upper = np.full(self.count, np.inf)
         self.whole = np.zeros(self.count)
@@ -154,6 +177,8 @@ class _Program:
         self._capacity()
         if problem.team:
             self._team(problem.team)
+        if problem.crew:
+            self._crew(problem.crew)
         if problem.budget_usd is not None:
             self._budget(problem.budget_usd)
 
@@ -189,11 +214,20 @@ class _Program:
             for month in range(self.problem.months):
                 active = signed_in(supply, month)
                 terms = [(self.used[supply.name][month], 1.0)]
-                terms += [(self.units[supply.name][k], -supply.unit_gpus) for k in active]
+                terms += [(self.units[supply.name][k], -working_gpus(supply, k, month)) for k in active]
                 self._add(terms, -np.inf, 0.0)
                 owned = [(self.units[supply.name][k], supply.unit_gpus) for k in active]
                 if owned and np.isfinite(supply.limit_gpus[month]):
                     self._add(owned, -np.inf, float(supply.limit_gpus[month]))
+
+        for bridge in (entry for entry in self.problem.supplies if entry.bridges):
+            ordered = next(entry for entry in self.problem.supplies if entry.name == bridge.bridges)
+            for month in range(self.problem.months):
+                waiting = range(max(0, month - ordered.lead_months), month + 1)
+                terms = [
+                    (self.units[ordered.name][k], working_gpus(ordered, k, month) - ordered.unit_gpus) for k in waiting
+                ]
+                self._add([(self.used[bridge.name][month], 1.0), *terms], -np.inf, 0.0)
 
     def _team(self, team: Team) -> None:
         supply = next(entry for entry in self.problem.supplies if entry.name == team.supply)
@@ -201,18 +235,42 @@ class _Program:
         self.whole[list(self.first)] = 1
         self.upper[list(self.first)] = 1
         most = float(np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus))
-        monthly = team.minimum_fte * team.fte_usd
         for k in range(months):
-            self.cost[self.first[k]] = float(monthly[k + lead :].sum())
             begun = [(self.first[j], -most) for j in range(k + 1)]
             self._add([(self.units[supply.name][k], 1.0), *begun], -np.inf, 0.0)
         self._add([(column, 1.0) for column in self.first], -np.inf, 1.0)
+        size = team.step_fte or 1.0
+        self.whole[list(self.people)] = float(team.step_fte > 0)
+        paid = self._paid_fte(team, supply)
         for month in range(months):
-            self.cost[self.people[month]] = float(team.fte_usd[month])
+            self.cost[self.people[month]] = float(paid[month]) * size
             fte_per_unit = supply.unit_gpus * team.fte_per_gpu
             terms = [(self.units[supply.name][k], fte_per_unit) for k in signed_in(supply, month)]
-            terms += [(self.first[j], -team.minimum_fte) for j in range(max(0, month - lead + 1))]
-            self._add([*terms, (self.people[month], -1.0)], -np.inf, 0.0)
+            self._add([*terms, (self.people[month], -size)], -np.inf, 0.0)
+            begun = [(self.first[j], team.minimum_fte) for j in range(max(0, month - lead + 1))]
+            self._add([*begun, (self.people[month], -size)], -np.inf, 0.0)
+
+    def _paid_fte(self, team: Team, supply: MixSupply) -> Array:
+        """Return what a person costs from the arrivals of a month to those of the next."""
+        late = supply.lead_fraction
+        return np.asarray((1 - late) * team.fte_usd + late * np.append(team.fte_usd[1:], 0.0))
+
+    def _crew(self, crew: Crew) -> None:
+        size = crew.step_fte or 1.0
+        self.whole[list(self.renting)] = 1
+        self.upper[list(self.renting)] = 1
+        self.whole[list(self.crew)] = float(crew.step_fte > 0)
+        rented = [supply.name for supply in self.problem.supplies if supply.name != crew.owned]
+        for month in range(self.problem.months):
+            self.cost[self.renting[month]] = float(crew.fixed_usd[month])
+            self.cost[self.crew[month]] = float(crew.fte_usd[month]) * size
+            used = [(self.used[name][month], 1.0) for name in rented]
+            if not used:
+                continue
+            self._add([*used, (self.renting[month], -float(self.problem.demand_gpus[month]))], -np.inf, 0.0)
+            per_gpu = [(column, crew.fte_per_gpu) for column, _ in used]
+            self._add([*per_gpu, (self.crew[month], -size)], -np.inf, 0.0)
+            self._add([(self.renting[month], crew.minimum_fte), (self.crew[month], -size)], -np.inf, 0.0)
 
     def _budget(self, budget_usd: float) -> None:
         terms = [
@@ -231,14 +289,14 @@ class _Program:
         row, column, value = zip(*self.entries, strict=True)
         return csr_array((value, (row, column)), shape=(len(self.low), self.count))
 
-    def search(self, cost: Array, integral: Array, **options: float) -> Any:
+    def search(self, cost: Array, integral: Array, bounds: tuple[Array, Array] | None = None, **options: float) -> Any:
         """Return what the solver finds of a cost, some variables whole."""
         from scipy.optimize import Bounds, LinearConstraint
 
         return milp(
             cost,
             constraints=LinearConstraint(self.matrix(), self.low, self.high),
-            bounds=Bounds(np.zeros(self.count), self.upper),
+            bounds=Bounds(*(bounds or (np.zeros(self.count), self.upper))),
             integrality=integral.astype(np.int64),
             options=options,
         )
@@ -247,6 +305,14 @@ class _Program:
 def signed_in(supply: MixSupply, month: int) -> range:
     """Return the months of signing whose units work in a month (all counted from 0)."""
     return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
+
+
+def working_gpus(supply: MixSupply, signed: int, month: int) -> float:
+    """Return the GPUs of a unit that work in a month: those that arrive during it work for the rest of it."""
+    arrived = month - signed - supply.lead_months
+    if arrived < 0 or arrived >= supply.term_months:
+        return 0.0
+    return supply.unit_gpus * (1 - supply.lead_fraction if arrived == 0 else 1.0)
 
 
 def solve(
@@ -258,7 +324,7 @@ def solve(
     the same mix as an idle one.
     """
     program = _Program(problem)
-    limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
+    limit: dict[str, Any] = {} if time_limit_s is None else {"time_limit": time_limit_s}
     result = program.search(program.cost, program.whole, node_limit=nodes, mip_rel_gap=gap_fraction, **limit)
     if result.x is not None:
         units = {name: np.round(result.x[list(block)]) for name, block in program.units.items()}
@@ -270,35 +336,35 @@ def solve(
 
 def cheapest(
     problem: MixProblem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
-) -> tuple[Solution, dict[str, float | None]]:
-    """Return the cheapest mix, never dearer than the best single option, and what each option alone costs."""
-    alone = {supply.name: _alone(problem, supply, gap_fraction) for supply in problem.supplies}
-    pure = {name: None if single is None else single.cost_usd for name, single in alone.items()}
-    carrying = [single for single in alone.values() if single is not None]
-    best = min(carrying, key=lambda single: single.cost_usd, default=None)
+) -> tuple[Solution, dict[str, Solution | None]]:
+    """Return the cheapest mix, never dearer than the best single option, and each option alone."""
+    alone = {supply.name: single(problem, supply, gap_fraction) for supply in problem.supplies if not supply.bridges}
+    carrying = [option for option in alone.values() if option is not None]
+    best = min(carrying, key=lambda option: option.cost_usd, default=None)
     try:
         solved = solve(problem, gap_fraction, time_limit_s, nodes)
     except CheckFailedError:
         if best is None:
             raise
-        return _from_single(problem, best, None), pure
+        return from_single(problem, best), alone
     if best is not None and solved.cost_usd > best.cost_usd:
-        bound = solved.cost_usd * (1 - solved.gap_fraction)
-        return _from_single(problem, best, bound), pure
-    return solved, pure
+        return from_single(problem, best, solved.cost_usd * (1 - solved.gap_fraction)), alone
+    return solved, alone
 
 
-def _from_single(problem: MixProblem, best: Solution, bound_usd: float | None) -> Solution:
+def from_single(problem: MixProblem, best: Solution, bound_usd: float | None = None) -> Solution:
     """Return the units of a single option as a mix; flexible supply may still make it cheaper."""
     program = _Program(problem)
     units = {name: best.units.get(name, np.zeros(problem.months)) for name in program.units}
     return _solution(program, units, bound_usd)
 
 
-def _alone(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
+def single(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
+    """Return the cheapest way to carry the demand by one supply alone; None where it cannot."""
     team = problem.team if problem.team and problem.team.supply == supply.name else None
+    bridge = () if problem.bridge is None or problem.bridge.bridges != supply.name else (problem.bridge,)
     try:
-        return solve(replace(problem, supplies=(supply,), team=team), gap_fraction)
+        return solve(replace(problem, supplies=(supply, *bridge), team=team), gap_fraction)
     except (NothingFitsError, CheckFailedError):
         return None
 
@@ -312,6 +378,8 @@ def _solution(program: _Program, units: dict[str, Array], bound_usd: float | Non
     if problem.team:
         people = [*program.first, *program.people]
         fixed[problem.team.supply] += float(np.dot(program.cost[people], linear.x[people]))
+    crew = [*program.renting, *program.crew]
+    crew_usd = float(np.dot(program.cost[crew], linear.x[crew])) if crew else 0.0
     capacity = {s.name: capacity_of(s, units[s.name]) for s in problem.supplies if s.committed}
     cost = float(linear.fun)
     if bound_usd is None or not np.isfinite(bound_usd):  # no mix is cheaper than one of units that need not be whole
@@ -320,21 +388,14 @@ def _solution(program: _Program, units: dict[str, Array], bound_usd: float | Non
     bound = float(bound_usd)
     gap = max(0.0, (cost - bound) / abs(cost)) if abs(cost) > TOLERANCE else 0.0
     gap = gap if gap > ROUNDING else 0.0
-    return Solution(cost, units, used, capacity, fixed, use, _marginals(program, linear), gap)
+    return Solution(cost, units, used, capacity, fixed, use, _marginals(program, linear), gap, crew_usd)
 
 
 def capacity_of(supply: MixSupply, units: Array) -> Array:
     """Return the GPUs that work in each month."""
-    return np.array([supply.unit_gpus * units[list(signed_in(supply, m))].sum() for m in range(units.size)])
-
-
-def team_fte(team: Team, supply: MixSupply, units: Array) -> Array:
-    """Return the people of each month: the smallest team from the first arrival on, more in proportion above it."""
-    if not units.any():
-        return np.zeros(units.size)
-    arrived = np.arange(units.size) >= int(np.nonzero(units)[0][0]) + supply.lead_months
-    fte: Array = np.maximum(team.minimum_fte * arrived, team.fte_per_gpu * capacity_of(supply, units))
-    return fte
+    return np.array(
+        [sum(working_gpus(supply, k, m) * units[k] for k in signed_in(supply, m)) for m in range(units.size)], float
+    )
 
 
 def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
@@ -342,12 +403,12 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     low, high = np.zeros(program.count), program.upper.copy()
     for name, block in program.units.items():
         low[list(block)] = high[list(block)] = units[name]
-    if program.problem.team:
-        bought = units[program.problem.team.supply]
-        begun = np.zeros(bought.size)
-        if bought.any():
-            begun[int(np.nonzero(bought)[0][0])] = 1.0
-        low[list(program.first)] = high[list(program.first)] = begun
+    if program.problem.team or program.problem.crew:  # people and their steps follow from the units
+        staffed = program.search(program.cost, program.whole, bounds=(low, high), mip_rel_gap=TOLERANCE)
+        if staffed.x is None:
+            raise CheckFailedError(f"the people of the mix cannot be counted ({str(staffed.message)[:200]}).")
+        whole = program.whole > 0
+        low[whole] = high[whole] = np.round(staffed.x[whole])
     matrix = program.matrix()
     lower, upper = np.array(program.low), np.array(program.high)
     equal = lower == upper
@@ -398,8 +459,10 @@ def explain_infeasible(problem: MixProblem) -> str:
         freed = {}
         if np.isfinite(supply.limit_gpus).any():
             freed[f"the limit of {supply.name}"] = replace(supply, limit_gpus=free)
-        if supply.lead_months:
-            freed[f"the lead time of {supply.name} ({supply.lead_months} months)"] = replace(supply, lead_months=0)
+        if wait := supply.lead_months + supply.lead_fraction:
+            freed[f"the lead time of {supply.name} ({wait:.3g} months)"] = replace(
+                supply, lead_months=0, lead_fraction=0.0
+            )
         for label, relaxed_supply in freed.items():
             supplies = (*problem.supplies[:index], relaxed_supply, *problem.supplies[index + 1 :])
             guesses.append((label, replace(problem, supplies=supplies)))
@@ -414,7 +477,7 @@ def explain_infeasible(problem: MixProblem) -> str:
 def _shortfall(problem: MixProblem) -> tuple[int, float]:
     """Return the month with the largest unmet demand when as little as possible stays unmet, and how much."""
     unmet = MixSupply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
-    program = _Program(replace(problem, supplies=(*problem.supplies, unmet), team=None))
+    program = _Program(replace(problem, supplies=(*problem.supplies, unmet), team=None, crew=None))
     cost = np.zeros(program.count)
     cost[list(program.used["unmet"])] = 1.0
     result = program.search(cost, program.whole, node_limit=MOST_NODES)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+BEYOND_TENTHS = 1 / (1 - 0.2**0.5)  # the ends of `quantile` ÷ its 10th and 90th percentile
 _FULL = 1 - 1e-12  # a correlation of 1, or −1, of which there is a square root
 
 

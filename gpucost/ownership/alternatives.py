@@ -5,22 +5,25 @@ blend has one a part, and a term that ends early is followed by renting by use l
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from msgspec import Struct, field
 
 from gpucost.answers.common import LayeredPrice
-from gpucost.answers.ownership import OwnershipOption, interruptible
+from gpucost.answers.ownership import ContractEnd, OwnershipOption, interruptible
+from gpucost.arguments.kinds import DATE, USD
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
+from gpucost.market.contract_ends import months_until
 from gpucost.market.terms import credited_by_month
 from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.offers import RentChoice, check_upfront, layered
 from gpucost.ownership.plan import special_value
 from gpucost.types import Offer
-from gpucost.units import SECONDS_PER_HOUR, parse_fraction
+from gpucost.units import DAYS_PER_MONTH, SECONDS_PER_HOUR, parse_fraction
 
 _TAKEN = ("own", "own_in_cash", "rent", "api")
 
@@ -70,6 +73,7 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
         case.bent
         or len(way.legs) > 1
         or values["rent_billing"] != "take_or_pay"
+        or values["rent_until_months"]
         or not term
         or term >= months
         or not months % term
@@ -93,10 +97,11 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
 def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluate renting with some inputs changed, and what of it moves with its price."""
     values = evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
-    evaluate_all(MOVING[:1], values)
+    evaluate_all(_RENT_MOVES, values)
     return values
 
 
+_RENT_MOVES = tuple(line for line in MOVING if line.name.startswith("rent_"))
 _RENT_TARGETS = (
     "rent_total_usd",
     "discount_ratio",
@@ -107,7 +112,9 @@ _RENT_TARGETS = (
     "allocated_gpu_hours_per_month",
     "after_tax_ratio",
     "unexpired_months",
+    "rent_hours",
     "rent_compute_usd",
+    "rent_after_usd",
     "rent_upfront_usd",
     "rent_cancellation_usd",
     "rent_support_usd",
@@ -209,7 +216,12 @@ def _terms_text(values: Mapping[str, Any]) -> str:
     term = values["rent_term_months"]
     billing = "take-or-pay" if values["rent_billing"] == "take_or_pay" else "per use"
     upfront = f", {values['rent_upfront_fraction']:.0%} upfront" if values["rent_upfront_fraction"] else ""
-    return f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
+    text = f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
+    if not (until := values.get("rent_until_months")):
+        return text
+    after = values.get("rent_after_usd_per_gpu_hour")
+    then = "renewed" if values.get("rent_after_basis") == "renewed" else "by use"
+    return f"{text}, ends in month {until:.4g}, then {then}{f' at ${after:.2f}' if after else ' at the same price'}"
 
 
 def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> OwnershipOption:
@@ -248,7 +260,7 @@ def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, An
 
 def _bill(values: Mapping[str, Any]) -> np.ndarray:
     """Return what is paid for rented GPU-hours by month."""
-    at_end = monthly(values, "rent_compute_usd") + monthly(values, "rent_cancellation_usd")
+    at_end = np.sum([monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation")], axis=0)
     return np.asarray(at_end[1:] + monthly(values, "rent_upfront_usd")[:-1])  # upfront is paid at a month's start
 
 
@@ -265,6 +277,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     if name in _TAKEN:
         raise UsageError(f"a rent option cannot be called {name!r}: an option of every comparison is. Choose another.")
     parts = special_value("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
+    entry |= _ending(case, entry, f"rent option {name!r}")
     shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
@@ -282,6 +295,68 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     changes = legs[0].changes
     price = changes.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))
     return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _terms_text({**case.values(), **changes})})
+
+
+def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str, Any]:
+    """Take the last day and the renewal out of a rent option, and return the inputs that they are.
+
+    What is not said to be renewed is followed by rent by use: as asked for, else at the price by use of the market.
+    """
+    until, renewal = entry.pop("valid_until", None), entry.pop("renewal_usd_per_gpu_hour", None)
+    term = float(entry.get("rent_term_months") or 0)
+    if until is None and (renewal is None or not term):
+        if renewal is not None:
+            raise UsageError(f"{where}: a price is stated for later, and neither an end nor a term. Give one.")
+        return {}
+    months = term
+    if until is not None:
+        day = date.fromisoformat(str(DATE.read(until, f"{where}: valid_until")))
+        if day < case.start:
+            raise UsageError(f"{where}: it ends on {day}, before the comparison begins on {case.start}. Leave it out.")
+        months = months_until(day, case.start)
+    if renewal is not None:
+        return {
+            "rent_until_months": months,
+            "rent_after_basis": "renewed",
+            "rent_after_usd_per_gpu_hour": USD.read(renewal, f"{where}: renewal"),
+        }
+    bound = case.assumptions["rent_billing"].value == "take_or_pay"
+    by_use = case.fallback.usd_per_gpu_hour if bound and case.fallback else case.number("rent_usd_per_gpu_hour")
+    return {"rent_until_months": months, "rent_after_basis": "per_use", "rent_after_usd_per_gpu_hour": by_use}
+
+
+def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[ContractEnd]:
+    """Return what ends within the comparison, the first end of each way to rent, and what follows it."""
+    ends: list[ContractEnd] = []
+    for row in rows:
+        legs = row.get("legs")
+        if not legs or len(legs) > 1:
+            continue
+        values = {**case.values(), **legs[0]["changes"]}
+        until, term = float(values["rent_until_months"] or 0), float(values["rent_term_months"] or 0)
+        month = until or term
+        if not month or month >= case.months:
+            continue
+        after = values["rent_after_usd_per_gpu_hour"] if until else None
+        then_usd = float(after) if after else float(values["rent_usd_per_gpu_hour"])
+        if not until:
+            then = "renewed at its price, on the path of the rental price"
+        elif values["rent_after_basis"] == "none":
+            then = "nothing"
+        else:
+            then = "renewed" if values["rent_after_basis"] == "renewed" else "rent by use"
+        day = case.start + timedelta(days=round(month * DAYS_PER_MONTH) - 1)
+        ends.append(
+            {
+                "option": row["name"],
+                "ends_on": str(day),
+                "month": month,
+                "usd_per_gpu_hour": float(values["rent_usd_per_gpu_hour"]),
+                "then": then,
+                "then_usd_per_gpu_hour": then_usd,
+            }
+        )
+    return ends
 
 
 def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> OwnershipOption | None:

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 MOST_NODES = 4096  # clusters that the search for a break-even size looks at
 RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardware is worth less
+CHOSEN = frozenset({"wacc_fraction"})  # by who decides, not by chance
+OF_TENTHS = frozenset({"rent_outlook_ratio"})  # whose low and high are the 10th and 90th percentile
 UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
 RENT_SEARCH_USD = 1000.0
 
@@ -245,10 +247,18 @@ def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, An
 
 
 def draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
-    """Draw every uncertain input from its range."""
+    """Draw every input that chance decides from its range; the cost of capital is a choice, seen in the tornado."""
     correlation = float(case.special.get("rent_residual_correlation", RENT_RESIDUAL_CORRELATION))
-    pairs = {("rent_decline_fraction", "residual_scale_ratio"): correlation}
-    return montecarlo.draw(case.ranges(), draws, seed, pairs)
+    pairs = {
+        ("rent_decline_fraction", "residual_scale_ratio"): correlation,
+        ("rent_outlook_ratio", "residual_scale_ratio"): -correlation,
+    }
+    ranges = {name: ends for name, ends in case.ranges().items() if name not in CHOSEN}
+    for name in OF_TENTHS & ranges.keys():
+        low, typical, high = ranges[name]
+        least, most = (typical + (end - typical) * montecarlo.BEYOND_TENTHS for end in (low, high))
+        ranges[name] = (least, typical, most)
+    return montecarlo.draw(ranges, draws, seed, pairs)
 
 
 def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
@@ -386,8 +396,7 @@ def _moves_with_use(case: OwnershipCase, row: shape.OwnershipOption, moving: Map
     moving_usd = 0.0
     for leg in row["legs"]:
         values = rented(case, leg["changes"])
-        if values["rent_billing"] != "take_or_pay":
-            moving_usd += leg["weight"] * present(values, "rent_moves_usd")
+        moving_usd += leg["weight"] * present(values, "rent_moves_with_use_usd")
     return moving_usd
 
 
@@ -496,9 +505,21 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
         ("rent declines", f"the rental price falls by {decline:.0%} a year", "flat", decline),
         ("rent V", "the fall and rise of H100 rent from 2023 to 2026 repeats", "observed_v", 0.0),
     )
-    return [
+    rows = [
         scenario(case, name, text, {"rent_path_basis": basis, "rent_decline_fraction": fall})
         for name, text, basis, fall in paths
+    ]
+    if not np.ptp(case.tables["rent_high_by_month"]):  # no forward curve of this chip
+        return rows
+    outlooks = (("P10", -1.0, "10th"), ("P90", 1.0, "90th"))
+    return rows + [
+        scenario(
+            case,
+            f"rent {label}",
+            f"the rental price follows the {end} percentile of the forward curve",
+            {"rent_path_basis": "forward", "rent_decline_fraction": 0.0, "rent_outlook_ratio": place},
+        )
+        for label, place, end in outlooks
     ]
 
 
@@ -529,12 +550,18 @@ def other_tax_view(case: OwnershipCase) -> shape.TaxView:
     return {
         "view": "before income tax" if after else "after income tax",
         "tax_rate_fraction": case.number("tax_rate_fraction"),
-        "depreciation": str(case.assumptions["depreciation_method"].value),
+        "depreciation": _depreciation(case),
         "own_usd": float(result.own_usd[0]),
         "rent_usd": float(result.rent_usd[0]),
         "saving_usd": float(result.saving_usd[0]),
         "by_year": tax_by_year(case),
     }
+
+
+def _depreciation(case: OwnershipCase) -> str:
+    """Say the schedule that is applied; a list by year is its shares."""
+    entry = case.assumptions["depreciation_method"]
+    return entry.note if entry.value == "by_year" else str(entry.value)
 
 
 def tax_by_year(case: OwnershipCase) -> list[shape.TaxYear]:

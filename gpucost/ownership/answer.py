@@ -19,9 +19,9 @@ from gpucost.market.terms import unlisted
 from gpucost.money import cashflow
 from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, statements
-from gpucost.ownership.alternatives import discounted_hours, monthly, options, own_worth, present, scalar
+from gpucost.ownership.alternatives import contract_ends, discounted_hours, monthly, options, own_worth, present, scalar
 from gpucost.ownership.analysis import scope
-from gpucost.ownership.assemble import OwnershipCase, assemble
+from gpucost.ownership.assemble import OwnershipCase, assemble, start_of
 from gpucost.ownership.plan import WEEKS_PER_MONTH, PlanFile
 from gpucost.units import SECONDS_PER_HOUR, counted, percent, spanned
 
@@ -125,6 +125,21 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
     ]
 
 
+def ends_said(case: OwnershipCase, ends: Sequence[shape.ContractEnd]) -> list[str]:
+    """Say which stated ends fall within the comparison, and what follows."""
+    said = []
+    for row in ends:
+        if row["then"].startswith("renewed at its price"):
+            continue
+        note = f" ({case.rent_after_note})" if row["option"] == "rent" and case.rent_after_note else ""
+        said.append(
+            f"{row['option'].replace('_', ' ')} at ${row['usd_per_gpu_hour']:.2f} ends on {row['ends_on']},"
+            f" {row['month']:.3g} months into the {case.months} compared; then {row['then']} at"
+            f" ${row['then_usd_per_gpu_hour']:.2f}{note}"
+        )
+    return said
+
+
 def credits_said(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
     """Say what the credits of one's book pay; figures and ranks stay before credits."""
     paid = [f"{row['credits_usd']:,.0f} USD of {row['name'].replace('_', ' ')}" for row in rows if "credits_usd" in row]
@@ -156,7 +171,10 @@ def warnings(
         messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
     messages += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
-    if decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
+    outlook = case.assumptions["rent_outlook_ratio"]
+    if outlook.counts and outlook.status == "derived":
+        messages.append(f"The rental price of later months: {outlook.note} (`gpucost prices forward`).")
+    elif decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         messages.append(
@@ -187,6 +205,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
     saving = present(values, "rent_total_usd") - own_worth(values)
     paid = analysis.financed(case, values, saving)
     listed = analysis.judged(case, values, options(case, values), *_draws(case))
+    ends = contract_ends(case, listed)
     point = analysis.break_even(case)
     return {
         "kind": "tco",
@@ -203,6 +222,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "probability_buy_wins_fraction": chance["probability_buy_wins_fraction"] if chance else None,
         "monte_carlo": chance,
         "options": listed,
+        "contract_ends": ends,
         "lines": lines(values),
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
@@ -215,7 +235,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "currency": statements.converted(case, values),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
         "model": statements.block(case),
-        "warnings": warnings(case, values, saving, judged, paid) + credits_said(listed, HOURS),
+        "warnings": ends_said(case, ends) + warnings(case, values, saving, judged, paid) + credits_said(listed, HOURS),
         "sources": sources(catalog, case, listed),
     }
 
@@ -358,11 +378,7 @@ def months_after(start: date, months: int) -> date:
 
 def parse_start(case: OwnershipCase, today: date) -> date:
     """Return the day of month 0: start_on of the plan, else the catalog's day."""
-    stated = case.special.get("start_on")
-    try:
-        return stated if isinstance(stated, date) else date.fromisoformat(str(stated)) if stated else today
-    except ValueError:
-        raise UsageError(f"start_on = {stated!r} is not a day. Write it as YYYY-MM-DD.") from None
+    return start_of(case.special, today)
 
 
 def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:

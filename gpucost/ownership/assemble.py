@@ -13,6 +13,8 @@ from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.market.forward import HORIZONS_MONTHS, path_ends
+from gpucost.market.supply import Providers
 from gpucost.money import price_paths, tax
 from gpucost.money.comparison import columns
 from gpucost.ownership import offers
@@ -51,7 +53,7 @@ PATH_MONTHS = 480  # tables by month are this long; the last price holds
 V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
-MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd")
+MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd", "rent_after_usd_per_gpu_hour")
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -65,6 +67,8 @@ class OwnershipCase(Struct):
     warnings: list[str] = field(default_factory=list)
     choices: list[offers.RentChoice] = field(default_factory=list)
     rent_offer: Offer | None = None  # behind the price as asked, where the catalog gave it
+    rent_after_note: str = ""  # where the price after that contract is from
+    start: date = date.max  # the day of month 0
     rented: offers.RentChoice | None = None  # that offer at the price expected today
     credits: Sequence[Mapping[str, Any]] = ()  # of the books, as they hold on the day below
     as_of: date = date.max
@@ -93,7 +97,7 @@ class OwnershipCase(Struct):
         """Return the rental price of each month ÷ that of the first, beside its yearly fall."""
         basis = self.assumptions["rent_path_basis"].value
         table = self.tables["observed_v_by_month" if basis == "observed_v" else "rent_path_by_month"]
-        return np.ones_like(table) if basis == "flat" else table
+        return np.ones_like(table) if basis in ("flat", "forward") else table
 
     @property
     def months(self) -> int:
@@ -123,6 +127,15 @@ class OwnershipCase(Struct):
         return ranges
 
 
+def start_of(special: Mapping[str, Any], today: date) -> date:
+    """Return the day of month 0: start_on of the plan, else the catalog's day."""
+    stated = special.get("start_on")
+    try:
+        return stated if isinstance(stated, date) else date.fromisoformat(str(stated)) if stated else today
+    except ValueError:
+        raise UsageError(f"start_on = {stated!r} is not a day. Write it as YYYY-MM-DD.") from None
+
+
 def registry_of(catalog: Catalog) -> Registry:
     """Return the inputs with the catalog's facts."""
     return Registry(catalog)
@@ -150,16 +163,22 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
         for name, entry in defaults.items()
     }
     case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
-    case.scenarios = plan.scenarios
+    case.scenarios, case.start = plan.scenarios, start_of(special, catalog.as_of)
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
         case.special["depreciation_by_year"] = deducted
-    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {})]
+    case.rent_options = [
+        *plan.rent_options,
+        *read_quotes(case.special.pop("quote", None) or {}, lambda code: regimes.usd_per_unit(catalog, code)),
+    ]
     _exchange_rate(catalog, case)
     _machine_of_few(case, inputs)
     _power_cap(catalog, case)
     _derive(case, inputs)
-    _observed_decline(catalog, case, inputs)
-    case.tables = _tables(case)
+    ends = _forward(catalog, case, inputs)
+    case.tables = _tables(case) | _outlook(ends)
+    if "server_decline_fraction" not in inputs:  # assumed: what a chip earns and what it costs fall together
+        fall = min(max(case.number("rent_decline_fraction"), -0.5), 0.99)
+        case.put("server_decline_fraction", value=fall, status="assumed", note="as the rental price")
     _rent(catalog, case, inputs)
     _residual_range(case, inputs)
     mark_counting(registry, case.assumptions)
@@ -293,6 +312,17 @@ def _tables(case: OwnershipCase) -> dict[str, Array]:
     }
 
 
+def _outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
+    """Return the 10th and 90th percentile of the rental price by month; the last horizon holds for later months."""
+    months = np.arange(PATH_MONTHS)
+    anchors = [0, *HORIZONS_MONTHS[: len(ends)]]
+    tables = {}
+    for number, name in enumerate(("rent_low_by_month", "rent_high_by_month")):
+        logs = np.interp(months, anchors, [0.0, *(np.log(end[number]) for end in ends)])
+        tables[name] = np.exp(logs)
+    return tables
+
+
 def _depreciated(case: OwnershipCase) -> Array:
     method = str(case.assumptions["depreciation_method"].value)
     macrs = [case.registry.fact(f"macrs5_halfyear.year_{year}")["typical"] for year in range(1, 7)]
@@ -300,12 +330,50 @@ def _depreciated(case: OwnershipCase) -> Array:
         shares = np.array(case.special["depreciation_by_year"][: price_paths.TABLE_YEARS])
         if abs(shares.sum() - 1) > 1e-6:
             raise UsageError(f"depreciation_by_year: the shares add up to {shares.sum():g}, not to 1.")
+        listed = ", ".join(f"{100 * share:.3g}%" for share in shares)
+        stated = case.assumptions["depreciation_method"]
+        regime = case.special.get("tax_regime")
+        note = f"{listed} in years 1 to {shares.size}" if shares.size > 1 else f"{listed} in year 1"
+        note += f", tax regime {str(regime).lower()}" if regime else ""
+        case.put(stated.name, value="by_year", status="given", note=note)
+    elif method == "by_year":
+        raise UsageError("depreciation_method = 'by_year' needs depreciation_by_year, the shares such as [0.5, 0.5].")
     elif method == "straight_line":
         shares = tax.straight_line(case.number("depreciation_years"))
     else:
         shares = np.array(macrs) if method == "macrs5" else tax.bonus(case.number("bonus_fraction"), macrs)
     booked = tax.depreciated_by_year(shares)
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
+
+
+def _forward(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> list[tuple[float, float]]:
+    """Let the rental price move within the forward curve of the chip, whose changes fade, where nothing else is stated.
+
+    Its middle is the price of today; the ends are what earlier chips did at that age. Return the ends by horizon.
+    """
+    if case.accelerator is None:
+        return []
+    provider = case.special.get("provider")
+    kind = Providers(catalog.rows("providers")).kind(str(provider)) if provider else "cloud"
+    ends = path_ends(catalog, case.accelerator.id, kind) or path_ends(catalog, case.accelerator.id)
+    stated = {"rent_path_basis", "rent_decline_fraction"} & set(inputs)
+    if stated or case.special.get("rent_path"):
+        return ends
+    if not ends:
+        _observed_decline(catalog, case, inputs)
+        return []
+    spread = ", ".join(
+        f"{months} months {low - 1:+.0%} to {high - 1:+.0%}"
+        for months, (low, high) in zip(HORIZONS_MONTHS, ends, strict=True)
+    )
+    case.put("rent_path_basis", value="forward", status="derived", note="gpucost prices forward")
+    case.put(
+        "rent_outlook_ratio",
+        status="derived",
+        note=f"forward curve of the chip: the price of today in the middle, 10th to 90th percentile after {spread}",
+    )
+    case.put("rent_decline_fraction", value=0.0, low=None, high=None, status="derived", note="the forward curve moves")
+    return ends
 
 
 def _observed_decline(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
@@ -378,7 +446,7 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
         raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
     if gpu is None:
         return
-    renter = offers.Renter(catalog, gpu, gpus, node)
+    renter = offers.Renter(catalog, gpu, gpus, node, case.start)
     case.credits, case.as_of = catalog.credits, catalog.as_of
     case.fallback = offers.by_use(renter, provider)
     if provider or not priced:
@@ -403,6 +471,7 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in inputs:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
+    case.rent_after_note = choice.after_note
     if choice.missing:
         case.warnings.append(f"rent: {choice.provider}'s offer is unverified: {'; '.join(choice.missing)}")
 

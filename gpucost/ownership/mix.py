@@ -3,61 +3,41 @@
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
 from gpucost.answers.common import cited, frame
 from gpucost.catalog import Catalog
-from gpucost.errors import CheckFailedError, UsageError
+from gpucost.errors import CheckFailedError, NothingFitsError, UsageError
 from gpucost.gate import repeated
 from gpucost.limits import limit
 from gpucost.market.terms import credited_by_month
 from gpucost.money import mix as program
-from gpucost.money.cashflow import monthly_rate
-from gpucost.money.comparison import evaluate_months
-from gpucost.money.mix import MixSupply, Team
+from gpucost.money.mix import Crew, MixSupply, Team
 from gpucost.money.price_paths import read_months
 from gpucost.options import OPTIONS
-from gpucost.ownership.alternatives import monthly, scalar
-from gpucost.ownership.analysis import outcomes
+from gpucost.ownership import fleet
+from gpucost.ownership.alternatives import scalar
 from gpucost.ownership.answer import credits_said
 from gpucost.ownership.assemble import OwnershipCase, assemble
+from gpucost.ownership.fleet import Fleet, Ledger, Rent, Rented
 from gpucost.ownership.offers import layered
 from gpucost.ownership.plan import PlanFile
-from gpucost.types import Offer
+from gpucost.ownership.statements import exchange_rates, worth_in_currency
 from gpucost.units import parse_fraction, share_in
 
 # --- What capacity can be had, as supplies of the mix: owned servers from the plan, and rent by its terms.
 
 Array = NDArray[np.float64]
 
-OWN = "own"
-_TAKEN = (OWN, "demand", "idle")  # what is bought, and the columns of a month
+OWN, BRIDGE = "own", "bridge"
+_TAKEN = (OWN, BRIDGE, "demand", "idle")  # what is bought, and the columns of a month
 SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
-
-
-class Rent(Struct, frozen=True):
-    """One way to rent, as given or as found in the catalog."""
-
-    name: str
-    kind: str
-    usd_per_gpu_hour: float
-    term_months: int = 0
-    max_gpus: float = np.inf
-    max_share_fraction: float = 1.0
-    unit_gpus: float = 1.0
-    lead_time_months: int = 0
-    upfront_fraction: float = 0.0
-    stretch_ratio: float = 1.0
-    note: str = ""
-    source_id: str = ""
-    offer: Offer | None = None  # of the catalog, where the price is one
 
 
 def read_entries(entries: Sequence[Mapping[str, Any]]) -> list[Rent]:
@@ -93,7 +73,8 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
     node = case.number("gpus_per_node")
     base, price = case.assumptions["rent_usd_per_gpu_hour"], case.number("rent_usd_per_gpu_hour")
     provenance: dict[str, Any] = {"note": base.note, "source_id": base.source_id, "offer": case.rent_offer}
-    rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, **provenance)]
+    stretch = case.number("rent_stretch_ratio")
+    rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, stretch_ratio=stretch, **provenance)]
     for choice in case.choices:
         spot = OPTIONS[choice.option].interruptible
         rent = Rent(choice.name, choice.option, choice.usd_per_gpu_hour, choice.term_months)
@@ -103,95 +84,107 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
     return rents
 
 
-def services_usd(case: OwnershipCase) -> float:
-    """Return what a rented GPU needs a month beside its price: storage, data leaving, licences, people."""
-    number = case.number
-    stored = case.assumptions["storage_basis"].value != "none"
-    storage = number("storage_gib_per_gpu") * number("storage_usd_per_gib_month") if stored else 0.0
-    egress = number("egress_gb_per_gpu_month") * number("rent_egress_usd_per_gb")
-    fte = number("rent_staff_ratio") * number("staff_fte_per_1000_gpus") / 1000
-    return storage + egress + number("licence_usd_per_gpu_year") / 12 + fte * number("staff_usd_per_fte_year") / 12
-
-
-def monthly_usd(case: OwnershipCase, rent: Rent, months: int) -> Array:
-    """Return what a GPU rented in each month costs, on the case's path of prices."""
-    path = case.rent_path()[:months]
-    path = path * (1 - case.number("rent_decline_fraction")) ** (np.arange(months) / 12)
-    return np.asarray(rent.usd_per_gpu_hour * case.number("hours_per_month") * path, dtype=np.float64)
-
-
-def rented(case: OwnershipCase, rent: Rent, demand: Array, rate: float) -> MixSupply:
-    """Return a way to rent as a supply; prices follow the case's path, a reservation keeps its price for the term."""
+def rented(case: OwnershipCase, rent: Rent, demand: Array) -> MixSupply:
+    """Return a way to rent as a supply, priced by the formulas of the comparison."""
     months = demand.size
-    month = np.arange(months)
-    discount = (1 + rate) ** -(month + 1.0)
     share = rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.full(months, np.inf)
-    limit = np.minimum(float(rent.max_gpus), share).astype(np.float64)
-    hourly = monthly_usd(case, rent, months)
-    extra: Array = np.asarray(services_usd(case) * discount, dtype=np.float64)
-    if not OPTIONS[rent.kind].take_or_pay:
-        return MixSupply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
-    unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in range(months)])
+    most = np.minimum(float(rent.max_gpus), share).astype(np.float64)
+    if rent.until_months is not None and not rent.committed:  # what has ended cannot be used
+        most = np.where(np.arange(1, months + 1) <= rent.until_months, most, 0.0)
+    ratio = _worth_by_month(case, months)
+    services = fleet.services_per_gpu(case, months)[1:] * ratio
+    if not rent.committed:
+        hours = fleet.by_use(case, rent, np.ones(months))[1:] * ratio
+        return MixSupply(rent.name, False, hours + services, most)
+    flows = fleet.contracts(case, rent, months, np.arange(months)) * rent.unit_gpus
+    unit = flows @ np.append(_at_start(case, months), ratio)
     wait, term = int(rent.lead_time_months), int(rent.term_months)
-    return MixSupply(rent.name, True, extra, limit, rent.unit_gpus, unit, np.zeros(months), wait, term)
+    return MixSupply(rent.name, True, services, most, rent.unit_gpus, unit, np.zeros(months), wait, term)
 
 
-def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: int, months: int, rate: float) -> float:
-    """Return the present value of one reservation; what runs beyond the horizon is due at its end."""
-    start = signed + int(rent.lead_time_months)
-    inside = max(0, min(rent.term_months, months - start))
-    paid = ((1 + rate) ** -(start + 1.0 + np.arange(inside))).sum() * monthly_usd * (1 - rent.upfront_fraction)
-    upfront = rent.upfront_fraction * monthly_usd * rent.term_months * (1 + rate) ** -start
-    beyond = (rent.term_months - inside) * monthly_usd * (1 - rent.upfront_fraction)
-    return float(paid + upfront + beyond * case.number("rent_cancellation_fraction") * (1 + rate) ** -months)
+def _worth_by_month(case: OwnershipCase, months: int) -> Array:
+    """Return the present value, after tax, of a dollar in each month."""
+    values = fleet.rates(case, months)
+    return np.asarray(fleet.line(values, "discount_ratio")[0][1:] * scalar(values, "after_tax_ratio"))
 
 
-# servers that stand idle, without people: what their use and their team add is apart
-_BARE = {
-    "utilisation_fraction": 0.0,
-    "staff_minimum_fte": 0.0,
-    "staff_fte_per_1000_gpus": 0.0,
-    "lead_time_months": 0.0,
-    "refresh_month": 0.0,
-}
+def _at_start(case: OwnershipCase, months: int) -> Array:
+    return np.array([scalar(fleet.rates(case, months), "after_tax_ratio")])
 
 
-def server_cash(case: OwnershipCase, gpus: Array, lead_months: int, life_months: int) -> Array:
-    """Return the cash of GPUs by the month of their order, at the start and at the end of each month: idle servers."""
-    months = gpus.size
-    cash_by_month = np.zeros(months + 1)
-    for k in np.nonzero(gpus)[0].tolist():
-        served = min(life_months, max(1, months - k - lead_months))
-        values = {**case.values(), **_BARE, "gpus": float(gpus.sum()), "months": float(served)}
-        cash = monthly(evaluate_months(values, case.tables, served), "own_total_usd")[: served + 1]
-        cash_by_month[k + lead_months : k + lead_months + served + 1] += cash * gpus[k] / gpus.sum()
-    return cash_by_month
+def owned(
+    case: OwnershipCase, demand: Array, fleet_gpus: float, life_months: int, max_gpus: float
+) -> tuple[MixSupply, Team]:
+    """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart.
 
-
-def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[MixSupply, Team]:
-    """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart."""
+    Where losses are carried forward, the program takes tax as if it were saved at once; the price of the mix does not.
+    """
     months, node = demand.size, case.number("gpus_per_node")
-    lead = int(np.ceil(case.number("lead_time_months")))
-    size = float(np.ceil(max(demand.max(), 1) / node) * node)
-    bare = {"gpus": size, **_BARE}
-    served = np.arange(1, min(life_months, months) + 1, dtype=np.float64)
-    worth = outcomes(case, {**bare, "months": served}).own_usd / size * node
-    years = [min(life_months, max(1, months - k - lead)) for k in range(months)]
-    unit = np.array([worth[min(y, worth.size) - 1] * (1 + rate) ** -(k + lead) for k, y in enumerate(years)])
-    busy_month = evaluate_months({**case.values(), **bare, "utilisation_fraction": 1.0, "months": 1.0}, case.tables, 1)
-    idle = evaluate_months({**case.values(), **bare, "months": 1.0}, case.tables, 1)
-    drawn = float(monthly(busy_month, "energy_kwh")[1] - monthly(idle, "energy_kwh")[1])
-    energy = drawn / size * scalar(busy_month, "metered_ratio")
-    month = np.arange(months)
-    discount = (1 + rate) ** -(month + 1.0)
-    rises = (1 + case.number("electricity_escalation_fraction")) ** (month // 12)
-    use = energy * case.number("electricity_usd_per_kwh") * rises * discount
-    capital = np.full(months, scalar(busy_month, "capex_usd") / size * node)
-    fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
-    supply = MixSupply(OWN, True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
-    raised = (1 + case.number("staff_escalation_fraction")) ** (month // 12)
-    pay = case.number("staff_usd_per_fte_year") / 12 * raised * discount
-    return supply, Team(OWN, case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000, pay)
+    lead = case.number("lead_time_months")
+    whole = int(lead)
+    at_once = {"loss_basis": "at_once"}
+    orders = np.arange(months)
+    idle = fleet.purchases(case, months, fleet_gpus, orders, life_months, np.zeros(months), **at_once)
+    unit = fleet.line(idle, "own_value_usd").sum(axis=1) * node / fleet_gpus
+    paid = [np.broadcast_to(np.ravel(idle[name]), months) for name in ("capex_usd", "loan_usd", "lease_usd")]
+    capital = np.asarray((paid[0] - paid[1] - paid[2]) * node / fleet_gpus)
+    ratio = _worth_by_month(case, months)
+    energies = [
+        fleet.line(
+            fleet.purchases(case, months, fleet_gpus, [0], months + 1, np.full(months, use), lead_time_months=0.0),
+            "own_energy_usd",
+        )[0][1:]
+        for use in (0.0, 1.0)
+    ]
+    use_usd = (energies[1] - energies[0]) / fleet_gpus * ratio
+    fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - whole))
+    supply = MixSupply(
+        OWN,
+        True,
+        use_usd,
+        np.full(months, max_gpus),
+        node,
+        unit,
+        capital,
+        whole,
+        life_months,
+        fewest,
+        lead_fraction=lead - whole,
+    )
+    wages = fleet.wages_usd(case, months) * ratio
+    number = case.number
+    per_gpu = number("staff_fte_per_1000_gpus") / 1000
+    return supply, Team(OWN, number("staff_minimum_fte"), per_gpu, wages, number("staff_step_fte"))
+
+
+def renters(case: OwnershipCase, months: int) -> Crew | None:
+    """Return the people and the control plane that renting needs, however much is rented."""
+    share, ratio = case.number("rent_staff_ratio"), _worth_by_month(case, months)
+    fixed = case.number("rent_control_plane_usd_per_month") * ratio
+    people = (case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000)
+    if not fixed.any() and not (share and any(people)):
+        return None
+    wages = share * fleet.wages_usd(case, months) * ratio
+    return Crew(OWN, *people, wages, fixed, case.number("staff_step_fte"))
+
+
+def bridging(case: OwnershipCase) -> Rent:
+    """Return the rent that carries the demand until an order arrives, as the comparison takes it."""
+    bridge = case.assumptions["bridge_usd_per_gpu_hour"].value
+    rent = case.number("rent_usd_per_gpu_hour")
+    price = float(bridge) if isinstance(bridge, (int, float)) and bridge > 0 else rent
+    stretch = case.number("rent_stretch_ratio")
+    return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent)
+
+
+def fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
+    """Return the largest fleets on each tier of the network up to the peak: a larger one pays more per GPU."""
+    node = case.number("gpus_per_node")
+    peak = float(np.ceil(max(peak_gpus, 1.0) / node) * node)
+    tiers = [node, case.number("network_1tier_limit_gpus"), case.number("network_2tier_limit_gpus")]
+    sizes = [float(np.floor(size / node) * node) for size in tiers if node <= size < peak]
+    per_gpu = {size: fleet.network_usd_per_gpu(case, size) for size in (*sizes, peak)}
+    return [size for size in sizes if per_gpu[size] < per_gpu[peak]] + [peak]
 
 
 # --- The cheapest mix for a demand by month, as a payload.
@@ -225,6 +218,14 @@ def demand_of(source: str | Path | None, constant: float | None, growth: float |
     return values
 
 
+class Candidate(NamedTuple):
+    """A mix that the program chose, and its price by the formulas of the comparison."""
+
+    problem: program.MixProblem
+    solved: program.Solution
+    ledger: Ledger
+
+
 def answer(
     catalog: Catalog,
     plan: PlanFile,
@@ -237,28 +238,31 @@ def answer(
     """Find the cheapest mix and explain it."""
     peak = float(np.ceil(max(demand.max(), 1.0)))
     case = assemble(catalog, plan, {"gpus": peak, **flags, "months": float(demand.size)}, special)
-    problem, rents = problem_of(case, demand, limits)
-    solved, pure = _searched(problem, limits)
+    rents = _rents(case, limits)
+    best, alone = _chosen(case, rents, demand, limits)
+    problem, solved, ledger = best
     ids = {entry.source_id for entry in case.assumptions.values()} | {rent.source_id for rent in rents}
-    best = min((cost for cost in pure.values() if cost is not None), default=None)
-    plan_ = plan_rows(problem, solved)
-    paid = _paid(case, solved, rents)
-    saving = None if best is None else max(0.0, best - solved.cost_usd)  # the search takes the single option too
+    pure = {name: None if option is None else option.ledger.cost_usd for name, option in alone.items()}
+    best_pure = min((cost for cost in pure.values() if cost is not None), default=None)
+    plan_ = plan_rows(problem, solved, ledger)
+    paid = _paid(case, ledger, rents)
+    saving = None if best_pure is None else max(0.0, best_pure - ledger.cost_usd)  # the search takes the single one too
     return {
         "kind": "mix",
         **frame(request, catalog.as_of, catalog.version),
-        "lead": lead(problem, solved, plan_, saving),
+        "lead": lead(problem, solved, ledger.cost_usd, plan_, saving),
         "said": [EXPLAINED],
-        "cost_usd": solved.cost_usd,
+        "cost_usd": ledger.cost_usd,
         "plan": plan_,
         "pure": pure_rows(problem, pure),
-        "best_pure_usd": best,
+        "best_pure_usd": best_pure,
         "saving_usd": saving,
         "months": month_rows(problem, solved, rate_of(case)),
-        "cash_by_month": cash_rows(case, problem, solved),
+        "cash_by_month": cash_rows(ledger),
         "marginal_values": marginal_rows(solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": paid,
+        "currency": _currency(case, ledger),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
         "warnings": [text for text in case.warnings if "whole servers" not in text]
         + _unproven(solved)
@@ -267,23 +271,96 @@ def answer(
     }
 
 
+def _chosen(
+    case: OwnershipCase, rents: list[Rent], demand: Array, limits: Mapping[str, Any]
+) -> tuple[Candidate, dict[str, Candidate | None]]:
+    """Return the cheapest mix and each way alone, all priced by the formulas of the comparison.
+
+    Fleets on each tier of the network are searched apart, as a larger one pays more per GPU for all of it.
+    """
+    owning = limits.get("own", case.special.get("own", True))
+    sizes = fleet_sizes(case, demand.max()) if owning else [0.0]
+    mixes: list[Candidate] = []
+    alone: dict[str, Candidate | None] = {}
+    for number, size in enumerate(reversed(sizes)):
+        problem = problem_of(case, rents, demand, limits, size, is_largest=number == 0)
+        try:
+            solved, single = _searched(problem, limits, smaller=number > 0)
+        except (NothingFitsError, CheckFailedError):
+            if number == 0:
+                raise
+            continue
+        mixes.append(_priced(case, rents, problem, solved))
+        options = {
+            name: None if option is None else _priced(case, rents, problem, option) for name, option in single.items()
+        }
+        for name, option in options.items():
+            before = alone.get(name)
+            if before is None or (option is not None and option.ledger.cost_usd < before.ledger.cost_usd):
+                alone[name] = option
+        carrying = [option for option in options.values() if option is not None]
+        cheapest = min(carrying, key=lambda option: option.ledger.cost_usd, default=None)
+        if cheapest is not None and cheapest.ledger.cost_usd < mixes[-1].ledger.cost_usd:
+            bound = solved.cost_usd * (1 - solved.gap_fraction)
+            mixes.append(_priced(case, rents, problem, program.from_single(problem, cheapest.solved, bound)))
+    return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
+
+
+def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution) -> Candidate:
+    """Price what the program chose on the formulas of the comparison."""
+    nothing = np.zeros(problem.months)
+    bought = next((supply for supply in problem.supplies if supply.name == OWN), None)
+    orders = nothing if bought is None else solved.units.get(OWN, nothing) * bought.unit_gpus
+    units = {supply.name: supply.unit_gpus for supply in problem.supplies}
+    rented = tuple(
+        Rented(rent, solved.used_gpus[rent.name], solved.units.get(rent.name, nothing) * units.get(rent.name, 1.0))
+        for rent in (*rents, bridging(case))
+        if rent.name in solved.used_gpus
+    )
+    life = problem.months if bought is None else bought.term_months
+    chosen = Fleet(orders, life, solved.used_gpus.get(OWN, nothing), rented)
+    return Candidate(problem, solved, fleet.priced(case, chosen, problem.demand_gpus))
+
+
+def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:
+    """Return what the mix costs in the currency asked for, as the comparison counts it."""
+    rates = exchange_rates(case)
+    if rates is None:
+        return None
+    cost, wacc, basis = worth_in_currency(case, rates, ledger.paid_in_cash(), ledger.discount, ledger.financing_worth)
+    return {
+        "currency": str(case.special["currency"]).upper(),
+        "usd_per_unit": float(rates[0]),
+        "usd_per_unit_on": str(case.special.get("usd_per_unit_on") or "not stated"),
+        "cost": cost,
+        "wacc_fraction": wacc,
+        "discounting": basis,
+    }
+
+
 EXPLAINED = (
-    "Present values; whole units are optimal within the stated gap. Marginal values are those of the linear program "
-    "with the whole numbers fixed at the optimum: what one more GPU of demand costs, or one more GPU of capacity "
-    "saves, in that month, without signing other units."
+    "Present values by the formulas of `gpucost tco`; whole units are optimal within the stated gap. Marginal values "
+    "are those of the linear program with the whole numbers fixed at the optimum: what one more GPU of demand costs, "
+    "or one more GPU of capacity saves, in that month, without signing other units."
 )
 
 
 def _searched(
-    problem: program.MixProblem, limits: Mapping[str, Any]
-) -> tuple[program.Solution, dict[str, float | None]]:
-    """Search to the gap asked for; a mix that may be much too dear is refused."""
+    problem: program.MixProblem, limits: Mapping[str, Any], smaller: bool = False
+) -> tuple[program.Solution, dict[str, program.Solution | None]]:
+    """Search to the gap asked for; a mix that may be much too dear is refused.
+
+    Of a `smaller` fleet beside the largest only owning is searched alone: the other ways stay as they are.
+    """
     gap_text = limits.get("gap")
     gap = PROVEN_GAP_FRACTION if gap_text is None else parse_fraction(gap_text, "gap")
     limit_s = limits.get("time_limit_s")
     if limit_s is not None and not 0 < float(limit_s) < np.inf:
         raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out for no time limit.")
     seconds = None if limit_s is None else float(limit_s)
+    if smaller:
+        bought = problem.supplies[0]
+        return program.solve(problem, gap, seconds), {OWN: program.single(problem, bought, gap)}
     solved, pure = program.cheapest(problem, gap, seconds)
     if gap < PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
         usual, _ = program.cheapest(problem, PROVEN_GAP_FRACTION, seconds)
@@ -306,31 +383,50 @@ def _unproven(solved: program.Solution) -> list[str]:
 
 def rate_of(case: OwnershipCase) -> float:
     """Return the monthly rate at which the mix is discounted."""
-    nominal = case.assumptions["wacc_convention"].value == "nominal"
-    return monthly_rate(np.array(case.number("wacc_fraction")), nominal).item()
+    return scalar(fleet.rates(case, 1), "monthly_rate_fraction")
 
 
-def problem_of(case: OwnershipCase, demand: Array, limits: Mapping[str, Any]) -> tuple[program.MixProblem, list[Rent]]:
-    """Turn a case and a demand into the program."""
-    rate = rate_of(case)
-    entries = case.special.get("supply")
-    asked_share = limits.get("spot_share")
+def _rents(case: OwnershipCase, limits: Mapping[str, Any]) -> list[Rent]:
+    """Return the ways to rent: the plan's, else the market's."""
+    asked_share, most = limits.get("spot_share"), limits.get("max_on_demand")
     share = parse_fraction(SPOT_SHARE if asked_share is None else asked_share, "spot share")
-    most = limits.get("max_on_demand")
-    most_gpus = np.inf if most is None else float(most)
-    read = read_entries(entries or ())
-    rents = read or from_market(case, share, most_gpus)
-    supplies = [rented(case, rent, demand, rate) for rent in rents]
-    team = None
-    if limits.get("own", case.special.get("own", True)):
-        most_owned = limits.get("max_owned_gpus", case.special.get("max_owned_gpus"))
+    return read_entries(case.special.get("supply") or ()) or from_market(
+        case, share, np.inf if most is None else float(most)
+    )
+
+
+def problem_of(
+    case: OwnershipCase,
+    rents: Sequence[Rent],
+    demand: Array,
+    limits: Mapping[str, Any],
+    fleet_gpus: float,
+    is_largest: bool = True,
+) -> program.MixProblem:
+    """Turn a case and a demand into the program, for fleets of so many owned GPUs at most."""
+    supplies = [rented(case, rent, demand) for rent in rents]
+    team, bridge = None, None
+    if fleet_gpus:
+        stated = limits.get("max_owned_gpus", case.special.get("max_owned_gpus"))
+        most = np.inf if stated is None else float(stated)
         life = int(limits.get("life_months") or 60)
-        supply, team = owned(case, demand, rate, life, np.inf if most_owned is None else float(most_owned))
+        supply, team = owned(case, demand, fleet_gpus, life, most if is_largest else min(most, fleet_gpus))
         supplies.insert(0, supply)
+        if case.number("lead_time_months"):
+            bridge = replace(rented(case, bridging(case), demand), bridges=OWN)
+            if case.assumptions["bridge_usd_per_gpu_hour"].value:
+                supplies.append(bridge)
     budget = limits.get("budget_usd", case.special.get("budget_usd"))
     if budget is not None and float(budget) < 0:
         raise UsageError(f"budget_usd = {budget!r} must not be negative.")
-    return program.MixProblem(demand, tuple(supplies), None if budget is None else float(budget), team), rents
+    return program.MixProblem(
+        demand,
+        tuple(supplies),
+        None if budget is None else float(budget),
+        team,
+        renters(case, demand.size),
+        bridge,
+    )
 
 
 def pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
@@ -341,34 +437,55 @@ def pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> 
     ]
 
 
-def plan_rows(problem: program.MixProblem, solved: program.Solution) -> list[shape.PlanRow]:
+def plan_rows(problem: program.MixProblem, solved: program.Solution, ledger: Ledger) -> list[shape.PlanRow]:
     """Return what to sign, and when: one row per signing, one per supply for its use, one for the people."""
     rows: list[shape.PlanRow] = []
-    people = sum(solved.fixed_usd.values())
     for supply in problem.supplies:
-        if supply.committed:
-            signed = solved.units[supply.name]
-            rows += [_signing(problem, supply, k, float(signed[k])) for k in np.nonzero(signed)[0].tolist()]
-            people -= float(np.dot(supply.unit_usd, signed))
-        used = solved.used_gpus[supply.name] > program.TOLERANCE
+        name = supply.name
+        if name == OWN:
+            rows += [
+                _signing(problem, supply, k, float(solved.units[name][k]), ledger.purchase_worth(k), ledger.capital[k])
+                for k in ledger.purchases
+            ]
+        elif supply.committed:
+            rows += [
+                _signing(problem, supply, k, float(solved.units[name][k]), ledger.worth(flows), 0.0)
+                for k, flows in ledger.contracts.get(name, {}).items()
+            ]
+        used = solved.used_gpus[name] > program.TOLERANCE
         if used.any():
-            name = f"use of {supply.name}" if supply.committed else supply.name
-            peak, first = float(solved.used_gpus[supply.name].max()), int(np.argmax(used)) + 1
-            rows.append(_row(name, solved.use_usd[supply.name], gpus=peak, from_month=first, months=int(used.sum())))
-    if people > program.TOLERANCE:
-        rows.append(_row("people who run the owned servers", people))
+            cost = ledger.worth(ledger.energy if name == OWN else ledger.services[name])
+            if name in ledger.by_use:
+                cost += ledger.worth(ledger.by_use[name])
+            label = f"use of {name}" if supply.committed else name
+            peak, first = float(solved.used_gpus[name].max()), int(np.argmax(used)) + 1
+            rows.append(_row(label, cost, gpus=peak, from_month=first, months=int(used.sum())))
+    for label, cost in (
+        ("people who run the owned servers", ledger.worth(ledger.people)),
+        ("people and services of what is rented", ledger.worth(ledger.crew)),
+        ("income tax, with losses carried forward", ledger.tax_worth),
+    ):
+        if abs(cost) > program.TOLERANCE:
+            rows.append(_row(label, cost))
     return rows
 
 
-def _signing(problem: program.MixProblem, supply: program.MixSupply, k: int, units: float) -> shape.PlanRow:
+def _signing(
+    problem: program.MixProblem,
+    supply: program.MixSupply,
+    k: int,
+    units: float,
+    cost_usd: float,
+    capital_usd: float,
+) -> shape.PlanRow:
     return _row(
         supply.name,
-        units * float(supply.unit_usd[k]),
+        cost_usd,
         gpus=units * supply.unit_gpus,
         from_month=k + 1 + supply.lead_months,
         signed_in_month=k + 1,
         months=min(supply.term_months, problem.months - k - supply.lead_months),
-        capital_usd=units * float(supply.unit_capital_usd[k]),
+        capital_usd=capital_usd,
     )
 
 
@@ -406,28 +523,13 @@ def month_rows(problem: program.MixProblem, solved: program.Solution, rate: floa
     return rows
 
 
-def cash_rows(case: OwnershipCase, problem: program.MixProblem, solved: program.Solution) -> list[shape.MixCash]:
-    """Return the cash beside rent by month: servers from order to sale, energy by use, people, services of rent."""
-    ratio = (1 + rate_of(case)) ** (np.arange(problem.months) + 1.0)  # present values to the money of their month
-    servers, energy, people = np.zeros(problem.months + 1), np.zeros(problem.months), np.zeros(problem.months)
-    for supply in (entry for entry in problem.supplies if entry.name == OWN):
-        orders = solved.units[supply.name] * supply.unit_gpus
-        servers = server_cash(case, orders, supply.lead_months, supply.term_months)
-        energy = solved.used_gpus[supply.name] * supply.use_usd * ratio
-        if problem.team:
-            people = program.team_fte(problem.team, supply, solved.units[supply.name]) * problem.team.fte_usd * ratio
-    rented = sum(solved.used_gpus[supply.name] for supply in problem.supplies if supply.name != OWN)
-    paid = np.column_stack((energy, people, rented * np.full(problem.months, services_usd(case))))
-    rows = zip(servers.tolist(), [[0.0] * 3, *paid.tolist()], strict=True)
+def cash_rows(ledger: Ledger) -> list[shape.MixCash]:
+    """Return the cash by month: servers from order to sale, energy, people, rent, services, financing and tax."""
+    columns = ledger.in_cash()
+    columns["total_usd"] = np.sum([*columns.values()], axis=0)
+    rows = zip(*(flows.tolist() for flows in columns.values()), strict=True)
     return [
-        {
-            "month": month,
-            "servers_usd": bought,
-            "energy_usd": energy_usd,
-            "people_usd": people_usd,
-            "services_usd": services_usd,
-        }
-        for month, (bought, (energy_usd, people_usd, services_usd)) in enumerate(rows)
+        cast(shape.MixCash, {"month": month, **dict(zip(columns, row, strict=True))}) for month, row in enumerate(rows)
     ]
 
 
@@ -456,27 +558,37 @@ def _cannot(problem: program.MixProblem, name: str) -> str:
     return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
 
 
-def _paid(case: OwnershipCase, solved: program.Solution, rents: list[Rent]) -> list[shape.SupplyRow]:
+def _paid(case: OwnershipCase, ledger: Ledger, rents: list[Rent]) -> list[shape.SupplyRow]:
     """Return the ways to rent with the layers of their prices, and what the same credits pay of each in this mix."""
     priced_rents = [rent for rent in rents if rent.offer]
-    gpus = [solved.capacity_gpus.get(rent.name, solved.used_gpus[rent.name]) for rent in priced_rents]
-    bills = [
-        held * monthly_usd(case, rent, held.size) * rent.stretch_ratio
-        for rent, held in zip(priced_rents, gpus, strict=True)
-    ]
+    bills = [_bill(ledger, rent.name) for rent in priced_rents]
     offers = [rent.offer for rent in priced_rents if rent.offer]
     paid = credited_by_month(case.credits, offers, np.array(bills), case.as_of) if case.credits and priced_rents else ()
     drawn = dict(zip((rent.name for rent in priced_rents), zip_longest(bills, paid, fillvalue=0.0), strict=True))
     return [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
 
 
+def _bill(ledger: Ledger, name: str) -> Array:
+    """Return what is paid to a seller by month; what is due at a month's start belongs to it."""
+    signed = [*ledger.contracts.get(name, {}).values()]
+    flows = sum(signed, ledger.by_use.get(name, np.zeros(ledger.months + 1)))
+    return np.append(flows[0] + flows[1], flows[2:])
+
+
 def _supply_row(rent: Rent, bill: Any, credits_usd: float) -> shape.SupplyRow:
     row = {name: getattr(rent, name) for name in rent.__struct_fields__ if name != "offer"}
+    row = {name: value for name, value in row.items() if name in shape.SupplyRow.__annotations__}
     row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
     return cast(shape.SupplyRow, {**row, **layered(rent.offer, float(np.sum(bill)), credits_usd)})
 
 
-def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape.PlanRow], saving: float | None) -> str:
+def lead(
+    problem: program.MixProblem,
+    solved: program.Solution,
+    cost_usd: float,
+    plan: list[shape.PlanRow],
+    saving: float | None,
+) -> str:
     """Say the plan in one or two sentences; a wide gap comes first."""
     parts: dict[str, float] = {}
     for row in plan:
@@ -486,7 +598,7 @@ def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape
     signed = ", ".join(f"{gpus:g} GPUs {kinds[name]} in all" for name, gpus in parts.items()) or "nothing committed"
     wide = solved.gap_fraction > SAID_GAP_FRACTION
     text = f"Not proven: a mix up to {solved.gap_fraction:.1%} cheaper may exist. " if wide else ""
-    text += f"{'This' if wide else 'The cheapest'} mix for {problem.months} months costs ${solved.cost_usd:,.0f}"
+    text += f"{'This' if wide else 'The cheapest'} mix for {problem.months} months costs ${cost_usd:,.0f}"
     text += f" (present value): {signed}."
     if saving is not None:
         text += f" That is ${saving:,.0f} less than" if saving >= 0.5 else " That equals"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,11 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucost.answers.common import LayeredPrice, listed
-from gpucost.arguments.kinds import QUOTES, named, once, one_of, share, whole
+from gpucost.arguments.kinds import DATE, QUOTES, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
 from gpucost.catalog.records import seen_in
-from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
+from gpucost.market.contract_ends import last_day, months_until
 from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.options import OPTIONS, is_plain
@@ -53,6 +55,10 @@ class RentChoice(Struct, frozen=True):
     quoted_usd_per_gpu_hour: float | None = None  # as it was seen
     missing: tuple[str, ...] = ()  # what stands between it and an order
     offer: Offer | None = None  # that the catalog holds
+    until: date | None = None  # the last day of the price
+    until_months: float = 0.0  # from the start of the comparison; 0 is no end
+    after_usd_per_gpu_hour: float | None = None  # by use, once the price has ended
+    after_note: str = ""
 
     def changes(self) -> dict[str, Any]:
         """Return the inputs that this choice sets."""
@@ -62,6 +68,8 @@ class RentChoice(Struct, frozen=True):
             "rent_term_months": float(self.term_months),
             "rent_upfront_fraction": self.upfront_fraction,
             "rent_stretch_ratio": self.stretch_ratio,
+            "rent_until_months": self.until_months,
+            "rent_after_usd_per_gpu_hour": self.after_usd_per_gpu_hour,
         }
 
 
@@ -72,6 +80,15 @@ class Renter(Struct, frozen=True, dict=True):
     gpu: Accelerator
     gpus: int
     node: int
+    start: date
+
+    @cached_property
+    def market(self) -> "RentChoice | None":
+        """What an hour costs on the market; None where nobody says."""
+        try:
+            return market_rent(self)
+        except PriceMissingError:
+            return None
 
     @cached_property
     def rates(self) -> InterruptionRates:
@@ -91,7 +108,24 @@ class Renter(Struct, frozen=True, dict=True):
         rate = self.rates.of_offer(entry.offer)
         memory_gb = self.gpu.memory_gib * GIB / GB * self.node
         stretch = held_ratio(rate, max(1.0, self.gpus / self.node), memory_gb)
-        return from_offer(entry, name, stretch, rate.measured)
+        return self.bounded(from_offer(entry, name, stretch, rate.measured))
+
+    def bounded(self, choice: "RentChoice") -> "RentChoice":
+        """Return a choice that ends with its contract or discount, and what an hour is expected to cost after it."""
+        offer = choice.offer
+        until = None if offer is None else last_day(self.catalog, offer)
+        if offer is None or until is None:
+            return choice
+        after, note = offer.list_usd_per_gpu_hour, "its list price"
+        if after is None and self.market is not None:
+            after, note = self.market.usd_per_gpu_hour, "the market's median"
+        return replace(
+            choice,
+            until=until,
+            until_months=months_until(until, self.start),
+            after_usd_per_gpu_hour=after,
+            after_note=note if after is not None else "the same price, as no other is known",
+        )
 
 
 def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
@@ -154,8 +188,8 @@ def layered(
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the first of its regions and tiers."""
     gpu = renter.gpu.id
-    place = {"provider": provider, "region": region, "option": option}
-    found = renter.rentable(**place) if option else (renter.rentable(is_on_demand, **place) or renter.rentable(**place))
+    every = renter.rentable(provider=provider, region=region, option=option)
+    found = every if option else ([entry for entry in every if is_on_demand(entry.offer)] or every)
     if not found:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
@@ -220,6 +254,8 @@ def check_upfront(values: Mapping[str, Any], where: str) -> None:
 
 # --- Quotes for renting that a person holds, in one line or as rows of a .csv or .xlsx file: options of a plan.
 
+Rates = Callable[[str], float]  # from a currency to USD for one unit
+
 BILLINGS = {
     "take-or-pay": "take_or_pay",
     "take or pay": "take_or_pay",
@@ -229,19 +265,22 @@ BILLINGS = {
     "per_use": "per_use",
 }
 MOST = 1000  # quotes; each is a plan of its own, counted month by month in about 3 ms
-HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes first."
+HOW = (
+    "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront, until 2027-06-30, then 2.20/h; the price comes first,"
+    " also as 1790/month or EUR 2.10/h."
+)
 
 Entry = dict[str, Any]
 
 
-def read_quotes(quotes: Any) -> list[Entry]:
-    """Return quotes by name, and those of files, as rent options of a plan."""
+def read_quotes(quotes: Any, rates: Rates) -> list[Entry]:
+    """Return quotes by name, and those of files, as rent options of a plan, in USD."""
     entries: list[Entry] = []
     for called, terms in QUOTES.read(quotes, "quote").items():
         if not called.strip():
             raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
         file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
-        entries += read_file(Path(called)) if file else [read_quote(called, str(terms))]
+        entries += read_file(Path(called), rates) if file else [read_quote(called, str(terms), rates)]
     if len(entries) > MOST:
         raise UsageError(
             f"{len(entries):,} quotes are more than the {MOST:,} that are compared at once. Keep the best."
@@ -252,16 +291,46 @@ def read_quotes(quotes: Any) -> list[Entry]:
     return entries
 
 
-def read_quote(name: str, text: str) -> Entry:
+def read_quote(name: str, text: str, rates: Rates = lambda code: 1.0) -> Entry:
     """Read the terms of one quote.
 
     >>> read_quote("acme", "$2.46/h, 1 year, take-or-pay, 20% upfront")["rent_term_months"]
     12.0
+    >>> round(read_quote("acme", "1460/month, until 2027-06-30, then 2.2/h")["rent_usd_per_gpu_hour"], 6)
+    2.0
     """
     price, *terms = (part.strip() for part in text.split(","))
-    entry: Entry = {"name": name, "rent_usd_per_gpu_hour": parse_usd(_hourly(price), f"quote {name!r}")}
+    entry: Entry = {"name": name, "rent_usd_per_gpu_hour": _price(price, f"quote {name!r}", rates)}
     plain = {"rent_billing": "per_use", "rent_term_months": 0.0, "rent_upfront_fraction": 0.0}
-    return {**entry, **plain, **once([_term(name, term) for term in terms if term], f"quote {name!r}")}
+    read = once([_term(name, term, rates) for term in terms if term], f"quote {name!r}")
+    return _with_upfront({**entry, **plain, **read}, f"quote {name!r}")
+
+
+_PER_MONTH = re.compile(r"(?<!\s)\s*(/|per)\s*(gpu[- ]?)?(month|mo)$", re.IGNORECASE)
+_CURRENCY = re.compile(r"^([A-Z]{3})\s*(?=[\d.])|(?<=\d)\s*([A-Z]{3})$")
+
+
+def _price(text: str, where: str, rates: Rates) -> float:
+    """Read a price per GPU, of an hour or a month, in USD or in another currency."""
+    monthly = _PER_MONTH.search(text.strip())
+    bare = _hourly(_PER_MONTH.sub("", text.strip())).replace("€", "EUR ").replace("£", "GBP ")
+    code = _CURRENCY.search(bare)
+    usd = parse_usd(_CURRENCY.sub("", bare), where)
+    if code:
+        usd *= rates(str(code[1] or code[2]))
+    return usd / HOURS_PER_MONTH if monthly else usd
+
+
+def _with_upfront(entry: Entry, where: str) -> Entry:
+    """Return an entry whose amount upfront per GPU is a part of its price: that part is paid at the start."""
+    amount = entry.pop("upfront_usd_per_gpu", None)
+    if amount is None:
+        return entry
+    if not entry["rent_term_months"]:
+        raise UsageError(f"{where}: {amount:g} is paid upfront, and there is no term. Give one, such as 12 months.")
+    hourly = amount / (entry["rent_term_months"] * HOURS_PER_MONTH)
+    whole = entry["rent_usd_per_gpu_hour"] + hourly
+    return {**entry, "rent_usd_per_gpu_hour": whole, "rent_upfront_fraction": hourly / whole}
 
 
 def _hourly(text: str) -> str:
@@ -272,7 +341,7 @@ def _months(name: str, text: str) -> float:
     return float(whole(0, 1200).read(text, f"quote {name!r}"))
 
 
-def _term(name: str, text: str) -> tuple[str, Any]:
+def _term(name: str, text: str, rates: Rates) -> tuple[str, Any]:
     word = text.lower()
     if word in BILLINGS:
         return "rent_billing", BILLINGS[word]
@@ -282,13 +351,19 @@ def _term(name: str, text: str) -> tuple[str, Any]:
         return "rent_term_months", _months(name, years[1]) * MONTHS_PER_YEAR
     if upfront := re.fullmatch(r"(\d+(?:\.\d+)?%)\s*upfront", word):
         return "rent_upfront_fraction", parse_fraction(upfront[1], f"quote {name!r}")
+    if amount := re.fullmatch(r"(\S.*?)\s+upfront", text, re.IGNORECASE):
+        return "upfront_usd_per_gpu", _price(amount[1], f"quote {name!r}", rates)
+    if until := re.fullmatch(r"until\s+(\S+)", word):
+        return "valid_until", str(DATE.read(until[1], f"quote {name!r}"))
+    if renewal := re.fullmatch(r"then\s+(\S.*)", text, re.IGNORECASE):
+        return "renewal_usd_per_gpu_hour", _price(renewal[1], f"quote {name!r}", rates)
     raise UsageError(f"quote {name!r}: cannot read {text!r}. {HOW}")
 
 
-def read_file(path: Path) -> list[Entry]:
+def read_file(path: Path, rates: Rates) -> list[Entry]:
     """Read one quote a row; the term, billing and upfront share may be missing: none, by use, nothing."""
     return [
-        _row(str(path), number, {name: cell for name, cell in row.items() if cell not in (None, "")})
+        _row(str(path), number, rates, {name: cell for name, cell in row.items() if cell not in (None, "")})
         for _, rows in _tables(path)
         for number, row in rows
     ]
@@ -307,8 +382,12 @@ def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]
         tables = [read_table(path)]
     tables = [one for one in tables if one[1]] or tables[:1] or [([], [])]
     for header, rows in tables:
-        filled(path, header, rows, ("name", "usd_per_gpu_hour"))
+        stated = next((name for name in _PRICES if name in header), _PRICES[0])
+        filled(path, header, rows, ("name", stated))
     return tables
+
+
+_PRICES = ("usd_per_gpu_hour", "usd_per_gpu_month", "price_per_gpu_hour", "price_per_gpu_month")
 
 
 @cache
@@ -319,7 +398,10 @@ def _quote() -> "type[BaseModel]":
     model: type[BaseModel] = record(
         "Quote",
         name=(read_as(lambda value, label: named().read(str(value).strip(), label)), ...),
-        usd_per_gpu_hour=(read_as(price), ...),
+        usd_per_gpu_hour=read_as(price),
+        **dict.fromkeys((*_PRICES[1:], "upfront_per_gpu", "renewal_usd_per_gpu_hour"), read_as(price)),
+        currency=read_as(lambda value, label: named().read(str(value).strip().upper(), label)),
+        valid_until=read_as(DATE.read),
         term_months=read_as(whole(0, 1200).read),
         billing=read_as(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),
         upfront_fraction=read_as(share().read),
@@ -327,15 +409,28 @@ def _quote() -> "type[BaseModel]":
     return model
 
 
-def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
-    read = held(_quote(), row, file, number)
-    return {
+def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
+    read = {name: value for name, value in held(_quote(), row, file, number).items() if value is not None}
+    stated = [name for name in _PRICES if name in read]
+    if len(stated) != 1:
+        reason = f"one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given"
+        raise DataError(reason, file=file, row=number, column=(stated or _PRICES)[0])
+    rate = rates(read.get("currency", "USD"))
+    usd = read[stated[0]] * (1.0 if stated[0].startswith("usd") else rate)
+    entry: Entry = {
         "name": read["name"],
-        "rent_usd_per_gpu_hour": read["usd_per_gpu_hour"],
+        "rent_usd_per_gpu_hour": usd / HOURS_PER_MONTH if stated[0].endswith("month") else usd,
         "rent_billing": BILLINGS[read.get("billing") or "per use"],
         "rent_term_months": float(read.get("term_months") or 0),
         "rent_upfront_fraction": read.get("upfront_fraction") or 0.0,
     }
+    if "upfront_per_gpu" in read:
+        entry["upfront_usd_per_gpu"] = read["upfront_per_gpu"] * rate
+    if "valid_until" in read:
+        entry["valid_until"] = str(read["valid_until"])
+    if "renewal_usd_per_gpu_hour" in read:
+        entry["renewal_usd_per_gpu_hour"] = read["renewal_usd_per_gpu_hour"]
+    return _with_upfront(entry, f"{file}:{number}")
 
 
 # --- What the catalog knows of servers to buy: price, size and power, each with its source.

@@ -654,7 +654,7 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], regime: st
         raise UnknownNameError("tax regime", regime, regimes, f"There are {', '.join(regimes)}.")
     for row in rows:
         if row["regime"] == regime.lower():
-            usd = _usd(catalog, row["currency"]) if row["currency"] else 1.0
+            usd = usd_per_unit(catalog, row["currency"]) if row["currency"] else 1.0
             name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
             defaults[name] = _stated(defaults[name], row, row["value"] * usd)
     source: dict[str, Any] = {"status": "given", "note": f"tax regime {regime.lower()}"}
@@ -683,7 +683,10 @@ def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:
     return max(rows, key=lambda row: row["on"], default=None)
 
 
-def _usd(catalog: "Catalog", currency: str) -> float:
+def usd_per_unit(catalog: "Catalog", currency: str) -> float:
+    """Return the newest shipped exchange rate of a currency, in USD for one unit."""
+    if currency == "USD":
+        return 1.0
     row = newest_rate(catalog, currency)
     if row is None:
         raise PriceMissingError(f"no exchange rate for {currency} on {catalog.as_of}.")

@@ -85,8 +85,8 @@ def _taken(line: Array, how: str, first: int, last: int) -> float:
 # parity): 1 + w = (1 + WACC) × spot ÷ forward a year, so that a present value is the same money in either currency.
 
 
-def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None:
-    """Return cash and present values in the currency asked for; None where USD is."""
+def exchange_rates(case: OwnershipCase) -> Array | None:
+    """Return USD for one unit of the currency asked for by month; None where that is USD."""
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD":
         return None
@@ -103,14 +103,31 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         forward = price_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
         rates[1:] = forward
         rates[0] = float(rate) if rate is not None else forward[0]
+    return rates
+
+
+def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None:
+    """Return cash and present values in the currency asked for; None where USD is."""
+    rates = exchange_rates(case)
+    if rates is None:
+        return None
     own_usd, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))
     curved = bool(case.special.get("currency_curve"))
+    discount_ratio = monthly(values, "discount_ratio")
+    financing = own_worth(values) - present(values, "own_in_cash_usd")
+    own_value, wacc, basis = worth_in_currency(
+        case, rates, monthly(values, "own_in_cash_usd"), discount_ratio, financing
+    )
+    rent_value, _, _ = worth_in_currency(case, rates, monthly(values, "rent_total_usd"), discount_ratio)
     return {
-        "currency": code,
+        "currency": str(case.special["currency"]).upper(),
         "usd_per_unit": float(rates[0]),
         "usd_per_unit_on": str(case.special.get("usd_per_unit_on") or "not stated"),
         "forward": "the given curve" if curved else "the spot rate held",
-        **_worth(case, values, rates, code),
+        "npv_own": own_value,
+        "npv_rent": rent_value,
+        "wacc_fraction": wacc,
+        "discounting": basis,
         "cash_own": own_usd.tolist(),
         "cash_rent": rent.tolist(),
         "by_year": _by_year(own_usd, rent),
@@ -118,29 +135,24 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
     }
 
 
-class _Worth(TypedDict):
-    npv_own: float
-    npv_rent: float
-    wacc_fraction: float
-    discounting: str
+def worth_in_currency(
+    case: OwnershipCase, rates: Array, flows_usd: Array, discount_ratio: Array, financing_usd: float = 0.0
+) -> tuple[float, float, str]:
+    """Return a present value at the cost of capital of the currency, that cost, and where it is from.
 
-
-def _worth(case: OwnershipCase, values: Mapping[str, Any], rates: Array, code: str) -> _Worth:
-    """Return present values at the cost of capital of the currency; financing keeps its own rate."""
+    What financing is worth keeps its own rate, that of debt.
+    """
+    code = str(case.special["currency"]).upper()
     stated_wacc, wacc = case.special.get("currency_wacc_fraction"), case.number("wacc_fraction")
     if stated_wacc is None:
         moved = float(rates[0] / rates[-1]) ** (12 / case.months)
         basis = f"what {wacc:.2%} in USD comes to in {code} at these exchange rates"
-        rate, ratio = (1 + wacc) * moved - 1, monthly(values, "discount_ratio") * rates / rates[0]
+        rate, ratio = (1 + wacc) * moved - 1, discount_ratio * rates / rates[0]
     else:
         rate, basis = float(stated_wacc), f"given for {code}"
         nominal = case.assumptions["wacc_convention"].value == "nominal"
         ratio = discount(monthly_rate(np.array([rate]), nominal), case.months)[0]
-    financing = own_worth(values) - present(values, "own_in_cash_usd")
-    own_value, rent = (
-        float(np.sum(monthly(values, name) / rates * ratio)) for name in ("own_in_cash_usd", "rent_total_usd")
-    )
-    return {"npv_own": own_value + financing / rates[0], "npv_rent": rent, "wacc_fraction": rate, "discounting": basis}
+    return float(np.sum(flows_usd / rates * ratio) + financing_usd / rates[0]), rate, basis
 
 
 def _by_year(own_flows: Array, rent: Array) -> list[MoneyYear]:

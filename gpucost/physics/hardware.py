@@ -162,7 +162,7 @@ def capped_ratio(cap_fraction: float, draw_fraction: float, exponent: float) -> 
     >>> round(capped_ratio(0.60, 0.75, 0.65), 3), capped_ratio(1.0, 0.75, 0.65)
     (0.865, 1.0)
     """
-    return min(1.0, cap_fraction / draw_fraction) ** exponent
+    return float(min(1.0, cap_fraction / draw_fraction) ** exponent)
 
 
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:

@@ -22,10 +22,10 @@ from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 # --- Values: one rule per unit, shared by every medium, so that figures never differ.
 
 MISSING = "–"
-_ACRONYMS, _HEADINGS, _SHORT_UNITS = (
-    {key: shown for kind, key, shown in beside(__file__, "words")[1:] if kind == of}
-    for of in ("word", "heading", "unit")
-)  # of the words of a key, of a whole key, of a unit
+_ACRONYMS, _SHORT_UNITS = (
+    {key: shown for kind, key, shown in beside(__file__, "words")[1:] if kind == of} for of in ("word", "unit")
+)  # of the words of a key, of a unit
+_HEADINGS = {key: heading for list_, key, heading, *_ in beside(__file__, "columns") if list_ == "any"}
 
 
 _ENDS = ("_low", "_high", "_input", "_output")  # which end of a range or side of a price a figure is
@@ -165,7 +165,7 @@ def with_unit(text: str, unit: str) -> str:
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
-ChartKind = Literal["bridge", "bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
+ChartKind = Literal["bridge", "bar", "stacked", "area", "line", "scatter", "tornado", "roofline", "heat"]
 
 
 class Column(Struct, frozen=True):
@@ -277,6 +277,7 @@ class Chart(Struct, frozen=True):
 
     bar: x names the bars, y their length, `low`/`high` keys draw a range.  stacked: `series` splits each bar.
     line, scatter: x and y are numbers or dates, one line or colour per `series`; `label` names points.
+    area: areas of each `series` stacked over x; the series that `label` names is a line over them.
     tornado: x names the assumption; `low` and `high` are keys of the result at its low and high value;
     `base` is the result at the centre.  roofline: line data under `series` plus points that carry `label`.
     heat: x and y name the cells, `value` colours them.

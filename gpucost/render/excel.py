@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.workbook import calculations, charts, cover, inputs, options, statements, static
+from gpucost.render.workbook import calculations, charts, cover, inputs, mix, options, statements, static
 from gpucost.render.workbook.book import Workbook, new_workbook
 from gpucost.render.workbook.live import LiveModel, compute, model_of
 
@@ -44,7 +44,7 @@ class _Workbook:
         self.sizes: list[tuple[str, int, int]] = []
         self.money: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
         self.ways: list[options.RentOptions] = []
-        self.compared: list[tuple[str, str, int, int]] = []  # sheet and rows of each table of options
+        self.compared: list[tuple[str, str, int, int, float]] = []  # sheet and rows of each table of options
         self.statics = []
         self.drawn: list[static.NativeChart] = []  # charts of answers without a model
         for number, (title, part) in enumerate(self.parts, 1):
@@ -137,7 +137,8 @@ class _Workbook:
         offers_range = None
         for ways in self.ways:
             rows = options.write(self.book, self.book.sheet(ways.name, options.WIDTHS), ways)
-            self.compared.append((ways.model.title, ways.name, *rows))
+            lowest = min(float(row["npv_usd"]) for row in ways.model.ways)
+            self.compared.append((ways.model.title, ways.name, *rows, lowest))
         live = {model.title for model in self.models if model.ways}
         offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
         if offered:
@@ -158,6 +159,9 @@ class _Workbook:
         for number, (title, part) in enumerate(self.statics, 1):
             sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
             self.drawn += static.write_document(self.book, sheet, document(part))
+            if part.get("kind") == "mix":
+                name = mix.NAME if len(self.statics) == 1 else sheet_name(f"{mix.NAME} {title}", number)
+                mix.write_mix(self.book, self.book.sheet(name, mix.WIDTHS), part)
         return offers_range
 
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:

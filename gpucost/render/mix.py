@@ -68,7 +68,9 @@ def _months(answer: Mix) -> list[Block]:
     ]
     description = "GPUs in use each month by purchase option, with the demand."
     gpus = Axis("gpus", "GPUs")
-    chart = Chart("line", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity")
+    chart = Chart(
+        "area", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity", label="demand"
+    )
     headings = tuple(Column(key, priority=min(number, 3)) for number, key in enumerate(keys))
     gpus_by_month = Table(headings, rows)
     paid = [row for row in cash if any(row[key] for key in row if key != "month")]

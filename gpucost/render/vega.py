@@ -41,6 +41,7 @@ def specification(chart: Chart) -> Spec:
     """Return the Vega-Lite specification of a chart; its width follows the page."""
     draw = {
         "bar": _bar,
+        "area": _area,
         "stacked": _stacked,
         "bridge": _bridge,
         "tornado": _tornado,
@@ -100,7 +101,7 @@ def _format(unit: str, chart: Chart, key: str) -> str:
     if unit.startswith("USD"):
         return "$~s" if unit == "USD" else "$,~r"
     figures = (row.get(key) for row in chart.data)
-    return "~s" if any(isinstance(figure, (int, float)) and abs(figure) >= 10_000 for figure in figures) else ",~g"
+    return "~s" if any(isinstance(figure, (int, float)) and abs(figure) >= 10_000 for figure in figures) else ",~r"
 
 
 def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
@@ -242,6 +243,25 @@ def _edges(chart: Chart) -> list[dict[str, Any]]:
 
 def _color(chart: Chart) -> Spec:
     return {"color": {"field": chart.series, "type": "nominal", "title": None, "sort": None}} if chart.series else {}
+
+
+def _area(chart: Chart) -> Spec:
+    """Stack areas of each series, and draw the total that is asked for (`label`) as a line over them."""
+    across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=True)
+    across["scale"] = {**across.get("scale", {}), "nice": False}
+    tooltip = _tooltip(chart, chart.x.key, chart.series, chart.y.key)
+    field = f"datum['{chart.series}']"
+    stacked: Spec = {
+        "transform": [{"filter": f"{field} !== '{chart.label}'"}],
+        "mark": {"type": "area", "interpolate": "step-after"},
+        "encoding": {"x": across, "y": {**up, "stack": "zero"}, **_color(chart), "tooltip": tooltip},
+    }
+    total: Spec = {
+        "transform": [{"filter": f"{field} === '{chart.label}'"}],
+        "mark": {"type": "line", "interpolate": "step-after", "color": "black", "strokeDash": [4, 3]},
+        "encoding": {"x": across, "y": up, "tooltip": tooltip},
+    }
+    return {"layer": [stacked, total], "height": _PLAIN_HEIGHT}
 
 
 def _points(chart: Chart) -> Spec:

@@ -10,7 +10,7 @@ import random
 import socket
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -173,8 +173,15 @@ class Client:
         address = self._address(url)
         try:
             for _ in range(REDIRECTS + 1):
-                how = {"headers": sent_headers, "content": content, "extensions": {"trace": self._noted}}
-                with self._session(httpx).stream(method, address, timeout=self._timeout(httpx), **how) as answer:
+                asked = self._session(httpx).build_request(
+                    method,
+                    address,
+                    headers=sent_headers,
+                    content=content,
+                    timeout=self._timeout(httpx),
+                    extensions={"trace": self._noted},
+                )
+                with closing(self._session(httpx).send(asked, stream=True)) as answer:
                     if answer.status_code not in _MOVED:
                         _judge(answer)
                         yield from self._unpacked(answer, min(most_bytes or self.most_bytes, self.most_bytes))

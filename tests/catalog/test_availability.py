@@ -4,12 +4,15 @@ from datetime import date
 
 import pytest
 
+import gpucost
 from benchmarks.availability import shaped
 from gpucost.catalog import open_catalog
 from gpucost.catalog.availability import UNSOLD, Availability
 from gpucost.catalog.checks import reference
+from gpucost.catalog.datacheck import check_one
 from gpucost.catalog.price_checks import load_prices, placed
 from gpucost.catalog.prices import current
+from gpucost.errors import DataError
 from gpucost.schemas import TABLES
 
 SPRING, SUMMER, AUTUMN = date(2026, 5, 20), date(2026, 8, 3), date(2026, 10, 1)
@@ -156,3 +159,33 @@ def test_data_check_doubts_what_is_not_sold_and_refuses_another_fabric():
     assert "g2-standard-4 is not sold in us-east5" in found[7].reason
     assert not found[8].doubt
     assert "contradicts the machine: aws-p5.48xlarge is joined by EFA" in found[8].reason
+
+
+BOOK = "provider,instance_type,gpu,gpus,region,option,usd_per_hour,observed_on,interconnect\n"
+
+
+def book_of(folder, line):
+    (folder / "offers.csv").write_text(BOOK + line + "\n")
+    return folder
+
+
+def test_a_price_of_ones_own_counts_where_no_list_has_the_machine_and_is_marked(tmp_path):
+    line = "gcp,a3-highgpu-8g,h100-sxm,8,us-central9,on_demand,8,2026-11-20,"
+    catalog = open_catalog("2026-11-24", book=book_of(tmp_path, line))
+    (own,) = list(catalog.offers(provider="gcp", region="us-central9"))
+    assert own.sale == "unknown"
+    assert gpucost.estimate("8b", "100b", gpu="h100-sxm", catalog=catalog).best["region"] == "us-central9"
+    report = check_one(catalog, tmp_path / "offers.csv", None)
+    assert not report.faults
+    assert "not sold in us-central9" in report.doubts[0].reason
+    assert "it counts as your own" in report.doubts[0].reason
+
+
+def test_a_fabric_that_contradicts_the_machine_is_refused_with_its_row(tmp_path):
+    line = "aws,p5.48xlarge,h100-sxm,8,us-east-1,on_demand,40,2026-11-20,InfiniBand 3200G"
+    book = book_of(tmp_path, line)
+    with pytest.raises(DataError, match=r"offers.csv:2:interconnect: 'InfiniBand 3200G' contradicts the machine"):
+        open_catalog("2026-11-24", book=book).offers()
+    report = check_one(open_catalog("2026-11-24"), book / "offers.csv", None)
+    assert [fault.column for fault in report.faults] == ["interconnect"]
+    assert open_catalog("2026-11-24", book=book_of(tmp_path, line.replace("InfiniBand", "EFA"))).offers()

@@ -298,6 +298,35 @@ main()"""
         assert asked.stderr.read() == b""
 
 
+@pytest.mark.parametrize(("sign", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_ends_what_the_catalog_s_database_does(sign, code):
+    """A book of ten million rows is judged for half a minute: a person who waits may stop it."""
+    import signal
+    import subprocess
+    import sys
+
+    work = """
+import sys, gpucost.cli.lists as lists
+from pathlib import Path
+from gpucost.catalog.loader import Store
+from gpucost.cli import run
+def ask(**_):
+    print("begun", flush=True)
+    Store(Path("pricing")).execute("CREATE TABLE x AS SELECT sum(a * a % 7) FROM range(10000000000) t(a)")
+lists.sources.callback = ask
+sys.argv = ["gpucost", "sources"]
+run()"""
+    command = [sys.executable, "-c", work]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts) as asked:
+        assert asked.stdout.readline() == b"begun\n"
+        time.sleep(0.5)
+        asked.send_signal(getattr(signal, sign))
+        began = time.monotonic()
+        assert asked.wait(timeout=60) == code
+        assert time.monotonic() - began < 5
+        assert asked.stderr.read() == b""
+
+
 @pytest.mark.parametrize(
     "query",
     [

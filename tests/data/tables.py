@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from gpucost.catalog import Catalog, open_catalog
-from gpucost.schemas import TABLES, Table
+from gpucost.schemas import TABLES, DataTable
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROOT = Path(os.environ.get("DATA_UNDER_TEST", CHECKOUT))  # test_growth.py runs these tests over a copy with more rows
@@ -22,7 +22,7 @@ def catalog(as_of: date | str | None = None, known_as_of: str | None = None) -> 
     return open_catalog(as_of, known_as_of, root=ROOT)
 
 
-def files(table: Table) -> list[Path]:
+def files(table: DataTable) -> list[Path]:
     """Return the CSV files of a table."""
     return sorted(ROOT.glob(table.files))
 
@@ -51,7 +51,7 @@ def number(cell: str) -> float | None:
     return float(cell) if cell else None
 
 
-def identity(table: Table, item: dict[str, str]) -> str:
+def identity(table: DataTable, item: dict[str, str]) -> str:
     """Return what a row is known by: a hash over its key and every amount of money in it."""
     told = [*table.key, *(name for name in item if "usd" in name and name not in table.key)]
     cells = "\0".join(f"{name}={item[name]}" for name in told if item[name])

@@ -3,7 +3,7 @@
 import pytest
 
 from gpucost.options import OPTIONS
-from gpucost.schemas import TABLES, Table
+from gpucost.schemas import TABLES, DataTable
 from gpucost.schemas.validation import check_file
 
 from .tables import ROOT, files, identity, lines, original, original_rows, rows
@@ -12,7 +12,7 @@ KEYS = ("source_id", "second_source_id")
 SHIPPED = [table for table in TABLES.values() if files(table)]
 
 
-def source_table(table: Table) -> str:
+def source_table(table: DataTable) -> str:
     return "model_sources" if table.files.startswith("models") else "price_sources"
 
 

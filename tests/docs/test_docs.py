@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import gpucost
 from gpucost.catalog import open_catalog
 from tests.bench.records import bench_on_record
 from tests.commands import in_process
@@ -211,3 +212,10 @@ def test_what_is_derived_from_prices_does_not_move_with_the_calendar(monkeypatch
     made = runpy.run_path(str(DOCS / "generate.py"))["list_declines"]
     monkeypatch.setattr("gpucost.catalog.shipped.date", Later)
     assert made() == (ROOT / "pricing/list_declines.csv").read_text("utf-8")
+
+
+def test_the_library_page_covers_every_public_name() -> None:
+    blocks = set(re.findall(r"^::: (\S+)$", (DOCS / "library.md").read_text(), re.MULTILINE))
+    for name in set(gpucost.__all__) - {"__version__"}:
+        module = gpucost._PUBLIC[name]
+        assert blocks & {module, f"{module}.{name}"}, f"docs/library.md lacks {name}"

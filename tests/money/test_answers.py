@@ -810,6 +810,8 @@ def test_the_reference_has_no_shipped_default_in_it():
         *("deposit_fraction", "retention_fraction", "retention_months"),  # all is paid on arrival
         *("loss_allowance_usd", "loss_limit_fraction", "other_income_usd_per_year"),  # losses are used at once
         *("refresh_speed_ratio", "refresh_power_ratio"),  # nothing is replaced
+        *("order_month", "service_limit_months", "server_decline_fraction"),  # ordered at once, kept to the end
+        *("rent_from_month", "rent_until_months"),  # no contract that ends
     }
     words = {name for name in counted if registry_choice(name)}
     assert counted - words <= neutral

@@ -155,6 +155,8 @@ def test_every_formula_reads_only_what_stands_before_it():
         "depreciated_by_year",
         "assessed_by_year",
         "rent_path_by_month",
+        "rent_low_by_month",
+        "rent_high_by_month",
         "observed_v_by_month",
         "use_by_month",
     }

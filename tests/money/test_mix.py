@@ -128,7 +128,7 @@ def test_the_mix_never_costs_more_than_the_best_pure_option(demand, own, reserve
     problem = MixProblem(np.array(demand, float), supplies)
     for nodes in (0, 200):
         solved, pure = cheapest(problem, nodes=nodes)
-        assert solved.cost_usd <= min(cost for cost in pure.values() if cost is not None) * (1 + 1e-9)
+        assert solved.cost_usd <= min(one.cost_usd for one in pure.values() if one is not None) * (1 + 1e-9)
 
 
 HARD = {"constant": 64, "growth": "20%", "months": 36, "gpu": "h100-sxm"}
@@ -254,6 +254,7 @@ def test_own_supplies_of_a_plan_replace_the_catalog():
         plan=plan,
         storage_basis="none",
         rent_staff_ratio=0,
+        rent_control_plane_usd_per_month=0,
         wacc=0,
         catalog=catalog(),
     ).payload

@@ -163,17 +163,25 @@ def test_a_newer_chip_brings_its_price_its_speed_with_a_range_and_its_power():
         gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, refresh_gpu="b200", catalog=catalog())
 
 
-def test_the_rent_moves_as_list_prices_of_the_generation_did_with_a_range_and_says_so():
-    history = {row["generation"]: row for row in catalog().rows("list_declines")}
-    for gpu, generation in (("h100-sxm", "Hopper"), ("a100-sxm-80gb", "Ampere")):
+def test_the_rent_moves_within_the_forward_curve_of_the_chip_and_says_so():
+    for gpu in ("h100-sxm", "a100-sxm-80gb"):
         payload = gpucost.tco(gpu, 64, rent=2.35, draws=0, catalog=catalog()).payload
-        row = next(row for row in payload["assumptions"] if row["name"] == "rent_decline_fraction")
-        assert row["value"] == 1 - history[generation]["typical_ratio"]
-        assert row["low"] <= 1 - history[generation]["high_ratio"]
-        assert row["high"] >= 1 - history[generation]["low_ratio"]
-        assert generation in row["note"]
-        assert any(generation in text for text in payload["warnings"])
+        rows = {row["name"]: row for row in payload["assumptions"]}
+        assert rows["rent_path_basis"]["value"] == "forward"
+        assert rows["rent_decline_fraction"]["value"] == 0
+        assert [rows["rent_outlook_ratio"][end] for end in ("low", "value", "high")] == [-1, 0, 1]
+        assert any("forward curve of the chip" in text for text in payload["warnings"])
     given = gpucost.tco(
         "h100-sxm", 64, rent=2.35, draws=0, set={"rent_decline_fraction": 0.1}, catalog=catalog()
     ).payload
-    assert not any("Hopper" in text for text in given["warnings"])
+    assert not any("forward curve" in text for text in given["warnings"])
+
+
+def test_without_a_forward_curve_the_rent_moves_as_list_prices_of_the_generation_did(monkeypatch):
+    monkeypatch.setattr("gpucost.ownership.assemble.path_ends", lambda *_: [])
+    history = {row["generation"]: row for row in catalog().rows("list_declines")}
+    payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
+    row = next(row for row in payload["assumptions"] if row["name"] == "rent_decline_fraction")
+    assert row["value"] == 1 - history["Hopper"]["typical_ratio"]
+    assert row["low"] <= 1 - history["Hopper"]["high_ratio"]
+    assert any("Hopper" in text for text in payload["warnings"])

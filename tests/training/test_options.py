@@ -14,7 +14,7 @@ from gpucost.catalog.price_checks import Reference, check_prices, load_prices
 from gpucost.catalog.price_rows import billing_sql
 from gpucost.errors import NothingFitsError
 from gpucost.invoices import rows as invoices
-from gpucost.market.facts import make_market
+from gpucost.market.facts import Rentable, make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
 from gpucost.ownership import mix, offers
 from gpucost.physics.training.cases import PARTS
@@ -128,7 +128,7 @@ def test_a_new_option_is_never_uninterrupted_for_longer_than_it_lasts():
 @pytest.mark.usefixtures("burst")
 def test_a_new_option_works_in_every_room():
     listed = offer(1.0, option="burst")
-    assert renter().choice(listed).stretch_ratio > 1
+    assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, (), False)).stretch_ratio > 1
     assert mix.read_entries([{"kind": "burst", "usd_per_gpu_hour": 1.0}])[0].kind == "burst"
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
@@ -164,7 +164,7 @@ def test_community_is_interruptible_everywhere():
     assert any("not measured" in note for note in found["options"][0]["notes"])
     assert any("third parties" in note for note in found["options"][0]["notes"])
     assert not any(row["saving_usd"] for row in found["alternatives"] if row["option"] == "on_demand")
-    assert renter().choice(listed).stretch_ratio > 1
+    assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, (), False)).stretch_ratio > 1
 
 
 def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():

@@ -20,11 +20,13 @@ THOUSANDS = "USD thousands"  # a figure in USD, shown in thousands
 _MANY_USD = 1e6  # from which statements are read in thousands
 POSSIBLE = "share that exists"  # a fraction that means nothing above one: shown as none
 _LINE_HEIGHT = 15  # points
-_HUGE_USD = 1e8  # from which nobody looks for cents
+_HUGE_USD = 1e6  # from which nobody looks for cents
 _LARGE_USD = 1000  # from which a price is shown in cents
 _WORDS_RATIO = 0.75  # of a row's width that whole words fill at least
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1 << 20, 1 << 14, 32_000  # of a sheet; characters of a cell
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
+_PAGE_PIXELS = 988  # between the margins of A4 across, at 96 to the inch
+_LEAST_SCALE = 73  # percent: 11 points become 8
 
 
 class Formula(Struct, frozen=True):
@@ -144,6 +146,7 @@ class Workbook:
     def close(self) -> None:
         """Write the file; what a sheet prints is what was written on it, but for what it decided itself."""
         for sheet in self.sheets.values():
+            sheet.print_legibly()
             if not sheet.page.print_area_range and sheet.widest:
                 sheet.page.print_area(0, 0, max(sheet.next_row - 1, 0), sheet.widest)
         from xlsxwriter.exceptions import FileCreateError
@@ -191,6 +194,21 @@ class Sheet:
                 self._cell(row, column, cell if isinstance(cell, Cell) else Cell(cell))
         self.next_row += 1
         return row
+
+    def print_legibly(self) -> None:
+        """Print on as many pages across as it takes for letters of 8 points; the first column stands on each."""
+        page = self.page
+        pixels = 0.0
+        for column in range(self.widest + 1):
+            stated = page.col_info.get(column)
+            if isinstance(stated, (list, tuple)):  # of older versions, in characters
+                pixels += 0 if stated[2] else (stated[0] or 8.43) * 7 + 5
+            else:
+                pixels += 64 if stated is None else 0 if stated.hidden else stated.width or 64
+        if pixels * _LEAST_SCALE / 100 > _PAGE_PIXELS:
+            page.set_print_scale(_LEAST_SCALE)
+            if not page.repeat_col_range:
+                page.repeat_columns(0, 0)
 
     def refuse_beyond(self, rows: int, columns: int) -> None:
         """Refuse what a sheet has no room for."""
@@ -247,6 +265,8 @@ class Sheet:
         value, page = cell.value, self.page
         style = "words" if cell.style == "plain" and column else cell.style
         if isinstance(value, Formula):
+            if isinstance(value.value, str) and cell.style == "plain":
+                cell = Cell(value, style, cell.unit)
             number = number_format(cell.unit, value.value)
             stored = value.value if not isinstance(value.value, float) or math.isfinite(value.value) else "#NUM!"
             page.write_formula(row, column, "=" + value.text, self.book.format(cell.style, number), stored)

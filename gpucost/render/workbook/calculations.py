@@ -129,7 +129,8 @@ def write_flows(
         if not model.monthly:
             continue
         sheet.next_row = flows[model.key, "m"] - 1
-        sheet.row(Cell(model.title, "heading"))
+        dates = [Cell(name, "note") for _, _, name in model.periods[: model.months + 1]]
+        sheet.row(Cell(model.title, "heading"), None, None, None, Cell("month of", "note") if dates else None, *dates)
         months = [Cell(month, "head") for month in range(model.months + 1)]
         sheet.row(*(Cell(text, "head") for text in ("name", "meaning", "unit", "side", "total")), *months)
         for line in model.monthly:
@@ -164,7 +165,7 @@ def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: FlowRo
     for month in range(model.months + 1):
         text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
         cells.append(Cell(Formula(text, float(series[month])), "plain", unit))
-    sheet.row(line.name, line.description, line.measure, line.side, total, *cells)
+    sheet.row(line.name, line.description, unit.removesuffix(" in whole"), line.side, total, *cells)
 
 
 def _month_reference(model: LiveModel, flows: FlowRows, name: str) -> str:

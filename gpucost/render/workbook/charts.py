@@ -80,6 +80,7 @@ class Gallery:
                 chart.combine(marks)
         chart.set_legend({"position": "bottom"})
         self.add(chart, "Cost of the first offers", "offer", "USD")
+        chart.set_y_axis({"name": "USD", "num_format": "#,##0", "min": 0, "num_font": {"size": 9}})
         if "days" in columns:
             days = columns.index("days")
             points = self.book.file.add_chart({"type": "scatter"})
@@ -151,8 +152,8 @@ class Gallery:
         chart.set_legend({"position": "bottom"})
         self.add(chart, f"{model.title}: budget by month", "month", "USD")
 
-    def ways(self, title: str, sheet: str, first: int, last: int) -> None:
-        """Present value of every option."""
+    def ways(self, title: str, sheet: str, first: int, last: int, lowest: float = 0.0) -> None:
+        """Present value of every option, as bars that begin at nothing; `lowest` is the least of them."""
         chart = self.book.file.add_chart({"type": "bar"})
         worth = options.PLACES["worth"]
         chart.add_series(
@@ -165,7 +166,8 @@ class Gallery:
         )
         chart.set_legend({"none": True})
         self.add(chart, f"{title}: present value of every option", "", "USD")
-        chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": "USD"})
+        zero = {"min": 0} if lowest >= 0 else {}
+        chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": "USD", **zero})
         chart.set_y_axis({"reverse": True, "num_font": {"size": 9}})
 
     def years(self, model: LiveModel, statement: StatementLayout) -> None:

@@ -10,6 +10,7 @@ from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
 _TOLERANCE, _NEAR = "check_tolerance", 1e-9
+_SIDES = (("Owning", "renting"), ("Renting", "owning"))
 _DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")'
 
 
@@ -80,12 +81,25 @@ def write_summary(
     if leads and models:
         sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
     for model in models:
+        if model.answer == "npv_saving_usd":
+            own, rent = (f'TEXT({model.cell_name(f"npv_{side}_usd")},"#,##0")' for side in ("own", "rent"))
+            less = f'TEXT(ABS({model.cell_name(model.answer)}),"#,##0")'
+            sides = [f'"{first} costs $"&{less}&" less than {then} (present value: own $"' for first, then in _SIDES]
+            text = f'IF({model.cell_name(model.answer)}>0,{sides[0]},{sides[1]})&{own}&", rent $"&{rent}&")"'
+            value = {name: float(values[model.key][name]) for name in ("npv_own_usd", "npv_rent_usd", model.answer)}
+            first, then = _SIDES[0] if value[model.answer] > 0 else _SIDES[1]
+            said = (
+                f"{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
+                f" ${value['npv_own_usd']:,.0f}, rent ${value['npv_rent_usd']:,.0f})"
+            )
+            sheet.row(Cell(Formula(text, said), "heading"))
+    for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
         sheet.heading("answer", "now", "unit", "as delivered", "change", "name")
         for name in _summary_lines(model):
             line = model.line(name)
-            value = solved(line.text.replace("internal_rate", "IRR"), values[model.key][name])[1]
+            value = solved(line.text.replace("none()", "NA()"), values[model.key][name])[1]
             now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
             change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(

@@ -138,7 +138,8 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
             "this answer was computed by the formulas of another version, and a workbook holds only those of this"
             " one. Ask the question again with `gpucost tco` and save its answer."
         )
-    summary_lines = [line.name for line in comparison.ANSWERS]
+    steps = ("breakeven_use_ratio", "cash_rate_", "equity_rate_")  # on the way to an answer
+    summary_lines = [line.name for line in comparison.ANSWERS if not line.name.startswith(steps)]
     values = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
     months = int(block["months"])
     entries = map(_ownership_input, block["inputs"])
@@ -300,6 +301,8 @@ def _source(name: str, payload: Mapping[str, Any], option: Mapping[str, Any]) ->
 
 # --- Training: from the MFU of the best offer to the bill; the fleet is pinned.
 
+_BYTES_PER_GB = 1e9
+_DATASET = Line("dataset_gb", "dataset_bytes_per_token * tokens / bytes_per_gb", "the tokens on disk")
 _PINNED_TRAINING = ("gpus", "nodes", "gpus_per_unit")
 _SPEED_FOLLOWS_FROM = ("model_flop_per_token", "peak_tflops")  # beside MFU; answers of old versions lack them
 _TRAINING_SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
@@ -338,6 +341,15 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
         follows = {line.name for line in training_bill.SPEED}
         entries = [*training_bill.SPEED_INPUTS, *(entry for entry in entries if entry.name not in follows)]
         lines, fixed = (*training_bill.SPEED, *lines), {**fixed, **training_bill.SPEED_CONSTANTS}
+    if values.get("dataset_gb") and values.get("tokens"):  # what is stored grows with the tokens
+        values["dataset_bytes_per_token"] = values["dataset_gb"] * _BYTES_PER_GB / values["tokens"]
+        entries = [
+            Input("dataset_bytes_per_token", entry.group, "on disk, for a trained token")
+            if entry.name == "dataset_gb"
+            else entry
+            for entry in entries
+        ]
+        fixed, lines = {**fixed, "bytes_per_gb": _BYTES_PER_GB}, (_DATASET, *lines)
     return LiveModel(
         key=key,
         title=title,

@@ -319,7 +319,8 @@ def write_currency(
         _years(sheet, side, cash[side], top, currency["by_year"], months)
     sheet.skip()
     _present(sheet, model, flows, currency, row, months)
-    sheet.page.print_area(0, 0, sheet.next_row, _FIRST + max(years, MONTHS_PER_YEAR))
+    sheet.page.print_area(0, 0, sheet.next_row, _FIRST + max(years, months))
+    sheet.page.repeat_columns(0, 1)
 
 
 def _cash(

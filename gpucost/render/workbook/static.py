@@ -25,7 +25,7 @@ from gpucost.units import unit_of
 
 # --- Native charts of answers without a live model, drawn from cells beside them.
 
-DRAWN = ("bridge", "line", "bar")
+DRAWN = ("bridge", "area", "line", "bar")
 _DECIMALS_BELOW = 100
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#6B6B6B")
 _OF_BRIDGE = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
@@ -109,12 +109,18 @@ def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
     first = sheet.heading(chart.x.label, *names) + 1
     for x_value, y_values in table.items():
         sheet.row(x_value, *(Cell(y_values.get(name), "plain", chart.y.measure) for name in names))
-    kind = "line" if chart.kind == "line" else "column"
-    chart_object = book.file.add_chart({"type": kind})
+    kind = chart.kind if chart.kind in ("line", "area") else "column"
+    chart_object = book.file.add_chart({"type": kind, **({"subtype": "stacked"} if kind == "area" else {})})
+    over = book.file.add_chart({"type": "line"}) if kind == "area" and chart.label in names else None
     for number, name in enumerate(names):
         color = {"color": _COLORS[number % len(_COLORS)]}
         look = {"line": {**color, "width": 1.75}} if kind == "line" else {"fill": color}
-        chart_object.add_series({"name": series_name(name), **_series(sheet, first, 1 + number), **look})
+        target = chart_object
+        if over is not None and name == chart.label:
+            target, look = over, {"line": {"color": "#000000", "width": 1.75, "dash_type": "dash"}}
+        target.add_series({"name": series_name(name), **_series(sheet, first, 1 + number), **look})
+    if over is not None:
+        chart_object.combine(over)
     chart_object.set_legend({"position": "bottom"} if len(names) > 1 else {"none": True})
     return chart_object
 

@@ -1,0 +1,58 @@
+"""`gpucost diff`: what a change does to a cost, for a person or as a comment on a pull request."""
+
+from typing import Annotated
+
+import click
+
+from gpucost.arguments.kinds import FILE, USD, share
+from gpucost.arguments.signature import PLACE, detail
+from gpucost.cli.messages import say
+from gpucost.cli.options import signature_options
+
+
+@click.command(name="diff")
+@signature_options
+@click.option("--format", "form", type=click.Choice(["text", "github", "json"]), default="text", show_default=True,
+              help="How to write it; github is a comment for a pull request.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE.")
+def command(
+    form: str,
+    output: str | None,
+    first: Annotated[str, FILE, PLACE],
+    second: Annotated[str, FILE, PLACE],
+    budget: Annotated[
+        str | float | None, USD, "Most that the second may cost; above it the exit code is 3.", detail(example=50000)
+    ] = None,
+    most_rise: Annotated[
+        str | float | None, share(100), "Most by which the cost may rise; above it the exit code is 3.",
+        detail(example="10%"),
+    ] = None,
+) -> None:  # fmt: skip
+    """Say what changed between two saved answers, of which kind, and what it does to cost and days.
+
+    \b
+    gpucost diff main.json branch.json
+    gpucost diff main.json branch.json --format github -o comment.md
+    gpucost diff main.json branch.json --budget 50000 --most-rise 10%
+    """
+    from gpucost.errors import OverBudgetError
+    from gpucost.library.diff import as_github, as_text, beyond, difference
+    from gpucost.render.json import dumps
+    from gpucost.store.files import replacing
+
+    found = difference(first, second)
+    limits = [None if limit is None else float(limit) for limit in (budget, most_rise)]
+    over = beyond(found, *limits)
+    if form == "json":
+        rows = [dict(zip(("kind", "cause", "before", "after", "effect"), row, strict=True)) for row in found.rows]
+        text = dumps({**found._asdict(), "change": found.change, "rows": rows, "over": over}) + "\n"
+    else:
+        text = (as_github if form == "github" else as_text)(found, over)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        say(f"wrote {output}")
+    if over:
+        raise OverBudgetError(" ".join(over))
