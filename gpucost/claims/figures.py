@@ -549,6 +549,8 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
     if stated.all_reduce_s is not None:
         if stated.payload_gb is None or claim.gpus is None:
             raise UsageError("--all-reduce: of how much over how many? Add --payload, such as 14, and --gpus.")
+        if gpus < 2:
+            raise UsageError("--all-reduce: one accelerator has nothing to exchange. Give --gpus 2 or more.")
         chip = most_favourable(chips, claim.precision)
         over_pcie = stated.over_pcie
         checks.append(check_all_reduce(stated.all_reduce_s, stated.payload_gb, gpus, catalog, chip, pcie=over_pcie))

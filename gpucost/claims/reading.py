@@ -7,11 +7,13 @@ unit is not stated is asked back, never guessed.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from gpucost.catalog import Catalog
+from gpucost.errors import GpuCostError
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GB, GIB
 
@@ -182,6 +184,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _LIKE_A_CHIP = re.compile(
     r"(?i)^(?:[a-z]{1,3}\d{2,4}[a-z]*|rtx|rx|tpu|trainium\d?|inferentia\d?|trn\d|inf\d|gaudi\d?|mi\d+\w*|titan|\d{4}|nvl72|a40|t4|l4|l40s?)$"
 )
+_MOST_DIGITS = 9  # of a number of accelerators
 _LONGEST_NAME = 4  # words
 PRECISION = re.compile(
     r"\b(FP64|FP32|TF32|BF16|bfloat16|FP16|half precision|FP8|INT8|FP6|FP4|NVFP4|MXFP4|INT4|float32|single precision"
@@ -245,7 +248,7 @@ class Names:
         self._find_chips(sentence, found)
         self._find_model(sentence, found)
         if count := _COUNT.search(sentence):
-            found.gpus = int(count[1].replace(",", ""))
+            found.gpus = int(count[1].replace(",", "")[:_MOST_DIGITS]) or None
         if stated := PRECISION.search(sentence):
             found.precision = precision_of(stated[1])
         lowered = f" {re.sub(r'[^a-z0-9._-]+', ' ', sentence.lower())} "
@@ -260,7 +263,7 @@ class Names:
                 found.option = option
         for figure in figures_of(sentence):
             if figure.quantity == "tokens":
-                found.tokens = figure.high
+                found.tokens = figure.high or None
         return found
 
     def _find_chips(self, sentence: str, found: SentenceSubject) -> None:
@@ -314,8 +317,9 @@ class Names:
                     return
         if stated := _SIZE.search(sentence):
             size_text = stated[1] + stated[2].lower()
-            if stated[2] in "BbT":
-                found.model, found.model_told = self._catalog.architecture(size_text), size_text
+            if stated[2] in "BbT" and float(stated[1]) > 0:
+                with suppress(GpuCostError):  # a size that no model has
+                    found.model, found.model_told = self._catalog.architecture(size_text), size_text
 
 
 def sentences_of(text: str) -> list[str]:

@@ -42,6 +42,7 @@ NOT_READ = "not understood"
 _OF_MODEL = ("duration", "cost", "weights", "training memory", "decode speed", "training speed")
 _CONTEXT = ("", "tokens", "parameters", "other")  # what a figure is stated for, not what is claimed
 
+_OF_OTHERS = re.compile(r"\b(?:cpus?|xeons?|epyc|processors?|fpgas?|npus?)\b", re.IGNORECASE)  # no accelerators of ours
 _FEWEST_CORES = 1000  # of a whole accelerator
 
 Judged = list[tuple[Figure, Check]]
@@ -57,7 +58,7 @@ def audit_text(text: str, catalog: Catalog) -> Audit:
     last = SentenceSubject()
     for sentence in sentences_of(text):
         subject = names.subject(sentence)
-        subject, borrowed = _with_last(subject, last)
+        subject, borrowed = (subject, []) if _OF_OTHERS.search(sentence) else _with_last(subject, last)
         last = subject
         judged = _Sentence(sentence, subject, catalog).judged()
         for figure, check in judged:
@@ -131,6 +132,9 @@ class _Sentence:
         for figure in self.figures:
             if figure.start in done or self._is_name(figure):
                 continue
+            if figure.low <= 0:
+                found.append((figure, _unread(figure, "a figure of nothing")))
+                continue
             try:
                 check = self._judge(figure)
             except GpuCostError as error:
@@ -147,8 +151,9 @@ class _Sentence:
 
     def _run(self) -> Judged:
         subject = self.subject
-        times = [figure for figure in self.figures if figure.quantity in ("hours", "months", "gpu_hours")]
-        costs = [figure for figure in self.figures if figure.quantity == "usd" and not figure.per]
+        stated = [figure for figure in self.figures if figure.low > 0]
+        times = [figure for figure in stated if figure.quantity in ("hours", "months", "gpu_hours")]
+        costs = [figure for figure in stated if figure.quantity == "usd" and not figure.per]
         if not (subject.model and subject.tokens and subject.chips and (times or costs)):
             return []
         if not self.says(r"\btrain", r"pre-?train", r"\brun\b", r"tokens"):
@@ -357,18 +362,18 @@ class _Sentence:
     def _s(self, figure: Figure) -> Check:
         if not self.says(r"all-?reduce", r"gradients?", r"exchange", r"synchroni[sz]", r"over pcie", r"over nvlink"):
             raise _Unasked("the time of what?")
-        sizes_gb = [one for one in self.figures if one.quantity == "gb" and not self._is_name(one)]
+        sizes_gb = [one for one in self.figures if one.quantity == "gb" and one.low > 0 and not self._is_name(one)]
         if not sizes_gb:
             raise _Unasked("of how many GB?")
-        if self.subject.gpus is None:
-            raise _Unasked("over how many accelerators?")
+        if self.subject.gpus is None or self.subject.gpus < 2:
+            raise _Unasked("over how many accelerators? One has nothing to exchange")
         mention, _ = self._chips(figure)
         pcie = "pci" in self.beside and "nvlink" not in self.lowered[figure.start - 30 : figure.start + 40]
         chip = most_favourable(mention.variants, None)
         return hold.check_all_reduce(figure.high, sizes_gb[0].middle, self.subject.gpus, self.catalog, chip, pcie=pcie)
 
     def _kwh(self, figure: Figure) -> Check:
-        hours = [one for one in self.figures if one.quantity in ("hours", "gpu_hours")]
+        hours = [one for one in self.figures if one.quantity in ("hours", "gpu_hours") and one.low > 0]
         if not hours:
             raise _Unasked("over how many hours?")
         mention, gpus = self._chips(figure)
@@ -376,7 +381,7 @@ class _Sentence:
         return hold.check_energy(figure.middle, mention.variants, count, hours[0].middle)
 
     def _kg(self, figure: Figure) -> Check:
-        energy = [one for one in self.figures if one.quantity == "kwh"]
+        energy = [one for one in self.figures if one.quantity == "kwh" and one.low > 0]
         if not energy:
             raise _Unasked("from how many kWh?")
         return hold.check_carbon(figure.middle, energy[0].middle, hold.grids(self.catalog))

@@ -37,7 +37,7 @@ def answered(catalog, monkeypatch):
         _, columns, *chunks = (
             pickle.loads(out.read(int.from_bytes(size, "big"))) for size in iter(lambda: out.read(LENGTH), b"")
         )
-        return [dict(zip(columns, row, strict=True)) for chunk in chunks for row in chunk]
+        return [dict(zip(columns, row, strict=True)) for _, chunk in chunks for row in chunk]
 
     return asked
 

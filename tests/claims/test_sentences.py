@@ -99,6 +99,11 @@ def test_a_sentence_speaks_of_what_the_one_before_named_and_says_so(catalog):
     assert "taken from before" in found["notes"][0]
 
 
+def test_a_sentence_about_a_processor_is_not_judged_by_the_accelerator_before_it(catalog):
+    row = audit_text("An H100 SXM draws 700 W. The CPU beside it draws 300 W.", catalog)["checks"][-1]
+    assert (row["name"], row["verdict"]) == (NOT_READ, "unknown")
+
+
 def test_figures_are_marked_in_their_sentence():
     found = list(figures_of("8 H100 at US$2.50 per GPU hour for 1.5-2 days, about 3.35 TB/s"))
     told = [(one.text, one.quantity, one.low, one.high) for one in found if one.quantity]
@@ -117,6 +122,23 @@ def test_the_command_reads_a_file_and_exits_5_where_a_figure_cannot_be(tmp_path)
     assert ran.returncode == 5
     assert "6,912 cores" in ran.stdout
     assert "2 figures: 1 impossible, 1 possible." in " ".join(ran.stdout.split())
+
+
+ODD = """The H100 has 0 GB and 0 TB/s and costs $0 per hour. An A100 does 0 TFLOPS in FP16.
+99999999999999999999999999999999999999999999 TB/s H100. A100 1,2,3 GB. 8 8 8 x H100 x 3 GB/s.
+Training Llama 3 8B on 0 tokens with 0 H100 takes 0 days and costs $0.
+Training Llama 3 8B on 100B tokens with 8 H100 takes 0 days.
+All-reduce of 0 GB over 8 A100 takes 0 s. All-reduce of 5 GB over 1 H100 takes 3 ms over NVLink.
+The weights of a 0B model take 3 GB in FP8. Weights of 70B take 0 GB in FP8.
+A 7B model trains at 0 tokens/s on 0 H100. 3x H100 is 0x A100 in FP8. The CPU draws 300 W.
+10-7 days. \u20ac5. \u00bd GB. 5\u20133 GB H100. NaN GB/s H100. 99999999999999999999 H100 draw 5 W.
+"""
+
+
+def test_odd_sentences_are_judged_or_left_and_nothing_breaks(catalog):
+    rows = audit_text(ODD, catalog)["checks"]
+    assert len(rows) > 10
+    assert {row["verdict"] for row in rows} <= {"possible", "implausible", "impossible", "unknown"}
 
 
 # One by one: --tflops and the like.
