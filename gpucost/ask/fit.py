@@ -206,7 +206,7 @@ def fit(
 
         gpus = None if (count := job.pop("gpus", None)) is None else int(count)
         request = request_of(facts, model=values["model"], gpu=values["gpu"], **job)
-        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], gpus))
+        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], held))
     if "style" in job:
         job["software"] = job.pop("style")
     if values["gpu"] is None and values["system"] is None:
