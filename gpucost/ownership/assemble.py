@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
-from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.market.forward import HORIZONS_MONTHS, path_ends
 from gpucost.market.supply import Providers
@@ -172,7 +171,7 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     ]
     _exchange_rate(catalog, case)
     _machine_of_few(case, inputs)
-    _power_cap(catalog, case)
+    _power_cap(case)
     _derive(case, inputs)
     ends = _forward(catalog, case, inputs)
     case.tables = _tables(case) | _outlook(ends)
@@ -245,12 +244,12 @@ def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
             case.put(name, **{key: end * gpus / node for key, end in ends.items() if end is not None})
 
 
-def _power_cap(catalog: Catalog, case: OwnershipCase) -> None:
+def _power_cap(case: OwnershipCase) -> None:
     """Let a cap of the power below the usual draw cost speed: fewer of the owned hours' products, as physics has it."""
     cap, draw = case.number("power_cap_fraction"), case.number("power_fraction_active")
     if cap >= draw or cap <= 0:
         return
-    slower = capped_ratio(cap, draw, training_calibration(catalog).values["power_exponent"])
+    slower = capped_ratio(cap, draw)
     goodput = case.assumptions["goodput_fraction"]
     if case.assumptions["rent_goodput_fraction"].value is None:
         case.put("rent_goodput_fraction", value=goodput.value, status="derived", note="that of uncapped accelerators")

@@ -153,16 +153,15 @@ def sustained_ratio(accelerator: Accelerator) -> float:
     return float(units / peaks_ratio * min(watts, MOST_POWER_RATIO) ** CLOCK_EXPONENT)
 
 
-def capped_ratio(cap_fraction: float, draw_fraction: float, exponent: float) -> float:
-    """Return the speed under a cap of the power against that at the usual draw: (cap ÷ draw)^exponent, at most 1.
+def capped_ratio(cap_fraction: float, draw_fraction: float) -> float:
+    """Return the speed under a cap of the power against that at the usual draw: (cap ÷ draw)^⅓, at most 1.
 
-    The exponent is that by which clocks follow the power of chips of one family (`power_exponent`). A server that
-    draws 75 % of its rating, capped at 60 %:
+    Clocks follow the power as in `sustained_ratio`. A server that draws 75 % of its rating, capped at 60 %:
 
-    >>> round(capped_ratio(0.60, 0.75, 0.65), 3), capped_ratio(1.0, 0.75, 0.65)
-    (0.865, 1.0)
+    >>> round(capped_ratio(0.60, 0.75), 3), capped_ratio(1.0, 0.75)
+    (0.928, 1.0)
     """
-    return float(min(1.0, cap_fraction / draw_fraction) ** exponent)
+    return float(min(1.0, cap_fraction / draw_fraction) ** CLOCK_EXPONENT)
 
 
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:
