@@ -204,9 +204,9 @@ def fit(
         from gpucost.ask.inference import request_of
         from gpucost.serving.run import serving_fit_payload
 
-        gpus = None if (count := job.pop("gpus", None)) is None else int(count)
+        held = None if (count := job.pop("gpus", None)) is None else int(count)
         request = request_of(facts, model=values["model"], gpu=values["gpu"], **job)
-        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], gpus))
+        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], held))
     if "style" in job:
         job["software"] = job.pop("style")
     if values["gpu"] is None and values["system"] is None:

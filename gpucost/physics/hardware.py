@@ -156,8 +156,7 @@ def sustained_ratio(accelerator: Accelerator) -> float:
 def capped_ratio(cap_fraction: float, draw_fraction: float) -> float:
     """Return the speed under a cap of the power against that at the usual draw: (cap ÷ draw)^⅓, at most 1.
 
-    Clocks follow the power of a chip as they follow that of chips of one family. A server that draws 75 % of its
-    rating, capped at 60 %:
+    Clocks follow the power as in `sustained_ratio`. A server that draws 75 % of its rating, capped at 60 %:
 
     >>> round(capped_ratio(0.60, 0.75), 3), capped_ratio(1.0, 0.75)
     (0.928, 1.0)

@@ -35,7 +35,7 @@ class Taken(NamedTuple):
     stated: bool
 
 
-class Deployment(Struct, frozen=True, kw_only=True):
+class ModelDeployment(Struct, frozen=True, kw_only=True):
     """A model that runs: where, how spread, by what, how fast, in how much memory."""
 
     purpose: Literal["training", "serving"]
@@ -92,7 +92,7 @@ def timed(catalog: Catalog, workload: Workload, keys: Sequence[Key], gpus: Seque
 
 def training_deployment(
     workload: Workload, key: Key, gpus: int, speeds: Speeds, row: int = 0, stated: Sequence[str] = ()
-) -> Deployment:
+) -> ModelDeployment:
     """Return one case of training as a deployment."""
     fits = bool(speeds.fits[row])
     layout = asdict(speeds.layout.layout(row)) if fits else {}
@@ -110,7 +110,7 @@ def training_deployment(
         "software_year": workload.software_year,
         "system": key.system.id,
     }
-    return Deployment(
+    return ModelDeployment(
         purpose="training",
         architecture=workload.architecture,
         key=key,
@@ -156,7 +156,7 @@ def served(
 
 def serving_deployments(
     plans: Plans, keys: Sequence[Key], service: Service, gpus: int | None = None
-) -> Iterator[Deployment]:
+) -> Iterator[ModelDeployment]:
     """Yield one deployment per key: its smallest replica that serves; with `gpus`, as many replicas as they hold.
 
     Of several that serve on a number of accelerators the one with the most tokens per second in all; where none
@@ -185,7 +185,7 @@ def best_plan(plans: Plans, index: int, total: Accelerators | None) -> tuple[int
     return int(chosen[first]), total.replicas_of(Accelerators(int(plans.gpus[chosen[first]])))
 
 
-def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, replicas: Replicas) -> Deployment:
+def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, replicas: Replicas) -> ModelDeployment:
     """Return one plan of serving as a deployment of so many replicas."""
     placed = plans.deployments[plan]
     speed, wide = float(plans.output_tokens_per_s[plan]) * replicas.number, float(np.exp(plans.width[plan]))
@@ -203,7 +203,7 @@ def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, repl
         "system": (key.system.id, False),
         "memory_share_fraction": (share, False),
     }
-    return Deployment(
+    return ModelDeployment(
         purpose="serving",
         architecture=placed.architecture,
         key=key,

@@ -292,7 +292,7 @@ def widths(
         "unstated_server": flags(lambda d: not stated_server),
     }
     own = [doubts(d) for d in deployments]
-    traits |= {name: np.array([one[name] for one in own], dtype=np.bool_) for name in own[0]}
+    traits |= {name: np.array([one[name] for one in own], dtype=np.bool_) for name in (own[0] if own else ())}
     return width_of(traits, ranges)
 
 

@@ -30,7 +30,7 @@ def test_storage_that_delivers_half_doubles_the_step(catalog):
     assert (loading["stall_fraction"], loading["bottleneck"]) == (pytest.approx(0.5), "storage")
     assert fed["step_s"] == pytest.approx(2 * free["step_s"])
     assert fed["tokens_per_s_per_gpu"] == pytest.approx(5_000)
-    assert fed["tokens_per_s_per_gpu_high"] == pytest.approx(5_000)
+    assert fed["tokens_per_s_per_gpu_low"] < 5_000 < fed["tokens_per_s_per_gpu_high"] < 5_000 * 1.2
     assert sum(part["time_s"] for part in fed["parts"]) == pytest.approx(fed["step_s"])
     assert sum(part["share_fraction"] for part in fed["parts"]) == pytest.approx(1)
     assert "storage makes it wait 50% of the time; 80 MB/s of storage would end it" in fed["lead"]
