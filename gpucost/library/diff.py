@@ -13,7 +13,7 @@ _MODEL = ("throughput", "speed", "time in use", "interruptions")
 _CENT, _MANY = 0.005, 1e5
 
 
-class Difference(NamedTuple):
+class AnswerDifference(NamedTuple):
     """Two answers' figures, and what each cause does to them."""
 
     subject: str
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
 
 def difference(
     first: str | PathLike[str] | Mapping[str, Any], second: str | PathLike[str] | Mapping[str, Any]
-) -> Difference:
+) -> AnswerDifference:
     """Return what parts two saved answers."""
     found = compare(first, second).payload
     if found["kind"] != "comparison":
@@ -54,7 +54,7 @@ def difference(
     ends = [found[side].get("days") for side in ("before", "after")]
     days = (float(ends[0]), float(ends[1])) if all(isinstance(end, (int, float)) for end in ends) else None
     notes = [str(text) for text in found["warnings"]]
-    return Difference(
+    return AnswerDifference(
         found["subject"], found["figure"], found["before_value"], found["after_value"], days, rows, tuple(notes)
     )
 
@@ -85,7 +85,7 @@ def _money(value: float) -> str:
     return f"{'+' if value >= 0 else '−'}${abs(value):,.2f}"
 
 
-def as_github(found: Difference, over: Sequence[str] = ()) -> str:
+def as_github(found: AnswerDifference, over: Sequence[str] = ()) -> str:
     """Write a comment for a pull request in GitHub's Markdown."""
     share = f" ({found.change / found.before:+.1%})" if found.before > 0 else ""
     head = f"### GPU cost: {_money(found.change)}{share}" if abs(found.change) >= _CENT else "### GPU cost: unchanged"
@@ -120,7 +120,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def as_text(found: Difference, over: Sequence[str] = ()) -> str:
+def as_text(found: AnswerDifference, over: Sequence[str] = ()) -> str:
     """Write the same for a terminal."""
     share = f" ({found.change / found.before:+.1%})" if found.before > 0 else ""
     lines = [f"{found.subject}: ${found.before:,.2f} to ${found.after:,.2f}, {_money(found.change)}{share}"]
@@ -130,7 +130,7 @@ def as_text(found: Difference, over: Sequence[str] = ()) -> str:
     return "\n".join([*lines, *over]) + "\n"
 
 
-def beyond(found: Difference, budget: float | None, most_rise: float | None) -> list[str]:
+def beyond(found: AnswerDifference, budget: float | None, most_rise: float | None) -> list[str]:
     """Say which limits the second answer breaks: a budget in USD, a share by which it may rise."""
     said = []
     if budget is not None and found.after > budget:

@@ -218,7 +218,7 @@ def demand_of(source: str | Path | None, constant: float | None, growth: float |
     return values
 
 
-class Candidate(NamedTuple):
+class MixCandidate(NamedTuple):
     """A mix that the program chose, and its price by the formulas of the comparison."""
 
     problem: program.MixProblem
@@ -273,15 +273,15 @@ def answer(
 
 def _chosen(
     case: OwnershipCase, rents: list[Rent], demand: Array, limits: Mapping[str, Any]
-) -> tuple[Candidate, dict[str, Candidate | None]]:
+) -> tuple[MixCandidate, dict[str, MixCandidate | None]]:
     """Return the cheapest mix and each way alone, all priced by the formulas of the comparison.
 
     Fleets on each tier of the network are searched apart, as a larger one pays more per GPU for all of it.
     """
     owning = limits.get("own", case.special.get("own", True))
     sizes = fleet_sizes(case, demand.max()) if owning else [0.0]
-    mixes: list[Candidate] = []
-    alone: dict[str, Candidate | None] = {}
+    mixes: list[MixCandidate] = []
+    alone: dict[str, MixCandidate | None] = {}
     for number, size in enumerate(reversed(sizes)):
         problem = problem_of(case, rents, demand, limits, size, is_largest=number == 0)
         try:
@@ -306,7 +306,9 @@ def _chosen(
     return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
 
 
-def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution) -> Candidate:
+def _priced(
+    case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution
+) -> MixCandidate:
     """Price what the program chose on the formulas of the comparison."""
     nothing = np.zeros(problem.months)
     bought = next((supply for supply in problem.supplies if supply.name == OWN), None)
@@ -319,7 +321,7 @@ def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem,
     )
     life = problem.months if bought is None else bought.term_months
     chosen = Fleet(orders, life, solved.used_gpus.get(OWN, nothing), rented)
-    return Candidate(problem, solved, fleet.priced(case, chosen, problem.demand_gpus))
+    return MixCandidate(problem, solved, fleet.priced(case, chosen, problem.demand_gpus))
 
 
 def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:
