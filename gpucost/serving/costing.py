@@ -211,7 +211,7 @@ def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -
 IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
 
 
-class Fleet(Struct, frozen=True):
+class ServingFleet(Struct, frozen=True):
     """What a month takes: replicas, units, paid hours, and what they serve."""
 
     replicas: columns_Floats  # at the busiest hour, redundancy included
@@ -228,7 +228,7 @@ class Pairs(Struct, frozen=True):
 
     offer: Integers
     plan: Integers
-    fleet: Fleet
+    fleet: ServingFleet
     gpus: columns_Floats
     factors: Columns  # what the bill follows from
     costs: Columns  # what it comes to
@@ -297,7 +297,7 @@ def price_pairs(
 
 def fleet_of(
     request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: columns_Floats
-) -> Fleet:
+) -> ServingFleet:
     """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at a utilisation."""
     unit, replica = supply.unit_gpus[offer].astype(np.float64), plans.gpus[plan]
     least = np.ceil(supply.minimum_gpus[offer] / unit)
@@ -321,7 +321,7 @@ def fleet_of(
     spare = np.where(serving > 0, request.redundancy, 0).mean(axis=-1) * replica * HOURS_PER_MONTH
     peak = (demand / np.maximum(serving * requests[:, None], 1e-12)).max(axis=-1)
     tokens = carried.mean(axis=-1) * request.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    return Fleet(on.max(axis=-1), units.max(axis=-1), gpu_hours, serving.mean(axis=-1), spare, tokens, peak)
+    return ServingFleet(on.max(axis=-1), units.max(axis=-1), gpu_hours, serving.mean(axis=-1), spare, tokens, peak)
 
 
 def saturated(
@@ -330,7 +330,7 @@ def saturated(
     replica: columns_Floats,
     least: columns_Floats,
     requests: columns_Floats,
-) -> Fleet:
+) -> ServingFleet:
     """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
     share = request.utilisation_fraction if request.utilisation_given else 1.0
     working = (
@@ -342,7 +342,7 @@ def saturated(
     gpu_hours = units * unit * HOURS_PER_MONTH
     tokens = working * requests * request.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
     spare = request.redundancy * replica * HOURS_PER_MONTH
-    return Fleet(on, units, gpu_hours, working, spare, tokens, np.full_like(unit, share))
+    return ServingFleet(on, units, gpu_hours, working, spare, tokens, np.full_like(unit, share))
 
 
 def mean_rate(request: InferenceRequest) -> float:
