@@ -44,7 +44,7 @@ class _Workbook:
         self.sizes: list[tuple[str, int, int]] = []
         self.money: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
         self.ways: list[options.RentOptions] = []
-        self.compared: list[tuple[str, str, int, int]] = []  # sheet and rows of each table of options
+        self.compared: list[tuple[str, str, int, int, float]] = []  # sheet and rows of each table of options
         self.statics = []
         self.drawn: list[static.NativeChart] = []  # charts of answers without a model
         for number, (title, part) in enumerate(self.parts, 1):
