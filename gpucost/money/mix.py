@@ -289,7 +289,7 @@ class _Program:
         row, column, value = zip(*self.entries, strict=True)
         return csr_array((value, (row, column)), shape=(len(self.low), self.count))
 
-    def search(self, cost: Array, integral: Array, bounds: tuple[Array, Array] | None = None, **options: float) -> Any:
+    def search(self, cost: Array, integral: Array, bounds: tuple[Array, Array] | None = None, **options: Any) -> Any:
         """Return what the solver finds of a cost, some variables whole."""
         from scipy.optimize import Bounds, LinearConstraint
 
@@ -324,7 +324,7 @@ def solve(
     the same mix as an idle one.
     """
     program = _Program(problem)
-    limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
+    limit: dict[str, Any] = {} if time_limit_s is None else {"time_limit": time_limit_s}
     result = program.search(program.cost, program.whole, node_limit=nodes, mip_rel_gap=gap_fraction, **limit)
     if result.x is not None:
         units = {name: np.round(result.x[list(block)]) for name, block in program.units.items()}

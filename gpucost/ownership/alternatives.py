@@ -260,7 +260,7 @@ def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, An
 
 def _bill(values: Mapping[str, Any]) -> np.ndarray:
     """Return what is paid for rented GPU-hours by month."""
-    at_end = sum(monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation"))
+    at_end = np.sum([monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation")], axis=0)
     return np.asarray(at_end[1:] + monthly(values, "rent_upfront_usd")[:-1])  # upfront is paid at a month's start
 
 

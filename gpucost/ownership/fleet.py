@@ -228,7 +228,7 @@ def purchases(
     case: OwnershipCase,
     months: int,
     fleet_gpus: float,
-    orders: Sequence[int] | Array,
+    orders: Sequence[int] | NDArray[Any],
     life_months: int,
     use: Array,
     **changes: Any,
@@ -295,7 +295,7 @@ def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
     return np.asarray(hours + support)
 
 
-def contracts(case: OwnershipCase, rent: Rent, months: int, signed: Sequence[int] | Array) -> Array:
+def contracts(case: OwnershipCase, rent: Rent, months: int, signed: Sequence[int] | NDArray[Any]) -> Array:
     """Return the cash of a contract for one GPU by month of signing: a row each."""
     begins = np.asarray(signed, dtype=np.float64).reshape(-1, 1) + float(rent.lead_time_months)
     inputs = {
