@@ -7,8 +7,8 @@ against the next sighting of the same offer: a dated row, or a version of a cata
 
     error = quoted or expected price / price of the next sighting - 1
 
-The constants behind the moves (`gpucost.catalog.price_moves.MoveRule`) are chosen on the answers of all years but one and
-reported on that year, year by year: no answer is judged by constants that it took part in choosing. Those that ship
+The constants behind the moves (`gpucost.catalog.price_moves.MoveRule`) are chosen on the answers of all years but one,
+and reported on that year, year by year: no answer is judged by constants that it took part in choosing. Those that ship
 are chosen on all years. Chosen are, by the loss below, how often the cheapest counts; then by family of options the
 share of moves beyond either end of its range.
 

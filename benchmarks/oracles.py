@@ -368,20 +368,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--only", choices=KINDS)
     given = parser.parse_args(arguments)
     catalog, began, counts, wrong = gpucost.open_catalog(), time.monotonic(), Counter[str](), Counter[str]()
     for number in range(given.start, given.start + given.questions):
+        if time.monotonic() - began > 60 * given.minutes:
+            break
         kind, asked = question_of(given.seed, number, given.only)
         found = judge(kind, asked, catalog)
         counts[kind] += 1
         if found:
             wrong[kind] += 1
             print(f"{number} {kind} {asked}: {'; '.join(found)}", flush=True)
-    spent = time.monotonic() - began
-    print(
-        f"{given.questions:,} questions in {spent:,.0f} s: {sum(wrong.values())} differ {dict(wrong)} of {dict(counts)}"
-    )
+    spent, total, asked_in_all = time.monotonic() - began, sum(wrong.values()), sum(counts.values())
+    print(f"{asked_in_all:,} questions in {spent:,.0f} s: {total} differ {dict(wrong)} of {dict(counts)}")
     return 1 if wrong else 0
 
 

@@ -29,7 +29,8 @@ def table() -> str:
 
 def page() -> list[str]:
     """Write the section of the page: parameters before and after, then what each term earns."""
-    rows = list(csv.DictReader(TABLE.open(encoding="utf-8")))
+    rows = list(csv.DictReader(TABLE.open(encoding="utf-8"))) if TABLE.is_file() else []
+    asked = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
     lines = [
         "\n## What each term earns on sources outside its proposal\n",
         "A term is a parameter, or all parameters of a kind (one for each family, class or engine). It is left out of "
@@ -40,14 +41,14 @@ def page() -> list[str]:
         "|  | parameters that observations touch | fitted | of them pay now |",
         "|---|--:|--:|--:|",
     ]
-    for kind in KINDS:
+    for kind in asked:
         mine = [row for row in rows if row["kind"] == kind]
         touched, fitted, pay = (
             sum(int(row["parameters"]) for row in mine if all(row[name] == "1" for name in names))
             for names in ((), ("fitted",), ("fitted", "kept"))
         )
         lines.append(f"| {kind} | {touched} | {fitted} | {pay} |")
-    for kind in KINDS:
+    for kind in asked:
         lines += [f"\n{kind.capitalize()}:\n", "| term | parameters | gain | it is |", "|---|--:|--:|---|"]
         mine = [row for row in rows if row["kind"] == kind]
         for row in sorted(mine, key=lambda row: (row["fitted"] == "0", -float(row["gain"]))):

@@ -3,7 +3,7 @@
 import pytest
 
 import gpucost
-from gpucost.physics.serving.cases import Deployment, build
+from gpucost.physics.serving.cases import ServedReplica, build
 from gpucost.physics.serving.efficiency import DEFAULTS
 from gpucost.physics.serving.steps import cache_bytes_per_sequence, weight_bytes
 from gpucost.workloads.training import make_workload, sizes
@@ -69,7 +69,7 @@ def test_a_model_is_served_on_as_many_as_people_serve_it_on(catalog, model, gpu,
 
 def deployment(catalog, model, precision):
     chip = catalog.accelerator("h100-sxm")
-    placed = Deployment(catalog.architecture(model), chip, catalog.default_system(chip.id), format=precision)
+    placed = ServedReplica(catalog.architecture(model), chip, catalog.default_system(chip.id), format=precision)
     return build([placed], DEFAULTS)[0]
 
 

@@ -147,7 +147,7 @@ def misfits(name: str, given: dict[str, Any], answer: dict[str, Any]) -> Iterato
             yield f"an option that is {row['option']}"
         if name == "estimate":
             yield from _run_misfits(given, row)
-    most = given.get("top", 0) * (2 if name == "inference" else 1)  # those that may be interrupted are counted apart
+    most = given.get("top", 0) * (3 if name == "inference" else 1)  # of each kind of offer so many
     if rows and most and len(rows) > most:
         yield f"{len(rows)} options where {most} were asked for"
     if name == "tco" and (options := {row["name"]: row["npv_usd"] for row in answer["options"]}) and "own" in options:

@@ -199,12 +199,12 @@ def fit(
         flags, how = ", ".join(map(flag_of, foreign)), "without" if values["serving"] else "with"
         raise ContradictionError(f"{flags}: only {how} --serving.", foreign[:1])
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
-    job = {name: values[name] for name in stated if name not in common}
+    job: dict[str, Any] = {name: values[name] for name in stated if name not in common}
     if values["serving"]:
         from gpucost.ask.inference import request_of
         from gpucost.serving.run import serving_fit_payload
 
-        gpus = job.pop("gpus", None)
+        gpus = None if (count := job.pop("gpus", None)) is None else int(count)
         request = request_of(facts, model=values["model"], gpu=values["gpu"], **job)
         return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], gpus))
     if "style" in job:

@@ -15,7 +15,7 @@ from gpucost.arguments.vocabulary import RELATION_ARGUMENTS
 from gpucost.catalog.names import listed
 from gpucost.catalog.relations import Relation
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError, nearest
-from gpucost.gate import shown
+from gpucost.gate import beside, shown
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
 
@@ -52,123 +52,11 @@ _SERVING = [
 _MACHINE_SIZES = (1, 2, 4, 5, 6, 8, 10, 12, 16)
 _DOUBLINGS = 7
 
-_TEXT, _COUNT, _NUMBER, _FLAG, _DAY = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "DATE"
-
-_PLACES = dict.fromkeys(("offer_id", "provider", "instance_type", "region", "option", "tier", "payment"), _TEXT) | {
-    "term_months": _COUNT,
-    "gpu": _TEXT,
-    "gpus": _COUNT,
-    "instances": _COUNT,
-}
-_PRICED = {
-    "usd_per_gpu_hour": _NUMBER,
-    "quoted_usd_per_gpu_hour": _NUMBER,
-    "price_observed_on": _DAY,
-    "age_days": _COUNT,
-    "price_stale": _FLAG,
-    "sale": _TEXT,
-    "missing": _TEXT,
-}
-_DEGREES = dict.fromkeys(("tensor", "pipeline", "context", "expert", "data"), _COUNT)
-
-SPEEDS = {
-    "model": _TEXT,
-    "gpu": _TEXT,
-    "gpus": _COUNT,
-    "system": _TEXT,
-    "node_gpus": _COUNT,
-    "fits": _FLAG,
-    "reason": _TEXT,
-    "tokens_per_s": _NUMBER,
-    "tokens_per_s_per_gpu": _NUMBER,
-    "tokens_per_s_per_gpu_low": _NUMBER,
-    "tokens_per_s_per_gpu_high": _NUMBER,
-    "mfu_fraction": _NUMBER,
-    "peak_tflops": _NUMBER,
-    "memory_gb": _NUMBER,
-    "days": _NUMBER,
-    "gpu_hours": _NUMBER,
-    "gpu_hours_low": _NUMBER,
-    "gpu_hours_high": _NUMBER,
-    "confidence": _TEXT,
-    "precision": _TEXT,
-    **_DEGREES,
-    "sharding": _COUNT,
-    "micro_batch": _COUNT,
-    "global_batch": _COUNT,
-    "recompute": _TEXT,
-}
-ESTIMATES = {
-    "rank": _COUNT,
-    **_PLACES,
-    "cost_usd": _NUMBER,
-    "cost_low_usd": _NUMBER,
-    "cost_high_usd": _NUMBER,
-    "days": _NUMBER,
-    "days_low": _NUMBER,
-    "days_high": _NUMBER,
-    "gpu_hours": _NUMBER,
-    **_PRICED,
-    "tokens_per_s_per_gpu": _NUMBER,
-    "mfu_fraction": _NUMBER,
-    "memory_gb": _NUMBER,
-    "usd_per_mtok": _NUMBER,
-    "energy_kwh": _NUMBER,
-    "kgco2e": _NUMBER,
-    "interruptions": _NUMBER,
-    "precision": _TEXT,
-    **_DEGREES,
-}
-SERVED = {
-    "rank": _COUNT,
-    **_PLACES,
-    "replicas": _COUNT,
-    "usd_per_mtok": _NUMBER,
-    "usd_per_mtok_low": _NUMBER,
-    "usd_per_mtok_high": _NUMBER,
-    "usd_per_mtok_input": _NUMBER,
-    "usd_per_mtok_output": _NUMBER,
-    "usd_per_month": _NUMBER,
-    "tokens_per_month": _NUMBER,
-    **_PRICED,
-    "ttft_ms": _NUMBER,
-    "tpot_ms": _NUMBER,
-    "output_tokens_per_s": _NUMBER,
-    "tokens_per_s_per_gpu": _NUMBER,
-    "batch": _COUNT,
-    "bottleneck": _TEXT,
-    "energy_kwh": _NUMBER,
-    "kgco2e": _NUMBER,
-    "precision": _TEXT,
-    "engine": _TEXT,
-    "tensor": _COUNT,
-    "pipeline": _COUNT,
-    "data": _COUNT,
-}
-DEPLOYMENTS = {
-    "model": _TEXT,
-    "gpu": _TEXT,
-    "gpus": _COUNT,
-    "system": _TEXT,
-    "node_gpus": _COUNT,
-    "serves": _FLAG,
-    "reason": _TEXT,
-    "output_tokens_per_s": _NUMBER,
-    "tokens_per_s": _NUMBER,
-    "tokens_per_s_low": _NUMBER,
-    "tokens_per_s_high": _NUMBER,
-    "gpu_hours_per_mtok": _NUMBER,
-    "ttft_ms": _NUMBER,
-    "tpot_ms": _NUMBER,
-    "batch": _COUNT,
-    "batch_that_fits": _NUMBER,
-    "precision": _TEXT,
-    "engine": _TEXT,
-    "tensor": _COUNT,
-    "pipeline": _COUNT,
-    "data": _COUNT,
-    "expert": _COUNT,
-}
+_DEGREES = ("tensor", "pipeline", "context", "expert", "data")
+# the columns of each relation with their types
+_COLUMNS: dict[str, dict[str, str]] = {}
+for _relation_name, _column, _type in beside(__file__, "relations")[1:]:
+    _COLUMNS.setdefault(_relation_name, {})[_column] = _type
 
 
 def arguments() -> tuple[Argument, ...]:
@@ -291,7 +179,7 @@ def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
                 }
             )
         )
-    return _relation(SPEEDS, rows)
+    return _relation(_COLUMNS["speeds"], rows)
 
 
 def _chips(catalog: "Catalog", names: str | None) -> list[Accelerator]:
@@ -323,7 +211,7 @@ def _estimates(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
         options = estimate(_training_request(values), catalog, with_facts=False)["options"]
     except (NothingFitsError, PriceMissingError):
         options = []
-    return _relation(ESTIMATES, [{**row, **_inner(row["layout"])} for row in options])
+    return _relation(_COLUMNS["estimates"], [{**row, **_inner(row["layout"])} for row in options])
 
 
 def _inner(layout: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,14 +238,14 @@ def _served(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
         options = infer(_serving_request(catalog, values), catalog)["options"]
     except (NothingFitsError, PriceMissingError):
         options = []
-    return _relation(SERVED, [{**row, **_inner(row["layout"])} for row in options])
+    return _relation(_COLUMNS["served"], [{**row, **_inner(row["layout"])} for row in options])
 
 
 def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     """Return every layout of a replica on every accelerator in its usual node, each at its best batch."""
     from gpucost.catalog.calibrations import serving_calibration
-    from gpucost.workloads.service import REASONS, evaluate
     from gpucost.serving.run import REASONS_IN_WORDS
+    from gpucost.workloads.service import REASONS, evaluate
     from gpucost.workloads.speeds import key_of
 
     request = _serving_request(catalog, values)
@@ -398,7 +286,7 @@ def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
                 "batch_that_fits": float(plans.capacity[plan]),
             }
         rows.append(row)
-    return _relation(DEPLOYMENTS, rows)
+    return _relation(_COLUMNS["deployments"], rows)
 
 
 RELATIONS: dict[str, Callable[["Catalog", Mapping[str, Any]], Relation]] = {

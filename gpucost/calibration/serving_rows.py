@@ -14,7 +14,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.physics import transformer
-from gpucost.physics.serving.cases import Deployment, format_of
+from gpucost.physics.serving.cases import ServedReplica, format_of
 from gpucost.physics.serving.efficiency import ENGINES, SERVERS
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
@@ -28,7 +28,7 @@ _SUFFIXES = re.compile(
 class ServingRow(MeasuredRow, frozen=True, kw_only=True):
     """A row of serving."""
 
-    deployment: Deployment
+    deployment: ServedReplica
     scenario: str
     prompt_tokens: float
     output_tokens: float
@@ -106,7 +106,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     server = str(row.get("served_by") or ("offline" if kind in ALONE else "tuned"))
     if server not in SERVERS:
         raise UsageError(f"served_by is {shown(server)}. Choose one of {', '.join(SERVERS)}.")
-    deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split, server)
+    deployment = ServedReplica(architecture, accelerator, system, engine, form, cache, *split, server)
     return ServingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),

@@ -121,7 +121,7 @@ class MoveRule(NamedTuple):
         return dict(self.ends).get(family, USUAL_END)
 
 
-RULE = MoveRule()
+RULE = MoveRule(ends=(("on demand", 0.15), ("preemptible", 0.075)))
 
 
 class SightingPairs(NamedTuple):

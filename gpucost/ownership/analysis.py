@@ -256,8 +256,8 @@ def draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
     ranges = {name: ends for name, ends in case.ranges().items() if name not in CHOSEN}
     for name in OF_TENTHS & ranges.keys():
         low, typical, high = ranges[name]
-        low, high = (typical + (end - typical) * montecarlo.BEYOND_TENTHS for end in (low, high))
-        ranges[name] = (low, typical, high)
+        least, most = (typical + (end - typical) * montecarlo.BEYOND_TENTHS for end in (low, high))
+        ranges[name] = (least, typical, most)
     return montecarlo.draw(ranges, draws, seed, pairs)
 
 

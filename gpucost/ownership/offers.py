@@ -188,8 +188,8 @@ def layered(
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the first of its regions and tiers."""
     gpu = renter.gpu.id
-    place = {"provider": provider, "region": region, "option": option}
-    found = renter.rentable(**place) if option else (renter.rentable(is_on_demand, **place) or renter.rentable(**place))
+    every = renter.rentable(provider=provider, region=region, option=option)
+    found = every if option else ([entry for entry in every if is_on_demand(entry.offer)] or every)
     if not found:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "

@@ -5,7 +5,7 @@ the fixed time of steps that cannot be batched further. The shares are assumptio
 measurement of such models has been entered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -209,10 +209,13 @@ def recogniser(row: Mapping[str, Any]) -> Task:
 # --- Images.
 
 
-def painter(row: Mapping[str, Any], side: int, steps: int) -> Task:
-    """Return an image: steps × evaluations of the network, the text encoders once, the decoder once."""
+def painter(row: Mapping[str, Any], side: int, steps: int, levels: Sequence[tuple[int, int]] = ()) -> Task:
+    """Return an image: steps × evaluations of the network, the text encoders once, the decoder once.
+
+    A UNet has levels, each with its width and its attention layers.
+    """
     if row["kind"] == "unet":
-        channels, depths = ([int(cell) for cell in row[name].split(";")] for name in ("channels", "depths"))
+        channels, depths = zip(*levels, strict=True)
         pooled = 2816 if row["context_width"] >= 2048 else 0  # SDXL conditions on a pooled text and on sizes
         once = diffusion.unet(channels, depths, row["context_width"], row["context_tokens"], side // 8, pooled)
     else:

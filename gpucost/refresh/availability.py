@@ -93,7 +93,9 @@ class _Table(HTMLParser):
             self.rows.append([])
         elif tag in ("td", "th"):
             self._inside = True
-            (self.rows or self.rows.append([]) or self.rows)[-1].append("")
+            if not self.rows:
+                self.rows.append([])
+            self.rows[-1].append("")
 
     def handle_endtag(self, tag: str) -> None:
         """End a cell."""
@@ -119,15 +121,16 @@ def fetch_gcp_page(desk: Desk) -> None:
 def of_page(cells: list[str]) -> Iterator[Row]:
     """Yield what a row of the page says of its zone; longer names of series are taken out first."""
     texts = [" ".join(cell.split()) for cell in cells]
-    zone = next((found for text in texts[:2] if (found := _GCP_ZONE.fullmatch(text))), None)
-    series = " ".join(texts[1:]).upper()
-    chips = dict[str, None]()
+    zone = next((match for text in texts[:2] if (match := _GCP_ZONE.fullmatch(text))), None)
+    if zone is None:
+        return
+    series, chips = " ".join(texts[1:]).upper(), []
     for name, chip in _SERIES.items():
         series, times = re.subn(rf"(?<![A-Z0-9]){name}(?![A-Z0-9])", " ", series)
-        if times and zone:
-            chips[chip] = None
+        if times and chip not in chips:
+            chips.append(chip)
     for chip in chips:
-        yield _row("gcp", "gcp-gpu-regions", "chips", f"gpu {chip} (page)", zone[1], zone=zone[0])  # type: ignore[index]
+        yield _row("gcp", "gcp-gpu-regions", "chips", f"gpu {chip} (page)", zone[1], zone=zone[0])
 
 
 # --- Azure: the SKUs that a subscription may order, with what restricts them.

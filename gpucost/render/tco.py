@@ -140,7 +140,6 @@ def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
 # --- The answer.
 
 _HOUR = "USD per GPU-hour"
-_SHOWN_LINES = 3  # of owning on one screen, beside energy
 _SIDES = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
@@ -212,17 +211,15 @@ def _screen(answer: Tco) -> list[Block]:
     next_step = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
     closing = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}Next: {next_step}."
-    closing = f"{_pays(answer)} {closing}"
+    closing = f"{_pays(answer)} {closing}".lstrip()
     return [Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer)), *charts, Paragraph(closing)]
 
 
 def _pays(answer: Tco) -> str:
-    """Say what owning pays for by line, the power of the equipment and that of cooling it apart."""
-    lines = sorted(_apart(answer), key=lambda row: -abs(row["npv_usd"]))
-    energy = [row for row in lines if row["name"] == "own_energy_usd"]
-    shown = [*[row for row in lines if row not in energy][:_SHOWN_LINES], *energy]
-    told = [f"{row['description']} {row['npv_usd']:,.0f}" for row in shown if abs(row["npv_usd"]) > _NOTHING_USD]
-    return f"Owning pays (USD today): {', '.join(told)}."
+    """Say what owning pays for energy: the power of the equipment and that of cooling it apart."""
+    energy = [row for row in _apart(answer) if row["name"] == "own_energy_usd"]
+    told = [f"{row['description']} {row['npv_usd']:,.0f}" for row in energy if abs(row["npv_usd"]) > _NOTHING_USD]
+    return f"Owning pays (USD today): {', '.join(told)}." if told else ""
 
 
 def _apart(answer: Tco) -> list[CostLine]:

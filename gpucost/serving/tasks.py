@@ -78,7 +78,9 @@ def make_task(catalog: Catalog, row: Mapping[str, Any], asked: TaskQuestion) -> 
         base = catalog.architecture(row["base"]) if row["base"] else None
         return tasks.encoder(row, base, asked.input_tokens or float(row["input_tokens"]))
     if pictures:
-        return tasks.painter(row, asked.side or row["side"], asked.steps or row["steps"])
+        levels = [one for one in catalog.rows("unet_levels") if one["model_id"] == row["id"]]
+        by_level = [(one["channels"], one["attention_layers"]) for one in sorted(levels, key=lambda one: one["level"])]
+        return tasks.painter(row, asked.side or row["side"], asked.steps or row["steps"], by_level)
     return tasks.recogniser(row)
 
 

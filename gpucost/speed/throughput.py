@@ -375,12 +375,11 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
     gpus = timed["layout"]["gpus"]
     feeding = loading.feeding(timed["tokens_per_s"], gpus)
     most = float(loading.tokens_per_s(gpus)) / gpus
-    ends = {
+    timed = {
+        **timed,
         "tokens_per_s_per_gpu_low": min(timed["tokens_per_s_per_gpu_low"], most * exp(-LOADING_WIDTH)),
         "tokens_per_s_per_gpu_high": min(timed["tokens_per_s_per_gpu_high"], most * exp(LOADING_WIDTH)),
     }
-    if not feeding["stall_fraction"]:
-        timed = cast(shape.Timed, {**timed, **ends})
     if stall := feeding["stall_fraction"]:
         share = 1 - stall
         step_s = timed["step_s"] / share
@@ -391,7 +390,6 @@ def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) ->
         timed = {
             **timed,
             "tokens_per_s_per_gpu": timed["tokens_per_s_per_gpu"] * share,
-            **ends,
             "tokens_per_s": timed["tokens_per_s"] * share,
             "step_s": step_s,
             "mfu_fraction": timed["mfu_fraction"] * share,

@@ -16,7 +16,7 @@ from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
 from gpucost.sweeping.grid import SweepGrid
-from gpucost.sweeping.work import Task, work
+from gpucost.sweeping.work import SweepTask, work
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -154,15 +154,15 @@ class SweepPlan(NamedTuple):
         """Return the number of chunks."""
         return ceil(self.grid.count / self.cases)
 
-    def task(self, number: int) -> Task:
+    def task(self, number: int) -> SweepTask:
         """Return a chunk as a worker is told of it."""
         start, stop = number * self.cases, min((number + 1) * self.cases, self.grid.count)
         if self.grid.listed is None:
-            return Task(self.grid, start, stop, self.versions)
+            return SweepTask(self.grid, start, stop, self.versions)
         grid_of_chunk = replace(self.grid, count=stop - start, listed=self.grid.part(start, stop))
-        return Task(grid_of_chunk, 0, stop - start, self.versions)
+        return SweepTask(grid_of_chunk, 0, stop - start, self.versions)
 
-    def file(self, task: Task) -> Path:
+    def file(self, task: SweepTask) -> Path:
         """Return the file of a chunk."""
         return self.folder / f"{task.key[:_LENGTH]}.parquet"
 
@@ -176,7 +176,7 @@ def answer(plan: SweepPlan, mapper: Mapper, report_progress: Callable[[int], Non
         raise UsageError(f"cannot keep chunks in {plan.folder}: {error.strerror}. Name another folder.") from None
     files: list[Path] = []
 
-    def missing() -> Iterator[tuple[int, Task]]:
+    def missing() -> Iterator[tuple[int, SweepTask]]:
         for number in range(plan.chunks):
             task = plan.task(number)
             files.append(plan.file(task))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Columns = dict[str, Any]  # numbers as arrays, words as (codes, what they mean); the code −1 is missing
 
 
-class Task(NamedTuple):
+class SweepTask(NamedTuple):
     """A chunk: which cases of a grid, and the facts and versions that its answer must come from."""
 
     grid: SweepGrid  # every combination, or the rows of this chunk alone
@@ -64,14 +64,14 @@ def versions_of(catalog: "Catalog") -> dict[str, str]:
     }
 
 
-def work(task: Task) -> bytes:
+def work(task: SweepTask) -> bytes:
     """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses."""
     dates = tuple(task.grid.values[name][0] if name in task.grid.values else None for name in DATES)
     asker = _asker(task.grid.question, *dates, tuple(sorted(task.versions.items())), get_ident())
     return parquet_of(answered(asker, task))
 
 
-def answered(asker: Any, task: Task) -> Columns:
+def answered(asker: Any, task: SweepTask) -> Columns:
     """Return the columns of a chunk: what was asked, then what was found."""
     values = {name: values for name, values in task.grid.values.items() if name not in DATES}
     part = task.grid.part(task.start, task.stop)

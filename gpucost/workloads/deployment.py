@@ -102,7 +102,7 @@ def training_deployment(
         speeds.tokens_per_s_per_gpu_high[row],
     )
     typical, low, high = (float(rate) * gpus for rate in per_gpu)
-    taken = {
+    taken: dict[str, float | str | None] = {
         "global_batch": workload.global_batch,
         "sequence_tokens": workload.sequence_tokens,
         "precision": workload.precision_on(key.accelerator),
@@ -195,7 +195,7 @@ def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, repl
     context = np.array([service.prompt_tokens + service.output_tokens / 2])
     cache = float(steps.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus
     share = steps.TIGHT_MEMORY if tight or case.rates.frugal[0] else steps.USABLE_MEMORY
-    taken = {
+    taken: dict[str, tuple[float | str | None, bool]] = {
         "precision": (placed.format, service.precision != "auto"),
         "cache": (placed.cache, service.cache != "auto"),
         "server": (placed.server, service.server is not None),

@@ -18,7 +18,7 @@ from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
-from gpucost.physics.serving.cases import FORMATS, Deployment, Options, ServingCase, build, native_format
+from gpucost.physics.serving.cases import FORMATS, Options, ServedReplica, ServingCase, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
@@ -85,7 +85,7 @@ class Service(Struct, frozen=True, kw_only=True):
 class Plans(Struct, frozen=True):
     """Every layout of one replica on every key, at its best batch; one element per plan."""
 
-    deployments: list[Deployment]
+    deployments: list[ServedReplica]
     case: ServingCase
     key: Integers  # index of the key in the supply
     gpus: Floats  # accelerators of one replica
@@ -158,7 +158,7 @@ def server_of(request: Service) -> str:
 
 def list_deployments(
     architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: Service
-) -> tuple[list[Deployment], Integers]:
+) -> tuple[list[ServedReplica], Integers]:
     """Return the deployments of every key that an offer uses, and the key of each."""
     form = request.written_in(architecture)
     deployments, of = [], []
@@ -169,7 +169,7 @@ def list_deployments(
                 continue
             expert = tensor * data if architecture.experts and data > 1 else 1
             deployments.append(
-                Deployment(
+                ServedReplica(
                     architecture,
                     key.accelerator,
                     key.system,
@@ -279,11 +279,11 @@ def climb(
 
 
 def widths(
-    deployments: Sequence[Deployment], at: serving.Steady, ranges: Mapping[str, float], *, stated_server: bool
+    deployments: Sequence[ServedReplica], at: serving.Steady, ranges: Mapping[str, float], *, stated_server: bool
 ) -> Floats:
     """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
 
-    def flags(judge: Callable[[Deployment], bool]) -> Flags:
+    def flags(judge: Callable[[ServedReplica], bool]) -> Flags:
         return np.array([judge(d) for d in deployments], dtype=np.bool_)
 
     traits = {
@@ -313,7 +313,7 @@ def _beside_note(architecture: Architecture) -> str:
     return f"; plus encoders of {architecture.tower_parameters / 1e9:.2g} B in 16 bits{image}"
 
 
-def emulated(deployment: Deployment) -> bool:
+def emulated(deployment: ServedReplica) -> bool:
     """Tell whether a chip lacks the arithmetic of the format, so that weights are widened in the kernel."""
     multiply = FORMATS[deployment.format].multiply
     a = deployment.accelerator

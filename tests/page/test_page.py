@@ -79,7 +79,7 @@ def test_exports_hold_the_question(client):
         ({**ASKED, "gpus": "-1"}, "--gpus"),
         ({**ASKED, "own_price": "cheap"}, "your price"),
         ({**ASKED, "pool": "/etc/passwd"}, "takes no 'pool'"),
-        ({**ASKED, "model": "x" * 3000}, "more than 2,000 signs"),
+        ({**ASKED, "model": "x" * 3000}, "more than 2,000 characters"),
     ],
 )
 def test_wrong_input_gets_the_sentence_of_the_command(client, asked, said):
@@ -148,7 +148,7 @@ def test_a_thousand_random_requests_are_answered_or_refused(client):
     chance = random.Random(3)
     values = ["8b", "", "\x1b[31m", "nan", "-1", "0", "1e308", "💥", "h100", "1b", "../x", "100%", "2026-13-40", "=1+1",
               "9" * 400, "<script>", "eu", "true", "none"]  # fmt: skip
-    names = [*questions.FIELDS, *questions.OWN, "own_price", "pool", "plan", "set", "as_of"]
+    names = [*questions.FIELDS, *questions.OWN_FIELDS, "own_price", "pool", "plan", "set", "as_of"]
     for number in range(1000):
         asked = {"model": "8b", "tokens": "1b", "gpus": "8", "gpu": "h100"} if number % 20 == 0 else {}
         asked |= {chance.choice(names): chance.choice(values) for _ in range(chance.randint(1, 4))}
@@ -276,7 +276,7 @@ def test_a_page_of_another_site_is_refused_and_so_is_another_host(client):
 def test_the_page_reads_no_file_of_the_user(client, tmp_path):
     for name in ("secret.csv", "config.json"):
         (tmp_path / name).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
-        for argument in (*questions.FIELDS, *questions.OWN, questions.PRICE):
+        for argument in (*questions.FIELDS, *questions.OWN_FIELDS, questions.PRICE):
             for kind in ("plan", "own"):
                 asked = {**ASKED, "own_gpu": "h100-sxm", "own_gpus": "8", argument: str(tmp_path / name)}
                 text = get(client, f"api/{kind}", **asked).text

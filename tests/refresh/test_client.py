@@ -151,7 +151,7 @@ def test_the_missing_extra_is_one_sentence(monkeypatch):
         library()
 
 
-def dripping(head=b"", times=100, pause_s=0.05):
+def dripping(head=b"", times=1200, pause_s=0.05):
     """Send a sign now and then: each renews the time in which the next must come."""
 
     def respond(request):
@@ -171,18 +171,18 @@ def dripping(head=b"", times=100, pause_s=0.05):
 def test_a_server_that_drips_gets_no_more_time_than_a_silent_one(head):
     with Server({"/a": dripping(head)}) as server, Client(deadline=Deadline(0.4)) as client:
         began = time.monotonic()
-        with pytest.raises(FetchError, match="time for this source is over"):
+        with pytest.raises(FetchError, match="time limit of this source has passed"):
             client.body(f"{server.url}/a")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20  # a busy machine; it would be a minute
 
 
 def test_a_silent_server_is_cut_off_at_the_deadline_and_asked_no_more():
     with Server({"/a": slow(30, [1])}) as server, Client(deadline=Deadline(0.4)) as client:
         began = time.monotonic()
         for _ in range(14):
-            with pytest.raises(FetchError, match="time for this source is over"):
+            with pytest.raises(FetchError, match="time limit of this source has passed"):
                 client.json(f"{server.url}/a")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20  # a busy machine; it would be a minute
         assert len(server.asked) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_server_that_asks_to_wait_beyond_the_deadline_is_not_waited_for():
         began = time.monotonic()
         with pytest.raises(FetchError, match="429"):
             client.json(f"{server.url}/a")
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20  # a busy machine; it would be half a minute and more
 
 
 def test_a_redirect_is_judged_like_the_address_that_was_asked():
@@ -212,7 +212,7 @@ def test_a_file_is_what_its_hash_says_or_is_not_there(tmp_path):
     with (
         Server({"/a": b"abc"}) as server,
         Client(**NO_WAIT) as client,
-        pytest.raises(FetchError, match="another SHA-256"),
+        pytest.raises(FetchError, match="a different SHA-256"),
     ):
         client.file(f"{server.url}/a", tmp_path / "a", digest="0" * 64)
     assert list(tmp_path.iterdir()) == []
@@ -230,6 +230,6 @@ def test_a_deadline_ends_what_is_told_to_it_and_keeps_what_was_done():
     began = time.monotonic()
     assert deadline.all_of([lambda: "done", waits, lambda: time.sleep(30)], side_by_side=3)[0] == "done"
     assert ended.is_set()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20  # a busy machine; it would be a minute
     with pytest.raises(ZeroDivisionError):
         Deadline(5).all_of([lambda: 1 / 0])

@@ -6,7 +6,7 @@ import pytest
 
 import gpucost
 from gpucost.architectures.reader import architecture_of
-from gpucost.physics.serving.cases import Deployment, build
+from gpucost.physics.serving.cases import ServedReplica, build
 from gpucost.physics.serving.efficiency import DEFAULTS
 from gpucost.physics.serving.steps import weight_bytes
 
@@ -24,7 +24,7 @@ def held(config):
     """Return the bytes of the weights of one replica on one H200."""
     chip = CATALOG.accelerator("h200-sxm")
     made = architecture_of(config, "m")
-    return float(weight_bytes(build([Deployment(made, chip, CATALOG.default_system(chip.id))], DEFAULTS)[0])[0])
+    return float(weight_bytes(build([ServedReplica(made, chip, CATALOG.default_system(chip.id))], DEFAULTS)[0])[0])
 
 
 def test_an_encoder_takes_its_weights_at_sixteen_bits():

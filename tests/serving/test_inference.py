@@ -19,7 +19,7 @@ from gpucost.cli.question import command_of
 from gpucost.errors import DataError, GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.cases import Deployment, build, plain_options
+from gpucost.physics.serving.cases import ServedReplica, build, plain_options
 from gpucost.serving import costing, run
 from gpucost.serving.costing import profile_of, replicas_by_hour
 from gpucost.serving.run import mig_key, serving_fit_payload
@@ -230,7 +230,7 @@ def test_selection_finds_the_small_cards_for_a_small_model():
 def pool(gpu, ranks, hit=0.0, cache="auto"):
     """A pool of `ranks` accelerators with the experts of DeepSeek-V3 spread over all of them."""
     a = CATALOG.accelerator(gpu)
-    d = Deployment(
+    d = ServedReplica(
         CATALOG.architecture("deepseek-v3"), a, CATALOG.default_system(gpu), "wide", "fp8", cache, 1, ranks, 1, ranks
     )
     options = replace(plain_options(1), prefix_hit=np.array([hit]))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpucost.catalog import open_catalog
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving import steps as serving_queue
-from gpucost.physics.serving.cases import FORMATS, Deployment, build, plain_options
+from gpucost.physics.serving.cases import FORMATS, ServedReplica, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES, FAMILIES
 
 CATALOG = open_catalog()
@@ -17,7 +17,7 @@ CATALOG = open_catalog()
 
 def deployment(model="llama-3.1-8b", gpu="h100-sxm5-80gb", **more):
     accelerator = CATALOG.accelerator(gpu)
-    return Deployment(CATALOG.architecture(model), accelerator, CATALOG.default_system(gpu), **more)
+    return ServedReplica(CATALOG.architecture(model), accelerator, CATALOG.default_system(gpu), **more)
 
 
 def case_of(*deployments, options=None):

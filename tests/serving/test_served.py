@@ -8,7 +8,7 @@ from gpucost.calibration import serving as validation
 from gpucost.calibration.serving import varied_burst
 from gpucost.catalog import open_catalog
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.cases import Deployment, build, seats
+from gpucost.physics.serving.cases import ServedReplica, build, seats
 from gpucost.physics.serving.efficiency import DEFAULTS
 
 CATALOG = open_catalog()
@@ -17,7 +17,7 @@ CATALOG = open_catalog()
 def deployment(gpu="h100-sxm5-80gb", model="llama-3.1-8b", engine="vllm", server="tuned"):
     chip = CATALOG.accelerator(gpu)
     system = CATALOG.default_system(chip.id)
-    return Deployment(CATALOG.architecture(model), chip, system, engine, "bf16", server=server)
+    return ServedReplica(CATALOG.architecture(model), chip, system, engine, "bf16", server=server)
 
 
 def steady(server, sequences=64.0, prompt=600.0, output=200.0, **more):

@@ -164,5 +164,5 @@ def test_a_part_is_streamed_to_its_file_and_hashed_as_it_comes(tmp_path, publish
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert bool(folder.names()) == taken
-        assert any("another SHA-256" in fault for fault in folder.faults) != taken
+        assert any("a different SHA-256" in fault for fault in folder.faults) != taken
         assert peak < 30_000_000

@@ -117,12 +117,12 @@ def test_a_sweep_that_was_killed_goes_on(alone, small_chunks, tmp_path):
 
 def test_workers_with_other_facts_refuse():
     from gpucost.sweeping.grid import combinations
-    from gpucost.sweeping.work import Task, versions_of, work
+    from gpucost.sweeping.work import SweepTask, versions_of, work
 
     grid = combinations("estimate", {"model": "8b", "tokens": "1b", "gpus": 8})
     versions = {**versions_of(gpucost.open_catalog(DAY)), "catalog": "2020-01-01+000000000000"}
     with pytest.raises(UsageError, match="another catalog"):
-        work(Task(grid, 0, 1, versions))
+        work(SweepTask(grid, 0, 1, versions))
 
 
 def test_a_table_of_cases_equals_the_grid(alone, tmp_path):

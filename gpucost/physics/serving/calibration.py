@@ -2,7 +2,7 @@
 
 from gpucost.gate import beside
 from gpucost.physics.calibration import Scheme
-from gpucost.physics.serving.cases import Deployment
+from gpucost.physics.serving.cases import ServedReplica
 from gpucost.physics.serving.efficiency import PARAMETERS, TRAITS
 
 USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")
@@ -23,7 +23,7 @@ SCHEME = Scheme(
 )
 
 
-def doubts(deployment: Deployment) -> dict[str, bool]:
+def doubts(deployment: ServedReplica) -> dict[str, bool]:
     """Return what makes the predictions of a deployment less certain, whatever is asked of it."""
     chip, engine = deployment.accelerator, deployment.engine
     return {

@@ -33,7 +33,7 @@ from gpucost.units import GB, GIB
 # --- The structs of serving: what a model asks for, what a chip offers, how a replica is spread and what it adds.
 
 
-class Work(Attending, frozen=True):
+class ModelWork(Attending, frozen=True):
     """What a model asks for: parameters by part, cached values, FLOP of attention."""
 
     layers: Floats
@@ -99,7 +99,7 @@ class Options(ColumnStruct, frozen=True):
 class ServingCase(Gathered, frozen=True):
     """Models on chips, their placement, formats, options and the efficiencies that hold there."""
 
-    work: Work
+    work: ModelWork
     chip: Chip
     bytes: Bytes
     placement: Placement
@@ -113,7 +113,7 @@ def plain_options(count: int) -> Options:
     return Options(zero, zero, zero, zero, zero, zero)
 
 
-def work_of(shape: Shape) -> Work:
+def work_of(shape: Shape) -> ModelWork:
     """Count what serving needs of a model.
 
     Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
@@ -121,7 +121,7 @@ def work_of(shape: Shape) -> Work:
     """
     parts, moe = transformer.parameter_parts(shape), shape.moe_layers
     routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
-    return Work(
+    return ModelWork(
         layers=shape.layers,
         hidden=shape.hidden,
         attention=parts.attention,
@@ -156,7 +156,7 @@ EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpo
 LOCAL_BYTES = 1.0625  # what llama.cpp keeps at 16 bits elsewhere: 8 bits and a 16-bit scale per 32 values
 
 
-class Deployment(Struct, frozen=True):
+class ServedReplica(Struct, frozen=True):
     """One model on one kind of accelerator by one engine, and how a replica is spread."""
 
     architecture: Architecture
@@ -255,7 +255,7 @@ def link(accelerator: Accelerator, system: System, ranks: int) -> tuple[float, s
     return system.scaleout_gb_per_s or SCALEOUT_DEFAULT_GB_PER_S, "network"
 
 
-def value_bytes(d: Deployment) -> tuple[float, float, float, float]:
+def value_bytes(d: ServedReplica) -> tuple[float, float, float, float]:
     """Return the bytes of weights, attention, head and cache.
 
     MXFP4 checkpoints keep attention at 16 bits (gpt-oss model card, arXiv:2508.10925), as do 4-bit floats on latent
@@ -276,7 +276,7 @@ def value_bytes(d: Deployment) -> tuple[float, float, float, float]:
     return weights, attention, wide, cache
 
 
-def _as_stored(d: Deployment) -> tuple[float, float] | None:
+def _as_stored(d: ServedReplica) -> tuple[float, float] | None:
     """Return the bytes of a weight and of an attention weight in the model's own file, if it is served as published."""
     a = d.architecture
     if not a.stored_bytes or d.format != a.native_precision or FORMATS[d.format].weight_bytes >= 2.0:
@@ -297,7 +297,7 @@ def stored_sizes(a: Architecture) -> tuple[float, float]:
 FEW_SEATS, MANY_SEATS, LARGE_MEMORY_GIB = 256.0, 1024.0, 70.0
 
 
-def seats(d: Deployment) -> float:
+def seats(d: ServedReplica) -> float:
     """Return the sequences that vLLM's server runs at once by default: 1,024 on large chips since Hopper, else 256.
 
     vllm/engine/arg_utils.py, default_max_num_seqs: device memory of 70 GiB and more, and no A100.
@@ -322,7 +322,7 @@ def _codes(names: Sequence[str], table: tuple[str, ...]) -> "np.ndarray[tuple[in
     return np.array([table.index(name) for name in names], dtype=np.int64)
 
 
-def _chip(deployments: Sequence[Deployment], matrix_tflops: list[float], link_gb_per_s: list[float]) -> Chip:
+def _chip(deployments: Sequence[ServedReplica], matrix_tflops: list[float], link_gb_per_s: list[float]) -> Chip:
     """Return what the chips can do, a row per deployment."""
     chips, halves = [d.accelerator for d in deployments], [half_tflops(d.accelerator, d.engine) for d in deployments]
     return Chip(
@@ -337,7 +337,7 @@ def _chip(deployments: Sequence[Deployment], matrix_tflops: list[float], link_gb
 
 
 def build(
-    deployments: Sequence[Deployment], values: Mapping[str, float], options: Options | None = None
+    deployments: Sequence[ServedReplica], values: Mapping[str, float], options: Options | None = None
 ) -> tuple[ServingCase, Software]:
     """Turn deployments into arrays: the cases, and the codes by which their efficiencies were looked up."""
     peaks = [matrix_peak(d.accelerator, d.engine, format_of(d.format)) for d in deployments]

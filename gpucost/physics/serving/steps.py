@@ -9,7 +9,7 @@ accelerators that hold one copy of the model, and every count of sequences is pe
 import numpy as np
 
 from gpucost.physics.columns import ColumnStruct, Flags, Floats
-from gpucost.physics.serving.cases import Options, ServingCase, Work
+from gpucost.physics.serving.cases import ModelWork, Options, ServingCase
 from gpucost.units import GIGA, MICRO, MILLI, NANO, TERA
 
 # --- Waiting for a free place in a batch: the part of the time to the first token that is a queue and no physics.
@@ -161,26 +161,26 @@ def offloaded_s(case: ServingCase) -> Floats:
     return share / (case.chip.host_gb_per_s * GIGA)
 
 
-def keys_per_layer(work: Work, context: Floats) -> Floats:
+def keys_per_layer(work: ModelWork, context: Floats) -> Floats:
     """Return the cached tokens that one new token reads, summed over the layers; windows cap theirs."""
     return work.full_layers * context + work.window_layers * _windowed(work, context)
 
 
-def _windowed(work: Work, context: Floats) -> Floats:
+def _windowed(work: ModelWork, context: Floats) -> Floats:
     return np.minimum(context, np.maximum(work.window_tokens, 1.0))
 
 
-def _selected(work: Work, context: Floats) -> Floats:
+def _selected(work: ModelWork, context: Floats) -> Floats:
     return np.minimum(context, np.maximum(work.selected_tokens, 1.0))
 
 
-def kept_values(work: Work, context: Floats) -> Floats:
+def kept_values(work: ModelWork, context: Floats) -> Floats:
     """Return the values that one sequence keeps: those of all tokens, of a window, and its recurrent state."""
     everything = (work.full_values + work.selected_values) * context
     return everything + work.window_values * _windowed(work, context) + work.state_values
 
 
-def read_values(work: Work, context: Floats) -> Floats:
+def read_values(work: ModelWork, context: Floats) -> Floats:
     """Return the values that one new token reads: of a selection only the selected ones."""
     within = work.window_values * _windowed(work, context) + work.selected_values * _selected(work, context)
     return work.full_values * context + within + work.state_values
