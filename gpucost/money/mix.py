@@ -289,7 +289,7 @@ class _Program:
         row, column, value = zip(*self.entries, strict=True)
         return csr_array((value, (row, column)), shape=(len(self.low), self.count))
 
-    def search(self, cost: Array, integral: Array, bounds: tuple[Array, Array] | None = None, **options: float) -> Any:
+    def search(self, cost: Array, integral: Array, bounds: tuple[Array, Array] | None = None, **options: Any) -> Any:
         """Return what the solver finds of a cost, some variables whole."""
         from scipy.optimize import Bounds, LinearConstraint
 
