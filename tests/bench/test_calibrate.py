@@ -193,7 +193,7 @@ def test_validate_takes_a_calibration_of_ones_own(run, tmp_path):
     broken.write_text("name,kind,value\nmatrix_fraction.hopper,parameter,fast\n")
     assert "not a number" in str(run(*asked, "--calibration", broken, code=1).exception)
     broken.write_text("name,kind,value\nno_such_thing,parameter,1\n")
-    assert "no parameter of training" in str(run(*asked, "--calibration", broken, code=1).exception)
+    assert "not a parameter of training" in str(run(*asked, "--calibration", broken, code=1).exception)
 
 
 SERVED = (
