@@ -12,8 +12,14 @@ from gpucost.cli.options import signature_options
 
 @click.command(name="diff")
 @signature_options
-@click.option("--format", "form", type=click.Choice(["text", "github", "json"]), default="text", show_default=True,
-              help="How to write it; github is a comment for a pull request.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write it; github is a comment for a pull request.",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE.")
 def command(
     form: str,
@@ -24,10 +30,12 @@ def command(
         str | float | None, USD, "Most that the second may cost; above it the exit code is 3.", detail(example=50000)
     ] = None,
     most_rise: Annotated[
-        str | float | None, share(100), "Most by which the cost may rise; above it the exit code is 3.",
+        str | float | None,
+        share(100),
+        "Most by which the cost may rise; above it the exit code is 3.",
         detail(example="10%"),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Say what changed between two saved answers, of which kind, and what it does to cost and days.
 
     \b
