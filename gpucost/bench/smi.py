@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gpucost.answers.training import Estimate
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import read_parts, read_table
-from gpucost.units import SECONDS_PER_HOUR
+from gpucost.units import GB, GIB, SECONDS_PER_HOUR
 
 _COLUMNS = {  # as --query-gpu names them -> what is read of them
     "timestamp": "at",
@@ -27,7 +27,7 @@ _UNIT = re.compile(r"\s*\[[^\]]*\]\s*$")
 _FEWEST = 2  # moments that make a span
 _IDLE_PERCENT = 5.0
 _GAP_RATIO = 10.0  # of the usual step between two moments: longer, and nothing was seen in between
-_MIB_PER_GIB = 1024
+_GB_PER_MIB = GIB / 1024 / GB
 
 
 class SmiSample(NamedTuple):
@@ -110,7 +110,7 @@ def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[d
         _row("busy", sum(busy) / len(busy) / 100 if busy else None, None, "fraction of one"),
         _row("idle", sum(one <= _IDLE_PERCENT for one in busy) / len(busy) if busy else None, None, "fraction of one"),
         _row("power of a GPU", sum(watts) / len(watts) if watts else None, planned_w, "W"),
-        _row("memory of a GPU", max(memory) / _MIB_PER_GIB if memory else None, option and option["memory_gb"], "GiB"),
+        _row("memory of a GPU", max(memory) * _GB_PER_MIB if memory else None, option and option["memory_gb"], "GB"),
     ]
     if watts:
         kwh = sum(one.power_w * span[one.at] for one in seen if one.power_w is not None) / SECONDS_PER_HOUR / 1000

@@ -131,7 +131,7 @@ def test_watch_reads_what_nvidia_smi_writes(tmp_path):
     assert rows["busy"] == pytest.approx((98 + 96 + 97 + 0 + 2) / 5 / 100)
     assert rows["idle"] == pytest.approx(2 / 5)
     assert rows["energy of the GPUs"] == pytest.approx((600 + 700 + 800 + 360) * 10 / 3.6e6)
-    assert rows["memory of a GPU"] == pytest.approx(70)
+    assert rows["memory of a GPU"] == pytest.approx(71680 * 2**20 / 1e9)  # GB, as the estimate beside it
 
 
 def test_watch_holds_nvidia_smi_against_an_estimate(tmp_path):
