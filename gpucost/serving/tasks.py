@@ -18,7 +18,7 @@ from gpucost.errors import NothingFitsError, OverBudgetError, UsageError
 from gpucost.market import tiers
 from gpucost.market.facts import Market, at_most, at_own_price, market_of, placeless
 from gpucost.market.supply import left_out
-from gpucost.market.terms import cluster, old_price, quoted, seen, seller
+from gpucost.market.terms import cluster, old_price, quoted, seen, seller, unlisted
 from gpucost.options import OPTIONS
 from gpucost.physics import tasks, transformer
 from gpucost.physics.hardware import half_precision
@@ -212,6 +212,7 @@ def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[Pro
         key=lambda row: (
             bool(row.get("missing")) and not request.include_unverified,
             row["option"] in interruptible,
+            OPTIONS[row["option"]].family == "committed" and not request.option,  # binds for longer than anyone asked
             goal(row),
             row["offer_id"],
         ),
@@ -241,6 +242,7 @@ def _lead(task: tasks.Task, best: ProcessingOption) -> str:
         f" {OPTIONS[best['option']].label}{told}; {_seconds(best['unit_s'])} each"
         f" ({_seconds(best['unit_low_s'])} to {_seconds(best['unit_high_s'])});"
         f" {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}.{f' Missing: {unsure}.' if unsure else ''}"
+        f"{unlisted(best['age_days'], best['price_book'])}"
     )
 
 

@@ -155,3 +155,9 @@ def test_images_in_prompts_cost_as_their_tokens(catalog):
     )
     assert "1,332 tokens" in plain.payload["lead"]
     assert seeing.best["ttft_ms"] > 2 * plain.best["ttft_ms"]
+
+
+def test_what_binds_for_months_does_not_lead(catalog):
+    options = gpucost.inference("whisper-large-v3", catalog=catalog, top=0).payload["options"]
+    assert options[0]["term_months"] in (None, 0)
+    assert any(row["term_months"] for row in options)
