@@ -54,11 +54,12 @@ def again(surface: str, number: int) -> None:
     with folder():
         print(asked.face, "" if asked.given is None else repr(asked.given), judged(asked), file=sys.stderr)
     os.environ.update(dict.fromkeys(HOMES, str(place)))
-    if asked.face != "command":
-        FACES[asked.face](asked)
-        return
     put(asked.files)
     os.environ.update({name: value for name, value in asked.environment.items() if value is not None})
+    if asked.face != "command":
+        sys.argv = ["gpucost", *asked.arguments]
+        FACES[asked.face](asked)
+        return
     os.execv(sys.executable, [sys.executable, "-m", "gpucost", "--debug", *asked.arguments])
 
 

@@ -56,27 +56,30 @@ GROWING = (
 
 def bombs(random: Random) -> Case:
     """Small inputs of which much would come: each is refused, or answered within its bounds."""
-    how = random.randrange(9)
+    how, form = random.randrange(9), random.choice(["json", "json", "csv", "md", "table"])
     if how < 4:
         query = random.choice(GROWING)
-        size = random.choice([10, 1000, 100_000])
+        size = random.choice([10, 300, 1000, 20_000, 100_000])
         words = {"n": size, "m": random.choice([1000, 250_000, 2_000_000]), "long": "x" * size}
-        form = random.choice(["json", "json", "csv", "md", "table"])
         asked = ["sql", "--time-limit", "5", "--format", form, "--", query.format(**words)[:120_000]]
         return Case(asked, face="whole")
     if how == 4:
         files: dict[str, bytes | str] = {"book/offers.parquet": repeated("book")}
-        return Case(["prices", "--gpu", "h100-sxm"], files, {"GPUCOST_BOOK": "book"}, face="whole")
+        return Case(["prices", "--gpu", "h100-sxm", "--format", form], files, {"GPUCOST_BOOK": "book"}, face="whole")
     if how == 5:
-        return Case(["sweep", "--cases", "cases.parquet"], {"cases.parquet": repeated("cases")}, face="whole")
+        return Case(
+            ["sweep", "--cases", "cases.parquet", "--format", form], {"cases.parquet": repeated("cases")}, face="whole"
+        )
     if how == 6:
         files = {"invoice.csv.gz": wide_rows(), "answer.json": good.answers()[0]}
-        return Case(["reconcile", "invoice.csv.gz", "--estimate", "answer.json"], files, face="whole")
+        asked = ["reconcile", "invoice.csv.gz", "--estimate", "answer.json", "--format", form]
+        return Case(asked, files, face="whole")
     if how == 7:
         files = {"many.parquet": repeated("book")}
-        return Case(["prices", "refresh", "--from", "many.parquet", "--store", "new"], files, face="whole")
+        asked = ["prices", "refresh", "--from", "many.parquet", "--store", "new", "--format", form]
+        return Case(asked, files, face="whole")
     files = {"book.xlsx": good.bomb(random.choice([60, 600]))}
-    return Case(["data", "check", "book.xlsx", "--table", "offers"], files, face="whole")
+    return Case(["data", "check", "book.xlsx", "--table", "offers", "--format", form], files, face="whole")
 
 
 def disks(random: Random) -> Case:

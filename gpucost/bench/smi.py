@@ -23,7 +23,7 @@ _COLUMNS = {  # as --query-gpu names them -> what is read of them
     "memory.used": "memory_mib",
     "temperature.gpu": "celsius",
 }
-_UNIT = re.compile(r"\s*\[[^\]]*\]\s*$")
+_UNIT = re.compile(r"(?<!\s)\s*\[[^\[\]]*\]$")
 _FEWEST = 2  # moments that make a span
 _IDLE_PERCENT = 5.0
 _GAP_RATIO = 10.0  # of the usual step between two moments: longer, and nothing was seen in between

@@ -351,7 +351,7 @@ def _term(name: str, text: str, rates: Rates) -> tuple[str, Any]:
         return "rent_term_months", _months(name, years[1]) * MONTHS_PER_YEAR
     if upfront := re.fullmatch(r"(\d+(?:\.\d+)?%)\s*upfront", word):
         return "rent_upfront_fraction", parse_fraction(upfront[1], f"quote {name!r}")
-    if amount := re.fullmatch(r"(\S.*?)\s+upfront", text, re.IGNORECASE):
+    if amount := re.fullmatch(r"(\S.*)\supfront", text, re.IGNORECASE):
         return "upfront_usd_per_gpu", _price(amount[1], f"quote {name!r}", rates)
     if until := re.fullmatch(r"until\s+(\S+)", word):
         return "valid_until", str(DATE.read(until[1], f"quote {name!r}"))

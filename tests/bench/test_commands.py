@@ -262,6 +262,6 @@ def test_what_a_log_needs_is_asked_for(tmp_path):
     empty.write_text("nothing of a speed\n")
     assert "--model" in gpucost("calibrate", "--from-log", log, code=2).stderr
     asked = ("calibrate", "--from-log", log, "--model", "8b", "--gpu", "l4", "--gpus", 8, "--tensor", 3)
-    assert "tensor 3 × pipeline 1 × context 1 is 3, of which 8 GPUs" in gpucost(*asked, code=2).stderr
+    assert "tensor 3 × pipeline 1 × context 1 is 3, and 8 GPUs are not a multiple" in gpucost(*asked, code=2).stderr
     assert "megatron-lm" in gpucost("calibrate", "--from-log", empty, "--model", "8b", "--gpu", "l4", "--gpus", 1,
                                     code=2).stderr  # fmt: skip

@@ -21,8 +21,8 @@ from gpucost.invoices.reconciliation import read_map
 from gpucost.library.scenario import read_scenario
 from gpucost.market.facts import read_pool
 from gpucost.money.price_paths import read_months
-from gpucost.ownership.offers import read_file as read_quotes
-from gpucost.ownership.offers import read_quotes as read_rents
+from gpucost.ownership.offers import read_file as read_quote_file
+from gpucost.ownership.offers import read_quotes
 from gpucost.ownership.plan import read_plan
 from gpucost.schemas.validation import read_cells
 from gpucost.serving.costing import read_profile
@@ -42,12 +42,13 @@ READERS = {
     "trace.csv": lambda path: own_lengths(str(path)),
     "measured.csv": read_file,
 }
+RATES = {"USD": 1.0}.__getitem__
 TABLES = {
     "curve": (READERS["curve.csv"], "month,usd_per_gpu_hour", "1,2.35"),
     "demand": (lambda path: read_months(path, "gpus"), "month,gpus", "1,64"),
     "lengths": (READERS["trace.csv"], "prompt,output", "1000,100"),
     "measured": (read_file, "model,gpu,mfu", "8b,h100-sxm,0.4"),
-    "quotes": (read_quotes, "name,usd_per_gpu_hour", "acme,2.46"),
+    "quotes": (lambda path: read_quote_file(path, RATES), "name,usd_per_gpu_hour", "acme,2.46"),
     "usage": (lambda path: usage_of(str(path), None), "day,gpu_hours", "2026-08-01,240"),
     "agreements": (lambda path: read_agreements(str(path)), "name,kind,start,end,usd",
                    "a,credit,2026-01-01,2027-01-01,5"),
@@ -186,7 +187,10 @@ def test_a_curve_whose_column_has_a_name_of_its_own_is_read(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("read", "header", "most"),
-    [(lambda path: read_rents({str(path): None}), "name,usd_per_gpu_hour", 1000), (read_file, "model,gpu", 5_000)],
+    [
+        (lambda path: read_quotes({str(path): None}, RATES), "name,usd_per_gpu_hour", 1000),
+        (read_file, "model,gpu", 5_000),
+    ],
     ids=["quotes", "measured"],
 )
 def test_more_rows_than_can_be_answered_in_time_are_refused(tmp_path, read, header, most):
