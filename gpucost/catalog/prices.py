@@ -664,6 +664,13 @@ def yearly_fall(points: list[tuple[date, float]]) -> float:
 
 # --- One row for each provider, accelerator, region or option.
 
+_KIND_COLUMNS = {
+    "on demand": "on_demand_usd_per_gpu_hour",
+    "interruptible": "spot_usd_per_gpu_hour",
+    "committed": "committed_usd_per_gpu_hour",
+    "other": "other_usd_per_gpu_hour",
+}
+
 
 def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, Any]]:
     """Return a row for each value of a column: its cheapest price by kind of option, when seen, and by which source.
@@ -679,13 +686,13 @@ def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, 
         cheapest: dict[str, Mapping[str, Any]] = {}
         for row in sorted(of_value, key=lambda row: float(row["usd_per_gpu_hour"])):
             cheapest.setdefault(_kind_of(row), row)
-        first = cheapest.get("on_demand") or next(iter(cheapest.values()))
+        first = cheapest.get("on demand") or next(iter(cheapest.values()))
         days = sorted(row["observed_on"] for row in of_value)
         found.append(
             {column: value}
             | {
-                f"{kind}_usd_per_gpu_hour": cheapest[kind]["usd_per_gpu_hour"] if kind in cheapest else None
-                for kind in ("on_demand", "spot", "committed", "other")
+                name: cheapest[kind]["usd_per_gpu_hour"] if kind in cheapest else None
+                for kind, name in _KIND_COLUMNS.items()
             }
             | {
                 "offers": len(of_value),
@@ -702,10 +709,8 @@ def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, 
 
 def _kind_of(row: Mapping[str, Any]) -> str:
     rule = OPTIONS[str(row["option"])]
-    if row["option"] == "on_demand":
-        return "on_demand"
-    if row["option"] == "spot" or rule.interruptible:
-        return "spot"
+    if rule.kind in _KIND_COLUMNS:
+        return rule.kind
     return "committed" if rule.family == "committed" or row["term_months"] else "other"
 
 

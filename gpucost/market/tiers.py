@@ -71,14 +71,11 @@ def said(supply: Supply, terms: Terms, offer: int, gpus: int, measured: Flags, w
     row = supply.offers[offer]
     sentences = {
         "old": f"price of {row.age_days} days (limit {terms.age_limit_days[offer]:g})",
-        "unmeasured": f"{work} on {row.gpu} never measured",
+        "unmeasured": f"{work} on it never measured",
         "part": "price of a part of a machine that is sold whole",
         "far": f"price at {terms.peers_ratio[offer]:.0%} of what others ask",
         "interruptions": f"interruptions never measured beyond {MEASURED_SPOT_GPUS}",
-        "size": (
-            f"confirm the capacity: more than the {terms.order_gpus[offer]:g} accelerators that it is assumed to sell"
-            " at once"
-        ),
+        "size": f"capacity to confirm (assumed to sell {terms.order_gpus[offer]:g} at once)",
     }
     return [sentences[name] for name, flags in lacks.items() if flags[0]]
 
@@ -92,8 +89,8 @@ def confirm(supply: Supply, terms: Terms, offer: int, gpus: int) -> str:
         return ""
     row = supply.offers[offer]
     return (
-        f"Confirm the capacity of {gpus:,} × {row.gpu} at {row.provider}: how many it sells at once is assumed"
-        f" ({terms.order_gpus[offer]:g}), not stated."
+        f"Confirm the capacity of {gpus:,} × {row.gpu} at {row.provider}: it is assumed to sell"
+        f" {terms.order_gpus[offer]:g} at once."
     )
 
 

@@ -93,10 +93,11 @@ def _screen(answer: Estimate) -> list[Block]:
         return []
     excluded = answer["excluded"]
     out = f", {len(excluded):,} left out" if excluded else ""
+    asked_first = [row["confirm"] for row in shown if row.get("confirm")]
+    asked_first += [_unverified(row) for row in answer.get("highlights", ()) if row["kind"] == "unverified"]
     return [
         Table(columns_of("estimate kinds"), rows, note=range_text(training_causes(answer, answer["options"][0]))),
-        *[Paragraph(row["confirm"]) for row in answer.get("highlights", ()) if row.get("confirm") and row in shown],
-        *[Paragraph(_unverified(row)) for row in answer.get("highlights", ()) if row["kind"] == "unverified"],
+        *([Paragraph(" ".join(asked_first))] if asked_first else []),
         Paragraph(f"Next: --details (bill{out}), --explain, -o FILE, {_ASK}"),
     ]
 

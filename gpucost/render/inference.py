@@ -99,7 +99,7 @@ def _screen(answer: Inference) -> list[Block]:
     ]
     why_out = f"; {len(answer['excluded']):,} left out, with reasons" if answer["excluded"] else ""
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
-    note = range_text(serving_causes(answer["options"][0]), "Monthly range of the top offer")
+    note = range_text(serving_causes(answer["options"][0]), "Monthly range")
     return [
         Table(columns_of("inference kinds"), rows, note=note),
         *_unverified(answer, sure),

@@ -500,7 +500,7 @@ def _reason_of_type(fault: Mapping[str, Any], value: Any) -> str:
     if fault["type"] == "missing":
         return "a value is required"
     if fault["type"] == "extra_forbidden":
-        return "no such key is known here"
+        return "this key is unknown"
     if fault["type"] == "said":
         return str(fault["msg"])
     expected = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")

@@ -540,7 +540,7 @@ def payload(
     return {
         "kind": "inference",
         **frame(request.to_dict(), market.facts.as_of, market.facts.catalog_version),
-        "lead": f"{lead(request, architecture, options, hosted['api'])}{_hosted(architecture, hosted['api'])}",
+        "lead": lead(request, architecture, options, hosted["api"]),
         "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
@@ -566,7 +566,7 @@ def lead(
     where = f"{cluster(best)} at {best['provider']}"
     term = f" of {best['term_months']} months" if best["term_months"] else ""
     where += f", {OPTIONS[best['option']].label}{term}"
-    load = f"{format_count(best['tokens_per_month'])} tokens a month" + ("" if request.has_demand else " at saturation")
+    load = f"{format_count(best['tokens_per_month'])} tokens" + ("" if request.has_demand else " at saturation")
     cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))
     span = f" ({low} to {high})" if low != high else ""
     unsure = "; ".join(best["missing"])
@@ -576,7 +576,8 @@ def lead(
         f" {best['tpot_ms']:.3g} ms; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}."
         f"{f' Missing: {unsure}.' if unsure else ''}{unlisted(best['age_days'], best['price_book'])}"
     )
-    return f"{_cheaper_api(request, architecture, best, api)}{sentences}{_committed(options)}"
+    use_api = _cheaper_api(request, architecture, best, api)
+    return f"{use_api}{sentences}{_committed(options)}{'' if use_api else _hosted(architecture, api)}"
 
 
 def _committed(options: list[ServingOption]) -> str:
@@ -604,8 +605,8 @@ def _cheaper_api(
     if month >= best["usd_per_month"]:
         return ""
     return (
-        f"Use an API: {_digits(month)} USD a month at {hosted['provider']} (price of {hosted['observed_on']}), where"
-        f" the cheapest machine costs {_digits(best['usd_per_month'])}. "
+        f"Use an API: {_digits(month)} USD a month at {hosted['provider']} ({_digits(hosted['usd_per_mtok'])} per"
+        f" million tokens on {hosted['observed_on']}), below the cheapest machine. "
     )
 
 

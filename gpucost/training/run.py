@@ -732,8 +732,7 @@ def said(
             f" {best['mfu_paid_fraction']:.1%} over the paid hours. Assumes {overhead}."
         )
     else:
-        article = "a typical" if request.software == "typical" else f"the {request.software}"
-        lines.append(f"Assumes {article} software stack and {overhead}.")
+        lines.append(f"Assumes {request.software} software and {overhead}.")
     return [*lines, loading["said"]] if loading else lines
 
 

@@ -112,12 +112,13 @@ def test_targets_are_met():
         assert option["ttft_ms"] <= 800
 
 
-def test_offers_that_stay_stand_before_those_that_may_be_interrupted_and_each_kind_is_in_order():
+def test_offers_that_bind_nobody_stand_before_terms_and_what_may_be_interrupted_and_each_kind_is_in_order():
     options = ask(top=4).options
-    risky = [OPTIONS[option["option"]].interruptible for option in options]
-    assert risky == [False] * 4 + [True] * 4
-    for kind in (False, True):
-        costs = [option["usd_per_mtok"] for option, is_risky in zip(options, risky, strict=True) if is_risky is kind]
+    rules = [OPTIONS[option["option"]] for option in options]
+    kinds = ["interruptible" if rule.interruptible else "bound" if rule.take_or_pay else "free" for rule in rules]
+    assert kinds == ["free"] * 4 + ["bound"] * 4 + ["interruptible"] * 4
+    for kind in dict.fromkeys(kinds):
+        costs = [option["usd_per_mtok"] for option, of_kind in zip(options, kinds, strict=True) if of_kind == kind]
         assert costs == sorted(costs)
 
 
@@ -160,9 +161,13 @@ def test_break_even_by_hand():
 
 
 def test_the_first_words_hold_the_cheapest_hosted_price_against_ones_own():
-    found = ask("70b", tokens_per_month="1m").payload
+    found = ask("70b").payload
     cheapest = min(found["api"], key=lambda row: row["usd_per_mtok"])
-    assert found["lead"].endswith(f"Hosted APIs start at {cheapest['usd_per_mtok']:.3g} USD ({cheapest['provider']}).")
+    price, seller = f"{cheapest['usd_per_mtok']:.3g}", cheapest["provider"]
+    assert found["lead"].endswith(f"Hosted APIs start at {price} USD ({seller}).")
+    found = ask("70b", tokens_per_month="1m").payload
+    assert f"USD a month at {seller} ({price} per million tokens on {cheapest['observed_on']})" in found["lead"]
+    assert "Hosted APIs" not in found["lead"]  # the API that is the answer is named once
     assert "e+0" not in found["lead"]  # 1,394 USD per million tokens where nearly none are served
 
 
@@ -380,11 +385,11 @@ def test_the_command_writes_json_csv_and_a_table(tmp_path):
 
 
 def test_an_offer_has_one_rank_in_the_answer_and_in_its_data_frame():
-    """The first that may be interrupted comes after every offer that stays, also where few of them are shown."""
+    """What binds for a term, or may be interrupted, comes after all that bind nobody, however few are shown."""
     result = gpucost.inference("8b", gpu="h100-sxm", requests_per_s=5, top=3, server="tuned", catalog=CATALOG)
     ranks = {row["offer_id"]: row["rank"] for row in result.options}
     whole = dict(zip(*(result.to_frame()[name] for name in ("offer_id", "rank")), strict=True))
-    assert len(ranks) == 6 < max(ranks.values())
+    assert len(ranks) == 9 < max(ranks.values())  # of each kind three
     assert {name: whole[name] for name in ranks} == ranks
     last = max(ranks.values())
     assert gpucost.compare(result, result, rank=last).payload["difference"] == 0

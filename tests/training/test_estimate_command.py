@@ -227,7 +227,7 @@ def test_a_pool_of_ones_own_enters_with_both_costs(tmp_path):
         ('gpu = "h100-sxm"\ngpus = 8\navailable_gpus = 4', "4 are fewer than the 8 of one node: give gpus = 4"),
         ('gpu = "h100-sxm"\navailable_gpus = 4', "4 are fewer than the 8 of one node"),
         ('gpu = "l4"\nsystem = "dgx-h100"', "dgx-h100 has h100-sxm5-80gb, not 'l4'"),
-        ('gpu = "h100-sxm"\n[[pools]]\nx = 1', "pools: no such key is known here"),
+        ('gpu = "h100-sxm"\n[[pools]]\nx = 1', "pools: this key is unknown; write each pool as a table [[pool]]"),
     ],
 )
 def test_a_pool_that_contradicts_itself_is_refused(tmp_path, said, wrong):

@@ -2,6 +2,7 @@
 
 import ast
 from datetime import date
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import gpucost
 from gpucost.catalog.loader import Store, shipped_root
 from gpucost.catalog.price_checks import Reference, check_prices, load_prices
 from gpucost.catalog.price_rows import billing_sql
+from gpucost.catalog.prices import by_column
 from gpucost.errors import NothingFitsError
 from gpucost.invoices import rows as invoices
 from gpucost.market.facts import Rentable, make_market
@@ -25,13 +27,19 @@ from tests.training.market import BUCKET, TODAY, answer, facts, offer
 pytestmark = pytest.mark.usefixtures("round_speeds")
 
 BURST = OptionRule(
-    "burst", "preemptible", "given for a day, then taken", longest_hours=24, age_limit_days=7, interruptible=True
+    "burst",
+    "preemptible",
+    kind="interruptible",
+    reference="given for a day, then taken",
+    longest_hours=24,
+    age_limit_days=7,
+    interruptible=True,
 )
 
 
 def renter():
     catalog = gpucost.open_catalog()
-    return offers.Renter(catalog, catalog.accelerator("h100-sxm"), 64, 8)
+    return offers.Renter(catalog, catalog.accelerator("h100-sxm"), 64, 8, TODAY)
 
 
 def first(**more):
@@ -68,6 +76,19 @@ def billing():
     return Store(shipped_root()).fetch(query)
 
 
+def by_option():
+    row = {"option": "on_demand", "term_months": 0, "rankable": True, "gpu": "x", "region": None, "source_id": "s"}
+    return by_column([{**row, "usd_per_gpu_hour": 2.0, "observed_on": TODAY}], "option")
+
+
+def expiry():
+    """The SQL of prices is written where its module is loaded."""
+    spec = find_spec("gpucost.catalog.asof")
+    fresh = module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    return fresh.prices_macro(booked=False)
+
+
 def terms(**more):
     return make_market(facts([offer(2.0, **more)])).terms
 
@@ -76,6 +97,7 @@ def terms(**more):
 EFFECTS = {
     "label": ("rented by the hour", lambda: answer([offer(2.0, provider="other")])["lead"]),
     "family": ("committed", needs_a_term),
+    "kind": ("interruptible", by_option),
     "reference": (
         "a new sentence",
         lambda: [*reasons(option="calendar"), *first(option="flex_start", gpus=32)["notes"]],
@@ -84,6 +106,7 @@ EFFECTS = {
     "increment_hours": (100.0, lambda: line(first(tokens="1b"), "idle and ramp")),
     "longest_hours": (24.0, lambda: first()["gpus"]),
     "age_limit_days": (3, lambda: first(observed_on=date(2026, 5, 20), age_days=12)["notes"]),
+    "expires_days": (700, expiry),
     "interruptible": (True, lambda: first()["interruptions"]),
     "take_or_pay": (True, billing),
     "by_spend": (

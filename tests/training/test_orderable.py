@@ -72,8 +72,7 @@ def test_no_range_of_a_large_run_has_a_tail_of_years():
 
 def test_a_large_order_needs_its_capacity_confirmed():
     found = answer([offer(2.0)], gpus=2 * ORDER_GPUS["cloud"])
-    most = f"the {ORDER_GPUS['cloud']} accelerators that it is assumed to sell at once"
-    assert first(found)["missing"] == [f"confirm the capacity: more than {most}"]
+    assert first(found)["missing"] == [f"capacity to confirm (assumed to sell {ORDER_GPUS['cloud']} at once)"]
     assert not first(answer([offer(2.0, maximum_units=1000)], gpus=2 * ORDER_GPUS["cloud"]))["missing"]
 
 

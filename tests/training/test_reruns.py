@@ -11,7 +11,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.render.json import dumps
 
 WANTED = [
-    *({"option": name} for name in ("spot", "dedicated", "on_demand", "reserved", "savings_plan", "community")),
+    *({"option": name} for name in ("spot", "on_demand", "reserved", "savings_plan", "community")),
     *({"provider": name} for name in ("aws", "aws-sagemaker", "azure", "gcp", "lambda", "vast", "runpod", "oracle")),
     *({"gpu": name} for name in ("h200-sxm", "a100-80gb", "mi300x", "l4", "rtx-4090", "b200", "h100-sxm,h200-sxm")),
     *({"region": name} for name in ("europe", "us-east-1", "asia")),
