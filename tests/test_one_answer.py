@@ -289,7 +289,7 @@ def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_d
     rate = InterruptionRates(catalog.rows("spot")).of_offer(offer)
     assert rate.three[1] == pytest.approx(option["factors"]["preemptions_per_node_hour"], rel=1e-9)
     chip = catalog.accelerator("h100-sxm")
-    renter = Renter(catalog, chip, 64, 8)
+    renter = Renter(catalog, chip, 64, 8, catalog.as_of)
     entry = next(entry for entry in renter.rentable(option="spot") if entry.offer == offer)
     rented, memory_gb = renter.choice(entry), chip.memory_gib * GIB / GB * 8
     assert rented.stretch_ratio == held_ratio(rate, 8, memory_gb)
@@ -447,6 +447,7 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
     from gpucost.errors import CheckFailedError
 
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "article.txt").write_text("An H100 SXM reaches 989 TFLOPS dense in BF16.\n", "utf-8")
     text = CliRunner().invoke(cli, [name, "--help"], terminal_width=300).output.replace("\\\n", "")
     examples = [line.strip() for line in text.splitlines() if re.match(rf"\s+gpucost {name} -", line)]
     assert examples

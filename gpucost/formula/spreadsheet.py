@@ -63,8 +63,11 @@ def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) ->
     return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
 
 
-# the rate that a guess leads to, or another one where that ends nowhere
-_RATE_NEAR = "IFERROR(IRR({0},{1}),IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IRR({0},-0.1))))"
+# the rate that a guess leads to, or another one where that ends nowhere, or at a root below −100 %, which is no rate
+_RATE_NEAR = (
+    "IFERROR(EXP(LN(1+IRR({0},{1})))-1,"  # no logarithm: an error
+    "IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IRR({0},-0.1))))"
+)
 
 
 def _write_call(name: str, a: list[str]) -> str:

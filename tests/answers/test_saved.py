@@ -293,7 +293,10 @@ def required(schema, place=""):
 
 
 def test_a_new_figure_never_makes_saved_answers_unreadable():
-    """Within a schema version no key joins those that an answer must have: a new one may be None, or NotRequired."""
+    """Within a schema version no key joins those that an answer must have: a new one may be None, or NotRequired.
+
+    What such a new one holds, and a new kind of answer, may have keys of its own: they join the list with it.
+    """
     known = json.loads((Path(__file__).parent / "required.json").read_text("utf-8"))
     assert known["schema_version"] == answers.counted()["schema_version"], "a new version begins a new list"
     for kind in KINDS:

@@ -250,7 +250,8 @@ def test_credits_pay_on_after_a_term_has_ended(tmp_path, monkeypatch):
 def test_a_mix_draws_a_credit_once_for_all_that_it_rents(layered):
     import gpucost
 
-    found = gpucost.mix(constant=16, months=12, gpu="h100-sxm", provider="lambda", as_of="2026-11-20").payload
+    asked = {"gpu": "h100-sxm", "provider": "lambda", "own": False, "as_of": "2026-11-20"}
+    found = gpucost.mix(constant=16, months=12, **asked).payload
     rows = {row["name"]: row for row in found["supplies"]}
     assert rows["on_demand"]["usd_per_gpu_hour"] == pytest.approx(0.8 * rows["on_demand"]["list_usd_per_gpu_hour"])
     assert sum(row.get("credits_usd", 0) for row in rows.values()) == 60_000

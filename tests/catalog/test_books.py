@@ -83,7 +83,7 @@ def test_a_contract_is_fresh_in_every_answer_and_a_list_price_of_its_age_is_not(
         served = gpucost.inference("8b", gpu="h100-sxm", top=0, catalog=catalog, **wanted).payload["options"]
         assert any(option["provider"] == "ours" for option in served) is not old
     owned = gpucost.tco("h100-sxm", 8, provider="ours", draws=0, catalog=catalog).payload["warnings"]
-    assert any("325 days old" in text for text in owned) is old
+    assert any("price of 325 days (limit 180)" in text for text in owned) is old
 
 
 def test_a_csv_needs_only_what_cannot_be_derived(opened):

@@ -106,7 +106,8 @@ def test_the_screen_shows_the_option_that_decides_and_what_it_saves():
     worth = {row["side"]: row["npv_usd"] for row in table.rows}
     assert worth["deal saves"] == pytest.approx(min(worth["owning"], worth["renting"]) - worth["deal"])
     assert "against renting" in chart.title
-    assert re.match(r"deal beats (owning|renting) in \d+% of 50 draws", said.text)
+    power = r"Owning pays \(USD today\): power [\d,]+, cooling and losses \(PUE 1\.3\) [\d,]+\. "
+    assert re.match(power + r"deal beats (owning|renting) in \d+% of 50 draws\. Next: ", said.text)
 
 
 def test_spot_and_the_purchase_in_cash_are_no_decision():

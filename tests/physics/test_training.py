@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.cases import PARTS
-from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.physics.training.cases import PARTS, software_codes
+from gpucost.physics.training.efficiency import DEFAULTS, FUSED, UNSAID, resolve
 from gpucost.physics.training.layer import (
     MERGED_BYTES,
     cast_bytes,
@@ -244,11 +244,11 @@ ONE = Layout(gpus=1, micro_batch=4, global_batch=4)
 
 
 def test_products_follow_the_power_limit_within_a_family_and_traffic_does_not():
-    # 500 of 700 W: the rate of products falls by (5/7)^0.65 = 0.804
+    # 500 of 700 W on as many multiprocessors: the rate of products falls by (5/7)^(1/3) = 0.894
     chips = [replace(H100, memory_type="HBM3", tdp_w=watts) for watts in (700.0, 500.0)]
     full, capped = (time_of(ONE, chip=chip, values=IDEAL | {"matrix_width": 1e-9}) for chip in chips)
-    assert full.matrix_s[0] / capped.matrix_s[0] == pytest.approx((5 / 7) ** 0.65, rel=0.01)
-    assert full.attention_s[0] / capped.attention_s[0] == pytest.approx((5 / 7) ** 0.65, rel=1e-9)
+    assert full.matrix_s[0] / capped.matrix_s[0] == pytest.approx((5 / 7) ** (1 / 3), rel=0.001)
+    assert full.attention_s[0] / capped.attention_s[0] == pytest.approx((5 / 7) ** (1 / 3), rel=1e-9)
     assert full.optimizer_s[0] == capped.optimizer_s[0]
 
 
@@ -346,22 +346,29 @@ def test_a_ring_attends_to_the_keys_of_one_rank_at_a_time_and_adds_up_its_steps(
     assert shared == pytest.approx(once / 8 * slower + merged)
 
 
-def test_windows_with_learned_sinks_moved_whole_squares_of_scores_until_kernels_took_both():
+def test_windows_with_learned_sinks_move_whole_squares_of_scores_unless_the_software_is_said_to_fuse_them():
     """18 of 36 layers of 64 heads over 4,096 keys, by hand: three passes of products, and the scores' traffic."""
     oss = Architecture(
         "gpt-oss-120b", "gpt-oss", 36, 2880, 64, 8, 64, 0, True, 201088, False, experts=128, experts_per_token=4,
         expert_ffn_hidden=2880, window_tokens=128, window_layers=18,
     )  # fmt: skip
-    before, after, other = (
+    early, late, other = (
         make_case(Layout(gpus=1), model=model, sequence=4096.0, year=year)
         for model, year in ((oss, 2026.3), (oss, 2026.6), (replace(oss, family="another"), 2026.3))
     )
-    tokens, rate = np.full(1, 4096.0), rates(before)
+
+    def said(code):
+        software, year = software_codes(["vendor"]), np.full(1, 2026.3)
+        return replace(early, efficiency=resolve(DEFAULTS, early.hardware, software, year, sinks=np.array([code])))
+
+    unsaid, fused = said(UNSAID), said(FUSED)
+    tokens, rate = np.full(1, 4096.0), rates(early)
     pairs = 0.5 * 64 * 4096.0 * 4096
     by_hand = 12 * 64 * pairs / rate.half_flop_per_s + 2 * DEFAULTS["softmax_passes"] * pairs / rate.bytes_per_s
-    assert layer_sinks_s(before, rate, tokens) == pytest.approx(by_hand)
-    assert layer_sinks_s(after, rate, tokens) == layer_sinks_s(other, rate, tokens) == 0
-    assert training.micro_step(before).attention_s > 3 * training.micro_step(other).attention_s
+    assert layer_sinks_s(early, rate, tokens) == layer_sinks_s(unsaid, rate, tokens) == pytest.approx(by_hand)
+    assert layer_sinks_s(late, rate, tokens) == layer_sinks_s(early, rate, tokens), "no date tells"
+    assert layer_sinks_s(fused, rate, tokens) == layer_sinks_s(other, rate, tokens) == 0
+    assert training.micro_step(early).attention_s > 3 * training.micro_step(other).attention_s
 
 
 @pytest.mark.parametrize("flash", [True, False])

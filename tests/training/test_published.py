@@ -6,19 +6,15 @@ import gpucost
 from benchmarks.published_runs import PAGE, page, published_runs
 
 # Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; experts routed to few
-# nodes under a schedule that overlaps their exchanges, and mixers beside feed-forwards, which are not modelled;
-# position biases on kernels of early 2023; a layout that repeats and waits where the estimate does neither (Pythia).
-OUTLIERS = {
-    "llama-3-8b",
-    "llama-3.1-8b",
-    "gpt-2-124m-llm.c",
-    "deepseek-v3",
-    "palm-540b",
-    "mpt-7b",
-    "pythia-12b",
-    "opt-175b",
-}
-NAMED = {"opt-175b", "bloom-176b", "gpt-neox-20b", "llama-1-65b", "falcon-180b", "phi-4", "llama-2-70b", "olmo-3-7b"}
+# nodes under a schedule that overlaps their exchanges, which is not modelled; a layout that repeats and waits where
+# the estimate does neither (Pythia); hours of training found in a log (OPT).
+OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "deepseek-v3", "pythia-12b", "opt-175b"}
+# What these are off by is not explained.
+UNEXPLAINED = {"llama-4-scout", "phi-2", "starcoderbase", "phi-3-medium"}
+NAMED = {
+    "opt-175b", "bloom-176b", "gpt-neox-20b", "llama-1-65b", "falcon-180b", "phi-4", "llama-2-70b", "olmo-3-7b",
+    "palm-540b", "mpt-7b",
+}  # fmt: skip
 STEADY = {"deepseek-v3", "tinyllama-300b", "opt-175b", "pythia-12b"}  # hours of steps alone
 
 
@@ -29,7 +25,8 @@ def runs():
 
 def test_published_runs_lie_inside_their_ranges(runs):
     outside = {name for name, row in runs.items() if not row["inside"]}
-    assert outside <= OUTLIERS
+    assert outside == OUTLIERS | UNEXPLAINED
+    assert len(runs) == 31, "21 of 31 lie inside"
     assert set(runs) >= NAMED
     for name in (*OUTLIERS - {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "pythia-12b"}, *NAMED):
         assert 0.7 < runs[name]["estimated_ratio"] < 1.4, name
