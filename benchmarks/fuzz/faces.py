@@ -4,6 +4,7 @@ A face prints what it answers, ends with SystemExit or an error of the program w
 InternalError where the program itself says that it broke.
 """
 
+import faulthandler
 import json
 import os
 import resource
@@ -92,6 +93,7 @@ def forked(work: Callable[[], None]) -> int:
     code = 70
     try:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.enable(_said_by(os.getpid()).open("wb"))  # where a crash of native code stands, if one comes
         work()
         code = 0
     except SystemExit as end:
@@ -122,10 +124,13 @@ def said(number: int) -> str:
         _said_by(number).unlink(missing_ok=True)
 
 
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+
+
 def _code(number: int) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
     words = said(number)
-    if code in (1, 70):
+    if code in (1, 70) or -code in CRASHES:
         raise InternalError(f"exit code {code}: {words}")
     return code
 
