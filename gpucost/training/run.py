@@ -336,10 +336,14 @@ def _size(cases: Cases, case: int, chosen: bool) -> Size:
 
 
 def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alternative]:
-    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves."""
+    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves.
+
+    Where the first option can be ordered as it stands, so can these.
+    """
     gpu = problem.supply.offers[int(cases.offer[order[0]])].gpu
+    sure = verified(problem, cases, order)
     cheapest: dict[tuple[Any, ...], int] = {}
-    for case in order:
+    for case in order[sure] if sure[0] else order:
         offer = problem.supply.offers[int(cases.offer[case])]
         if offer.gpu == gpu:
             name = (offer.option, offer.term_months, offer.payment)

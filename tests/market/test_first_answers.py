@@ -1,5 +1,6 @@
 """What first answers of typical questions rest on: a list of the last sixty days, or a sentence that none has it."""
 
+import gpucost
 from benchmarks.first_answers import QUESTIONS, first_answers
 from gpucost.catalog import open_catalog
 
@@ -15,3 +16,15 @@ def test_no_first_answer_of_a_typical_question_lacks_what_an_order_needs():
     for one in first_answers(open_catalog("2026-11-24")):
         assert not one.best["missing"], one.question
         assert one.best["term_months"] in (None, 0), one.question
+
+
+def test_other_ways_to_buy_can_be_ordered_where_the_first_offer_can():
+    """A quote that nobody verified would stand below the cost of the first offer."""
+    answer = gpucost.estimate("8b", "100b", catalog=open_catalog("2026-11-24"), top=1).payload
+    ways = {row["option"]: row["cost_usd"] for row in answer["alternatives"]}
+    assert ways["on_demand"] == answer["options"][0]["cost_usd"]
+
+
+def test_a_page_says_a_remark_once(tmp_path):
+    gpucost.estimate("8b", "100b", catalog=open_catalog("2026-11-24"), top=1).to_html(str(tmp_path / "run.html"))
+    assert (tmp_path / "run.html").read_text("utf-8").count("prices not used") == 1
