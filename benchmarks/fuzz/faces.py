@@ -37,6 +37,22 @@ def command(_: Case | None = None) -> None:
     main()
 
 
+def program() -> None:
+    """Run the command line that stands in sys.argv as a program of its own, in place of a forked process.
+
+    The engine of the catalog runs threads, and a fork of a process in which it has started may break: what ends by a
+    signal here ends by the fault of the program.
+    """
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+    os.environ["PYTHONFAULTHANDLER"] = "1"
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    told = nowhere if limited else os.open(_said_by(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(nowhere, 1)
+    os.dup2(told, 2)
+    os.execv(sys.executable, [sys.executable, "-m", "gpucost", *sys.argv[1:]])
+
+
 def library(asked: Case) -> None:
     """Ask a function of the library, and print its answer as JSON."""
     import gpucost
@@ -252,7 +268,7 @@ def _within(most_bytes: int) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-    command()
+    program()
 
 
 def _all_files() -> set[str]:
@@ -264,7 +280,7 @@ def whole(asked: Case) -> None:
     del asked
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent_s = used.ru_utime + used.ru_stime
-    code = _code(forked(command))
+    code = _code(forked(program))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     if (seconds := used.ru_utime + used.ru_stime - spent_s) > MOST_S:
         raise InternalError(f"{sys.argv[1]} takes {seconds:.0f} s of the processor")

@@ -229,13 +229,13 @@ acme,b8,l40s,1,spot,0.4,us-east-1
 
 def racing(asked: Case) -> None:
     """Run the team at once, twice; then verify."""
-    from benchmarks.fuzz.faces import command, forked, said
+    from benchmarks.fuzz.faces import forked, program, said
 
     team, apart_s = asked.given
 
     def started(words: list[str]) -> int:
         sys.argv = ["gpucost", *words]
-        return forked(command)
+        return forked(program)
 
     for _ in range(2):
         numbers: list[int] = []
