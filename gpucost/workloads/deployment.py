@@ -1,22 +1,22 @@
 """The one deployment: what runs where, in which layout, how fast and in how much memory, made in one place.
 
-Every question asks for it here: a question states what it knows, the rest is filled in by one set of rules, physics
-gives seconds and bytes, and the market prices what comes out. A deployment holds what was assumed for it, too.
+Serving's fit, the audit of it and the speed of an owned cluster ask for it here: a question states what it knows, the
+rest is filled in by one set of rules, and physics gives seconds and bytes. A deployment holds what was assumed for it,
+too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.market.supply import Key
 from gpucost.physics.serving import steps
-from gpucost.physics.training.layouts import REASONS, latest_year
-from gpucost.physics.training.memory import usable_bytes
+from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Architecture
 from gpucost.units import GB
 from gpucost.words import OFFLOADS
@@ -90,49 +90,6 @@ def timed(catalog: Catalog, workload: Workload, keys: Sequence[Key], gpus: Seque
     return search_layouts(workload, keys, np.asarray(gpus, dtype=np.int64), training_calibration(catalog))
 
 
-def training_deployment(
-    workload: Workload, key: Key, gpus: int, speeds: Speeds, row: int = 0, stated: Sequence[str] = ()
-) -> ModelDeployment:
-    """Return one case of training as a deployment."""
-    fits = bool(speeds.fits[row])
-    layout = asdict(speeds.layout.layout(row)) if fits else {}
-    per_gpu = (
-        speeds.tokens_per_s_per_gpu[row],
-        speeds.tokens_per_s_per_gpu_low[row],
-        speeds.tokens_per_s_per_gpu_high[row],
-    )
-    typical, low, high = (float(rate) * gpus for rate in per_gpu)
-    taken: dict[str, float | str | None] = {
-        "global_batch": workload.global_batch,
-        "sequence_tokens": workload.sequence_tokens,
-        "precision": workload.precision_on(key.accelerator),
-        "software": workload.software,
-        "software_year": workload.software_year,
-        "system": key.system.id,
-    }
-    return ModelDeployment(
-        purpose="training",
-        architecture=workload.architecture,
-        key=key,
-        method=workload.method,
-        precision=workload.precision_on(key.accelerator),
-        software=workload.software,
-        layout=layout,
-        replica=Accelerators(gpus),
-        replicas=Replicas(1),
-        batch=workload.global_batch,
-        sequence_tokens=float(workload.sequence_tokens),
-        fits=fits,
-        reason="" if fits else REASONS[int(speeds.reason[row])],
-        needed_gb=float(speeds.memory_gb[row]),
-        usable_gb=float(usable_bytes(key.accelerator.memory_gib)) / GB,
-        tokens_per_s=typical,
-        tokens_per_s_low=low,
-        tokens_per_s_high=high,
-        taken=tuple(Taken(name, value, name in stated) for name, value in taken.items()),
-    )
-
-
 def offloaded(catalog: Catalog, workload: Workload, key: Key, gpus: int) -> str:
     """Return how much must lie in the host's memory for a run that does not fit without; nothing where none helps."""
     for name in OFFLOADS[OFFLOADS.index(workload.offload) + 1 :]:
@@ -152,20 +109,6 @@ def served(
     largest = {index: limit if gpus is None else min(limit, gpus) for index, limit in most.items()}
     calibration = serving_calibration(catalog)
     return serving.evaluate(architecture, keys, largest, service, calibration.values, calibration.ranges)
-
-
-def serving_deployments(
-    plans: Plans, keys: Sequence[Key], service: Service, gpus: int | None = None
-) -> Iterator[ModelDeployment]:
-    """Yield one deployment per key: its smallest replica that serves; with `gpus`, as many replicas as they hold.
-
-    Of several that serve on a number of accelerators the one with the most tokens per second in all; where none
-    serves, the plan that comes nearest, with the reason.
-    """
-    for index, key in enumerate(keys):
-        plan, replicas = best_plan(plans, index, None if gpus is None else Accelerators(gpus))
-        if plan is not None:
-            yield serving_deployment(plans, plan, key, service, replicas)
 
 
 def best_plan(plans: Plans, index: int, total: Accelerators | None) -> tuple[int | None, Replicas]:
