@@ -204,16 +204,16 @@ def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
     """
     _days_without_pytz()
     lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
+    connection = store.connection.cursor()
+    connection.execute("SET TimeZone = 'UTC'")  # of this cursor: it takes over no setting of its session
     for statement in (
         "SET temp_directory = ''",  # before the limit, which would write into the present folder
         f"SET memory_limit = '{memory_limit_gb:g}GB'",
-        "SET TimeZone = 'UTC'",
         f"SET allowed_paths = [{lying}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
         store.execute(statement)
-    connection = store.connection.cursor()
     connection.execute("BEGIN TRANSACTION READ ONLY")
     return connection
 

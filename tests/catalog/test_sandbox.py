@@ -3,7 +3,7 @@
 import io
 import pickle
 import time
-from datetime import UTC, date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -220,8 +220,11 @@ def test_a_limit_that_limits_nothing_is_refused(catalog, limit):
 
 def test_a_moment_is_answered_in_utc_without_further_packages(catalog):
 
-    row = catalog.ask("SELECT now() AS moment, [now()] AS several").rows[0]
-    assert row["moment"].tzinfo == row["several"][0].tzinfo == UTC
+    row = catalog.ask("SELECT now() AS moment, [now()] AS several, current_setting('TimeZone') AS zone").rows[0]
+    assert row["zone"] == "UTC"
+    for moment in (row["moment"], *row["several"]):
+        assert moment.tzname() == "UTC"
+        assert moment.utcoffset() == timedelta(0)
 
 
 def test_an_interrupted_query_ends_as_interrupted_and_leaves_no_process(tmp_path):
