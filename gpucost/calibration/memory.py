@@ -99,6 +99,7 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
             sequence_parallel=np.array(
                 [wording.flag(row.get("sequence_parallel")) is not False for _, _, row in readable]
             ),
+            shard_ranks=np.array([read.shard_ranks for _, read, _ in readable], dtype=np.float64),
         )
         recipe = MemoryRecipe.concatenate([row_recipe(row, read) for _, read, row in readable])
         places = [place for place, _, _ in readable]

@@ -514,8 +514,25 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     values = fit(of.seen, rounds=30)
     residual = outside.left_out(of, of, values) - of.seen.log_measured
     before = np.array([(first or {}).get(key(found, figure), np.nan) for figure in found.figures])
-    ranges = outside.ranges_of(SCHEME, residual, traits(found, values), of.source, before)
+    doubted = traits(found, values)
+    ranges = outside.ranges_of(SCHEME, residual, doubted, of.source, before)
+    ranges |= {"served": as_served(np.where(np.isfinite(before), before, residual), doubted, of.source, ranges)}
     return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
+
+
+def as_served(gap: Floats, doubted: Mapping[str, Flags], source: NDArray[Any], ranges: Values) -> float:
+    """Return by how much a range grows for a server as it comes, so that 80 % of what its sources show lie within.
+
+    They are few, and one speaks by its first predictions alone: each is one voice, however many figures it has. `gap`
+    holds log(predicted ÷ measured), of the ledger where that has it, else by a fit without the source.
+    """
+    mine = doubted["served"]
+    if not mine.any():
+        return SCHEME.default_ranges["served"]
+    _, inverse, counts = np.unique(source[mine], return_inverse=True, return_counts=True)
+    needed = np.abs(gap[mine]) / core.width_of(doubted, ranges)[mine]
+    grown = core.weighted_quantile(needed, 1.0 / counts[inverse], core.COVERAGE)
+    return min(ranges["served"] * max(grown, 1.0), core.WIDEST_RATIO)
 
 
 def key(found: Measurements, figure: Measured) -> str:

@@ -108,7 +108,10 @@ def observe(found: Measurements) -> cal.Observations:
     year = np.array([row.software_year for row in rows])
     modern = np.array([splits_norms(row) for row in rows])
     layout = layout_columns(
-        [row.layout for row in rows], flash=np.array([row.flash for row in rows]), sequence_parallel=modern
+        [row.layout for row in rows],
+        flash=np.array([row.flash for row in rows]),
+        sequence_parallel=modern,
+        shard_ranks=np.array([row.shard_ranks for row in rows], dtype=np.float64),
     )
     recipe = recipe_columns(
         len(rows),

@@ -208,6 +208,7 @@ class TrainingRow(MeasuredRow, frozen=True, kw_only=True):
     accelerator: Accelerator
     system: System
     layout: Layout
+    shard_ranks: int  # that hold one copy of what is sharded, under hybrid sharding; 0: all of them
     flash: bool
     sequence_tokens: float
     method: str
@@ -280,6 +281,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         accelerator=accelerator,
         system=system,
         layout=layout,
+        shard_ranks=hybrid_ranks(row, layout, system),
         flash=flash if flash is not None else default_flash(software, year, accelerator),
         sequence_tokens=sequence,
         method=method,
@@ -296,6 +298,13 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
+
+
+def hybrid_ranks(row: Row, layout: Layout, system: System) -> int:
+    """Return the ranks of a node among which a row shards, where it names hybrid sharding (HSDP); else 0, for all."""
+    ranks, near = layout.data * layout.context, max(system.gpus // layout.tensor, 1)
+    named = layout.sharding >= 3 and wording.hybrid(row.get("zero_stage"))
+    return near if named and near < ranks and ranks % near == 0 else 0
 
 
 def long_run(architecture: Architecture, layout: Layout, system: System, facts: Catalog) -> float:

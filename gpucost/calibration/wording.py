@@ -24,7 +24,7 @@ _YES = ("flash", "sdpa", "on", "enabled")
 _FLAG = rf"^([yt1nf0]|off|disabled|eager|{'|'.join(_YES)})"
 _KNOWN = {  # words of a column that are understood, and what any others are taken as
     "task": ("train|tun|sft|lora|peft|adapter|full", "the training of all weights"),
-    "zero_stage": (r"zero|^[0-3](\D|$)|grad_op|fsdp|full|shard|optimizer|ddp|^(no|off)", "the software's usual one"),
+    "zero_stage": (r"zero|^[0-3](\D|$)|grad_op|[fh]sdp|full|shard|optimizer|ddp|^(no|off)", "the software's usual one"),
     "activation_recompute": ("^(sel|partial|min|full|all|every|block|on|[nf0yt1]|off)|recomp|checkp", "full"),
     "scenario": ("prefill|pool|decode|single|batch|offline|throughput|server|concurren|interactive|steady", ""),
     **dict.fromkeys(("flash_attention", "gated_mlp", "compiled", "loss_chunk_recompute", "core"), (_FLAG, "no")),
@@ -137,9 +137,18 @@ def sharding(text: object) -> int | None:
         return int(match[1])
     if "grad_op" in word:
         return 2
-    if "fsdp" in word or "full" in word:
+    if "fsdp" in word or "hsdp" in word or "full" in word:
         return 3
     return 1 if "distributed optimizer" in word or "zero" in word else None
+
+
+def hybrid(text: object) -> bool:
+    """Return whether a sharding is a hybrid one: shards within a node, copies across nodes.
+
+    >>> hybrid("3 (HSDP)"), hybrid("FSDP hybrid"), hybrid("HYBRID_SHARD"), hybrid("3 (FSDP)"), hybrid(None)
+    (True, True, True, False, False)
+    """
+    return re.search("hsdp|hybrid", "" if text is None else str(text).lower()) is not None
 
 
 def precision(text: object) -> str:

@@ -230,6 +230,7 @@ def candidates(job: MemoryJob, counts: Sequence[int]) -> LayoutColumns:
         precision=np.full(count, BF16, dtype=np.int64),
         flash=np.full(count, job.flash),
         sequence_parallel=np.ones(count, dtype=np.bool_),
+        shard_ranks=np.zeros(count),
     )
 
 

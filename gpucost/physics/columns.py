@@ -178,9 +178,10 @@ def remembered(count: Callable[[Record], Counted]) -> Callable[[Record], Counted
 
 
 class LayoutColumns(ColumnStruct, frozen=True):
-    """How training jobs are spread over GPUs: the fields of `Layout` as arrays, with two switches of the software.
+    """How training jobs are spread over GPUs: the fields of `Layout` as arrays, with what the software makes of them.
 
-    `recompute` holds codes into RECOMPUTES and `precision` codes into PRECISIONS.
+    `recompute` holds codes into RECOMPUTES and `precision` codes into PRECISIONS. Under hybrid sharding (HSDP) a group
+    of `shard_ranks` ranks holds one copy of what is sharded, and every group of the job has its own.
     """
 
     gpus: Floats
@@ -197,6 +198,13 @@ class LayoutColumns(ColumnStruct, frozen=True):
     precision: Integers
     flash: Flags  # fused attention: no score matrix in memory, the causal half skipped
     sequence_parallel: Flags  # norms and residuals split over the tensor group
+    shard_ranks: Floats  # data- and context-parallel ranks that share one copy; 0: all of them
+
+    @property
+    def shards(self) -> Floats:
+        """The ranks over which weights, gradients and states are sharded, where they are."""
+        ranks = self.data * self.context
+        return np.where(self.shard_ranks > 0, np.minimum(self.shard_ranks, ranks), ranks)
 
     @property
     def micro_batches(self) -> Floats:
@@ -215,7 +223,11 @@ class LayoutColumns(ColumnStruct, frozen=True):
 
 
 def layout_columns(
-    layouts: Sequence[Layout], *, flash: bool | Flags = True, sequence_parallel: bool | Flags = True
+    layouts: Sequence[Layout],
+    *,
+    flash: bool | Flags = True,
+    sequence_parallel: bool | Flags = True,
+    shard_ranks: float | Floats = 0.0,
 ) -> LayoutColumns:
     """Turn layout records into arrays.
 
@@ -244,4 +256,5 @@ def layout_columns(
         precision=np.array([code_of(x.precision, PRECISIONS, "precision") for x in layouts], dtype=np.int64),
         flash=constant(flash, count, np.bool_),
         sequence_parallel=constant(sequence_parallel, count, np.bool_),
+        shard_ranks=constant(shard_ranks, count),
     )

@@ -129,10 +129,10 @@ def link_work(case: TrainingCase) -> dict[str, Operation]:
     again = np.where(layout.recompute == FULL, 6.0, 4.0)
     keys = tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
     dense, expert = training.gpu_parameters(case)
-    ranks = layout.data * layout.context
-    data_bytes = np.where(
-        layout.sharding >= 3, (2 * HALF_BYTES + recipe.gradient_bytes) * rounds, HALF_BYTES + recipe.gradient_bytes
-    )
+    ranks, shards = layout.data * layout.context, layout.shards
+    copies, gradient = ranks / shards, np.where(shards < ranks, HALF_BYTES, recipe.gradient_bytes)
+    data_bytes = np.where(layout.sharding >= 3, (2 * HALF_BYTES + gradient) * rounds, HALF_BYTES + gradient)
+    summed_bytes = 2 * (copies - 1) / copies * gradient * rounds / shards
     volumes = {
         "tensor_s": again * 2 * (layout.tensor - 1) / layout.tensor * row * layers,
         "context_s": 3 * (layout.context - 1) * keys * layers,
@@ -146,7 +146,11 @@ def link_work(case: TrainingCase) -> dict[str, Operation]:
         * s.moe_layers
         / s.layers,
         "pipeline_s": 2 * layout.virtual_stages * row / layout.tensor * (layout.pipeline > 1),
-        "data_s": np.where(recipe.method >= LORA, 0.0, data_bytes) * (dense + expert) * (ranks - 1) / ranks,
+        "data_s": np.where(
+            recipe.method >= LORA,
+            0.0,
+            (data_bytes * (shards - 1) / shards + summed_bytes) * (dense + expert),
+        ),
     }
     zero = np.zeros(len(case))
     return {name: Operation(zero, zero, volume) for name, volume in volumes.items()}

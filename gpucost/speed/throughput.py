@@ -342,6 +342,7 @@ def complete_layout(
         precision=precision,
         flash=np.full(count, wanted.flash),
         sequence_parallel=np.ones(count, dtype=np.bool_),
+        shard_ranks=np.zeros(count),
     )
 
 

@@ -103,6 +103,18 @@ def test_experts_that_work_in_a_latent_space_exchange_its_width():
     assert parts[0] < 0.4 * parts[1]
 
 
+@pytest.mark.parametrize(("name", "ranks"), [("fms-001", 128), ("fms-002", 96)])
+def test_a_row_that_names_hybrid_sharding_gathers_inside_its_nodes(name, ranks):
+    """IBM's Llama-2-7B on 400 and 800 Gbit/s a node: predicted a fifth too slow while its gathers crossed nodes."""
+    row = training.gather([ROWS[name]], CATALOG, words=True).rows[0]
+    assert (row.layout.sharding, row.layout.data, row.shard_ranks) == (3, ranks, 8)
+    assert speed(name) > speed(name, zero_stage="3 (FSDP)")
+
+
+def test_hybrid_sharding_within_one_node_is_plain_sharding():
+    assert speed("fms-001", n_gpus=8, dp=8) == speed("fms-001", n_gpus=8, dp=8, zero_stage="3 (FSDP)")
+
+
 def test_a_local_batch_under_a_pipeline_is_cut_into_micro_batches():
     """torchtitan's local batch of 32 on eight stages is 32 micro-batches, not one whose pipeline stands empty."""
     layout = training.gather([ROWS["titan-014"]], CATALOG, words=True).rows[0].layout

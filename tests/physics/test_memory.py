@@ -76,6 +76,15 @@ def test_activations_as_in_table_2_of_korthikanti(sequence_parallel, flash, reco
     assert found.saved[0] / 6144 == pytest.approx(published)
 
 
+def test_hybrid_sharding_holds_what_its_group_alone_would():
+    """Eight nodes of eight with a copy in each: 16 bytes × 7.5 B ÷ 8 = 15 GB, as on one node."""
+    many = Layout(gpus=64, data=64, sharding=3, global_batch=64)
+    one = Layout(gpus=8, data=8, sharding=3, global_batch=8)
+    hybrid = states_gb(memory(sized(7.5e9), many, shard_ranks=8.0))
+    assert hybrid == pytest.approx(15.0) == states_gb(memory(sized(7.5e9), one))
+    assert hybrid == pytest.approx(8 * states_gb(memory(sized(7.5e9), many)))
+
+
 def test_the_first_stage_holds_as_many_micro_batches_as_there_are_stages():
     plain = layout_columns([Layout(gpus=8, pipeline=8, global_batch=64)])
     short = layout_columns([Layout(gpus=8, pipeline=8, global_batch=3)])

@@ -131,6 +131,45 @@ def test_a_stage_that_keeps_what_it_gathered_exchanges_once_a_step():
     assert exchange("compiler", 512) > 4 * exchange("compiler", 64), "compiled graphs gather in every micro-batch"
 
 
+def hybrid_and_whole(**node):
+    """Return a job on eight nodes whose ranks shard within a node, then one where all of them share the shards."""
+    layout = Layout(gpus=64, data=64, sharding=3, micro_batch=1, global_batch=64)
+    whole = make_case(layout, sequence=1024.0, node=replace(NODE, **node))
+    return changed(whole, "layout", shard_ranks=np.full(1, 8.0)), whole
+
+
+def test_shards_within_a_node_are_gathered_without_the_network():
+    hybrid, whole = (
+        training.data_s(case, np.zeros(1), *training.gpu_parameters(case))[0]
+        for case in hybrid_and_whole(scaleout_gb_per_s=1.0)
+    )
+    assert hybrid < whole
+    near, far = (hybrid_and_whole(scaleup_gb_per_s=speed)[0] for speed in (450.0, 45.0))
+    exposed = [training.data_s(case, np.zeros(1), *training.gpu_parameters(case))[0] for case in (near, far)]
+    assert exposed[1] > exposed[0]
+
+
+def test_groups_that_shard_sum_what_each_rank_is_left_with_by_hand():
+    """8 groups of 8: an all-reduce of 2 bytes for an eighth of the parameters, over the rank's own card at 10 GB/s."""
+    values = DEFAULTS | {"scaleout_latency_us": 1e-9, "sharding_bytes": 1e-9}
+    layout = Layout(gpus=64, data=64, sharding=3, micro_batch=1, global_batch=64)
+    case = make_case(layout, values=values, node=replace(NODE, scaleout_gb_per_s=10.0))
+    case = changed(case, "layout", shard_ranks=np.full(1, 8.0))
+    parameters = tf.total_parameters(stack([LLAMA_8B]))[0]
+    summed = 2 * 7 / 8 * 2 * parameters / 8 / (DEFAULTS["scaleout_fraction"] * 10e9)
+    dense, expert = training.gpu_parameters(case)
+    assert training.data_s(case, np.zeros(1), dense, expert)[0] == pytest.approx(summed * (1 + 1 / 32), rel=1e-4)
+
+
+def test_a_group_as_large_as_the_job_is_plain_sharding():
+    hybrid, whole = hybrid_and_whole()
+    same = changed(whole, "layout", shard_ranks=np.full(1, 64.0))
+    assert training.step(same).total_s[0] == training.step(whole).total_s[0]
+    assert training.optimizer_s(hybrid, *training.gpu_parameters(hybrid))[0] == pytest.approx(
+        8 * training.optimizer_s(whole, *training.gpu_parameters(whole))[0]
+    )
+
+
 def test_documents_that_share_a_sequence_attend_to_themselves():
     packed, whole = (time_of(ONE, document_tokens=tokens) for tokens in (256.0, np.inf))
     assert packed.attention_s[0] < whole.attention_s[0] / 4

@@ -112,7 +112,8 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     """Return what one GPU of a stage holds. `first` and `last` say which ends of the model the stage has.
 
     Routed experts are divided by the expert-parallel degree (by the tensor degree where that is 1), the rest by the
-    tensor degree; data-parallel ranks that hold the same parameters share their states.
+    tensor degree; data-parallel ranks that hold the same parameters share their states, under hybrid sharding those of
+    a group.
     """
     parts, split = parameter_parts(shape), layout.tensor
     layers = np.ceil(shape.layers / layout.pipeline) / shape.layers
@@ -122,7 +123,7 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     both = parts.input_embedding + parts.output_embedding + parts.routed_experts
     dense, routed = (total_parameters(shape) - both) / split, parts.routed_experts / spread
     unsharded = ends + mtp_parameters(shape) / split * last
-    ranks = layout.data * layout.context
+    ranks = layout.shards
     expert_ranks = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
     full, of_layers = dense + routed, dense * layers
     base, shard = full * layers, of_layers / ranks + routed * layers / expert_ranks
@@ -170,7 +171,7 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
         weights = np.where((sharding == 2) & copied, gathered, weights)
     if np.any(tuned):
         frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
-        dense = np.where(sharding >= 3, held.frozen_dense / (layout.data * layout.context), held.frozen_dense)
+        dense = np.where(sharding >= 3, held.frozen_dense / layout.shards, held.frozen_dense)
         widened = (recipe.style == TRAINER) & (recipe.method == QLORA)  # peft, prepare_model_for_kbit_training
         weights = weights + recipe.frozen_bytes * frozen + np.where(widened, 4, 2) * dense
     gradient = pick(tuned, recipe.adapter_bytes, recipe.gradient_bytes)

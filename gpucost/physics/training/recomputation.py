@@ -80,6 +80,7 @@ def grid_layouts(
         precision=constant(precision, count, np.int64),
         flash=flash,
         sequence_parallel=split,
+        shard_ranks=np.zeros(count),
     )
 
 

@@ -119,17 +119,23 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     layer, behind its compute (arXiv:1910.02054, section 7), and copied between flat buffers and the layer's own; under
     a pipeline stacks that run eagerly keep what they gathered and reduce once, compiled graphs do not. Of experts
     only those that a rank holds are gathered, under compute like the rest.
+
+    Hybrid sharding (HSDP) gathers and reduces inside a group of ranks, while the groups sum the shards of gradients
+    that each rank is left with, on a stream of its own over another link: the longer of the two counts, behind the same
+    compute (PyTorch FSDP, arXiv:2304.11277, section 3.2.2). Its gradients travel in 16 bits, PyTorch's default.
     """
     layout, e, link = case.layout, case.efficiency, case_links(case)
-    ranks = layout.data * layout.context
+    ranks, shards = layout.data * layout.context, layout.shards
     spread = layout.expert > 1
-    group = few = net.tier(link, ranks, layout.tensor)
+    group = few = net.tier(link, shards, layout.tensor)
     if np.any(spread):
-        sharing_ranks = np.where(spread, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
+        sharing_ranks = np.where(spread, np.maximum(shards * layout.tensor / layout.expert, 1.0), shards)
         few = net.tier(link, sharing_ranks, np.where(spread, layout.expert, layout.tensor))
     tuned = case.recipe.method >= LORA
     gradient = np.where(tuned, 0.0, case.recipe.gradient_bytes)
     sharded = layout.sharding >= 3
+    hybrid = sharded & (shards < ranks) & ~tuned
+    gradient = np.where(hybrid, HALF_BYTES, gradient)
     gathered_once = sharded & (layout.pipeline > 1) & (e.whole_graph == 0)
     moved = (
         np.where(sharded & ~gathered_once, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient))
@@ -137,6 +143,10 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     )
     moved = np.where(tuned & ~sharded, 0.0, moved)
     exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
+    if np.any(hybrid):
+        copies = net.tier(link, ranks / shards, layout.tensor * shards)
+        summed = net.all_reduce_s(copies, gradient * (dense + expert) / shards)
+        exchange = np.where(hybrid, np.maximum(exchange, summed), exchange)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
     copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
@@ -153,7 +163,7 @@ def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     Where fp32 weights are kept whole on every rank, casting them in each micro-batch comes on top.
     """
     layout, e, recipe = case.layout, case.efficiency, case.recipe
-    ranks = np.where(layout.sharding > 0, layout.data * layout.context, 1.0)
+    ranks = np.where(layout.sharding > 0, layout.shards, 1.0)
     spread = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
     spread = np.where(layout.sharding > 0, spread, 1.0)
     updated = (dense / ranks + expert / spread) * recipe.optimizer_bytes * e.optimizer_ratio
@@ -172,7 +182,7 @@ def host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Float
     layout, e, recipe = case.layout, case.efficiency, case.recipe
     if not np.any(recipe.offload):
         return np.zeros(len(case))
-    ranks = np.where(layout.sharding > 0, layout.data * layout.context, 1.0)
+    ranks = np.where(layout.sharding > 0, layout.shards, 1.0)
     owned = (dense + expert) / ranks
     bus = case.hardware.pcie_gb_per_s * GB * e.pcie
     trained = np.where(recipe.method >= LORA, 0.0, owned)
