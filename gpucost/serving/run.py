@@ -265,7 +265,7 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     if d.accelerator.family not in USUAL_FAMILIES:
         remarks.append("few serving measurements of this accelerator family: wide range")
     if doubts(d)["unmeasured_engine"]:
-        remarks.append(f"nobody measured {d.engine} on {d.accelerator.vendor}: the widest range")
+        remarks.append(f"{UNMEASURED} {d.engine} on {d.accelerator.vendor}: its range is assumed, the widest there is")
     if float(pairs.fleet.peak_load[row]) > 1.0:
         remarks.append("too few replicas for the busiest hours: requests wait or are rejected")
     return [*remarks, *doubted_price(offer)]
@@ -663,6 +663,9 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     return lines
 
 
+UNMEASURED = "nobody measured"
+
+
 def warnings(
     request: InferenceRequest,
     architecture: Architecture,
@@ -682,7 +685,8 @@ def warnings(
         )
     if options[0]["price_stale"]:
         notices.append(OLD_PRICE)
-    beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith("speed extrapolated")]
+    doubted = ("speed extrapolated", UNMEASURED)
+    beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith(doubted)]
     notices[:0] = beyond
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
