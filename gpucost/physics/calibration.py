@@ -24,7 +24,6 @@ CLASS_COVERAGE, CLASS_ROWS = 0.75, 10  # that the ranges of each class of so man
 LEAST_COVERAGE = 0.72  # of the ledger's first predictions, made before their faults were mended, that ranges must hold
 WIDEST_RATIO = 2.5  # by which a trait may widen a range
 SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
-WIDEST = np.log(4.0)  # half a range, in logarithms: doubts that add up beyond it are the same doubt (an assumption)
 SOURCE_SPREAD = 0.138  # standard deviation of what sources have of their own: software, tuning, network, reporting
 NARROWEST = 1.2816 * SOURCE_SPREAD  # half a range, in logarithms, of what somebody else measures: 80 % of that alone
 STEP = 1e-4  # of a derivative, in standard deviations of the prior
@@ -240,11 +239,11 @@ def leave_one_out(
 
 
 def width_of(traits: Mapping[str, Flags], ranges: Values, side: str = "") -> Floats:
-    """Return the logarithmic width of a side of the 80 % range: base · Π of the traits' ratios, to WIDEST."""
+    """Return the logarithmic width of a side of the 80 % range: base · Π ratio of the traits that apply."""
     width: Floats = np.full(len(next(iter(traits.values()))), ranges["base" + side])
     for name, applies in traits.items():
         width = width * np.where(applies, ranges[name + side], 1.0)
-    return np.minimum(width, WIDEST)
+    return width
 
 
 def interval(

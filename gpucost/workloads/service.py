@@ -33,6 +33,7 @@ LOCAL_USERS = 1.0  # whom a local engine serves at once, as people run it
 OWN_WIDTH = (
     0.09  # assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
 )
+WIDEST = np.log(4.0)  # half a range, in logarithms: assumed, doubts that add up beyond it are one doubt
 NODES = (2, 3, 4)  # over which the stages of one replica follow each other
 NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
@@ -293,7 +294,7 @@ def widths(
     }
     own = [doubts(d) for d in deployments]
     traits |= {name: np.array([one[name] for one in own], dtype=np.bool_) for name in (own[0] if own else ())}
-    return width_of(traits, ranges)
+    return np.minimum(width_of(traits, ranges), WIDEST)
 
 
 def format_note(architecture: Architecture, request: Service) -> str:
