@@ -81,7 +81,7 @@ MEGATRON = (
         ),
         (
             [
-                f"12/02/2024 10:00:00 [INFO|DP=0|PP=0|TP=0|node-1]: iteration: {k} / 1000 | consumed_tokens: {k * 1.05}M"
+                f"12/02/2024 10:00:00 [INFO|DP=0|PP=0|TP=0|n1]: iteration: {k} / 1000 | consumed_tokens: {k * 1.05}M"
                 " | elapsed_time_per_iteration_ms: 8.21K | tokens_per_sec: 128K | tokens_per_sec_per_gpu: 15.9K |"
                 " global_batch_size: 1.02K | lm_loss: 10.4 | lr: 3e-06 | model_tflops_per_gpu: 338 | grad_norm: 1.2"
                 for k in range(1, 7)
