@@ -25,6 +25,7 @@ class ParquetHook(BuildHookInterface):
         self._folder = tempfile.TemporaryDirectory()
         made = write_twins(Path(self.root), Path(self._folder.name))
         build_data["force_include"] |= {str(file): f"gpucost/_data/{place}" for place, file in made.items()}
+        build_data["force_include"][str(Path(self.root, "docs/glossary.md"))] = "gpucost/agents/GLOSSARY.md"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the temporary folder."""

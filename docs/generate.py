@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from benchmarks import gallery
 from gpucost.catalog import Catalog
 from gpucost.cli import COMMANDS, cli
 from gpucost.formula.language import Input, Line
@@ -370,7 +371,7 @@ class Output(NamedTuple):
     path: str
     make: Callable[[], str]
     takes_minutes: bool = False
-    when_named: bool = False  # takes a quarter of an hour: made and checked only where it is asked for by name
+    when_named: bool = False  # takes a quarter of an hour or another program: made and checked only by its name
 
 
 _HISTORY = ROOT / "pricing/offers/from-history.csv"
@@ -404,6 +405,12 @@ OUTPUTS = (
     Output("docs/accuracy.md", accuracy_page),  # after the table that it shows
     Output("docs/few-shot.csv", few_shot_table, takes_minutes=True),
     Output("docs/few-shot.md", few_shot_page),
+    # drawn by another program, whose versions differ: made where they are asked for by name
+    *(
+        Output(f"{gallery.FOLDER}/{one.name}.svg", partial(gallery.drawn, one.name), when_named=True)
+        for one in gallery.PICTURES
+    ),
+    Output("docs/gallery.md", gallery.page),
 )
 
 
@@ -413,6 +420,7 @@ def stale(output: Output, write: bool) -> bool:
     if path.is_file() and path.read_text("utf-8") == text:
         return False
     if write:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
     return True
 

@@ -6,9 +6,10 @@ Exit codes: 0 ok, 1 crash, 2 usage or unreadable input, 3 over the given budget,
 
 import copyreg
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 
 LONGEST_WORD, LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
 
@@ -56,6 +57,12 @@ class GpuCostError(Exception):
     """Base of every error that gpucost raises on purpose."""
 
     exit_code = 2
+    change: Mapping[str, Any] = MappingProxyType({})  # arguments under which there would be an answer, where known
+
+    def offering(self, **change: Any) -> Self:
+        """Say which arguments would bring an answer."""
+        self.change = change
+        return self
 
     def __str__(self) -> str:
         """Return the sentence, short enough to be read."""

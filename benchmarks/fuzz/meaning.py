@@ -10,6 +10,7 @@ _NEVER_NEGATIVE = {
     *("usd_per_mtok", "usd_per_month", "unit_price_usd", "cash_usd", "exposure_usd", "gpus", "nodes", "gpu_hours"),
     *("days", "days_low", "days_high", "tokens_per_s_per_gpu", "memory_gb", "needed_gb", "energy_kwh", "kgco2e"),
 }
+_SIGNED = ("bill",)  # lists whose lines may take away: discounts and credits
 # what repeats the question or says where its facts come from
 _ECHOES = ("request", "asked", "settings", "facts", "claim", "assumptions", "sources", "catalog_version", "file")
 
@@ -20,7 +21,7 @@ def faults_of(answer: Any, path: str = "") -> Iterator[str]:
         yield f"{path} = {answer} is not finite"
     elif isinstance(answer, dict):
         for key, value in answer.items():
-            if key in ("facts", "request", "model", "plan", "checks"):  # given or claimed, not answered
+            if key in ("facts", "request", "model", "plan", "checks", *_SIGNED):  # given or claimed, not answered
                 continue
             if key in _NEVER_NEGATIVE and isinstance(value, (int, float)) and value < 0:
                 yield f"{path}.{key} = {value} below zero"

@@ -62,6 +62,8 @@ def order(asked: Case) -> None:
         raise
     if isinstance(other, GpuCostError):
         return
+    if _unverified(other) and not _unverified(first):
+        return  # the one speaks of what can be ordered, the other of quotes that nobody has confirmed
     low, high = QUESTIONS[name].figures(first), QUESTIONS[name].figures(other)
     for key in low.keys() & high.keys():
         if low[key] > high[key] * (1 + SLACK[0]) + SLACK[1]:
@@ -81,6 +83,12 @@ def _answer(ask: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
     if fault := next(faults_of(found), None):
         raise InternalError(f"{fault} of {given}")
     return found
+
+
+def _unverified(answer: dict[str, Any]) -> bool:
+    """Tell whether the first offer of an answer lacks something that ordering it needs."""
+    options = answer.get("options") or [{}]
+    return bool(options[0].get("missing"))
 
 
 _DISCOUNTED = [f'provider = "{name}"' for name in ("aws", "lambda", "coreweave")]

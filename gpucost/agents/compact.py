@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gpucost.errors import UsageError
+
 Answer = Mapping[str, Any]
 
 ROWS = 3  # options and the like in a short answer
@@ -42,7 +44,43 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
     "serving_fit": ("gpu", "gpus", "precision", "batch", "tpot_ms", "memory_gb"),
     "audit": ("name", "verdict", "value", "low", "typical", "high", "unit"),
     "comparison": ("factor", "name", "effect", "before", "after", "note"),
+    "choice": (
+        "workload",
+        "gpus",
+        "gpu",
+        "provider",
+        "option",
+        "days",
+        "rent_usd",
+        "usd_per_gpu_hour",
+        "buy_usd",
+        "breakeven_months",
+        "age_days",
+    ),
+    "throughput": (
+        "gpus",
+        "tensor",
+        "pipeline",
+        "context",
+        "expert",
+        "data",
+        "sharding",
+        "micro_batch",
+        "recompute",
+        "precision",
+        "tokens_per_s_per_gpu",
+        "mfu_fraction",
+        "memory_gib",
+    ),
+    "tco": ("npv_usd", "levelised_usd_per_gpu_hour", "irr_fraction", "payback_months"),
 }
+_KIND_OF = {"choose": "choice", "compare": "comparison"}  # questions whose answers are called otherwise
+_TEXTS = frozenset(
+    (
+        *("provider", "region", "option", "gpu", "component", "precision", "name", "verdict", "unit", "factor"),
+        *("note", "workload", "recompute", "best"),
+    )
+)
 
 
 def short(answer: Answer) -> dict[str, Any]:
@@ -57,12 +95,38 @@ def short(answer: Answer) -> dict[str, Any]:
     return {name: rounded(value) for name, value in short_answer.items()}
 
 
-def part(answer: Answer, name: str) -> Any:
-    """Return one part of an answer, cut to what a reader can bear; what is not a part is said with those that are."""
+def part(answer: Answer, name: str) -> dict[str, Any]:
+    """Return one part of an answer, cut to what a reader can bear."""
     if name not in answer:
         parts = [key for key, value in answer.items() if isinstance(value, (list, dict)) and value]
-        return {"error": f"there is no part {name[:40]!r}. Parts: {', '.join(parts)}."}
-    return _fitting(rounded(answer[name]))
+        raise UsageError(f"there is no part {name[:40]!r}. Parts: {', '.join(parts)}.")
+    return {name: _fitting(rounded(answer[name]))}
+
+
+def columns(question: str) -> tuple[str, ...]:
+    """Return the columns that a row of a question's answer says in short."""
+    return _PARTS[_KIND_OF.get(question, question)]
+
+
+def schema(question: str) -> dict[str, Any]:
+    """Return the JSON schema of a short answer: its sentence, its rows with the type of every column, what to know."""
+    row = {
+        "type": "object",
+        "properties": {
+            name: {"type": ["boolean", "number", "string"] if name not in _TEXTS else "string"}
+            for name in columns(question)
+        },
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "answer": {"type": "string", "description": "The answer in a sentence; absent where `detail` was asked."},
+            **{name: {"type": "array", "items": row} for name in _LISTS.get(question, ("options",))},
+            "know": {"type": "array", "items": {"type": "string"}, "description": "What limits the answer."},
+            "as_of": {"type": ["string", "null"], "description": "Day from which the facts are seen."},
+            "parts": {"type": "array", "items": {"type": "string"}, "description": "What `detail` gives in full."},
+        },
+    }
 
 
 def rows(listed: Sequence[Mapping[str, Any]], names: Sequence[str], count: int = ROWS) -> list[dict[str, Any]]:
@@ -124,16 +188,35 @@ def _rows_of(answer: Answer) -> dict[str, Any]:
     from gpucost.answers import main_list
 
     kind, name = str(answer["kind"]), main_list(str(answer["kind"]))
-    return {name: rows(answer.get(name) or [], _PARTS.get(kind, ()))} if kind in _PARTS else {}
+    return {name: rows(_distinct(answer.get(name) or []), _PARTS.get(kind, ()))} if kind in _PARTS else {}
+
+
+_SAME = ("provider", "option", "gpus", "gpu")  # of an offer: a reader with three rows has no use for it twice
+
+
+def _distinct(listed: Sequence[Answer]) -> list[Answer]:
+    """Return rows without those whose offer stands before them, in another region or for another term."""
+    kept: dict[Any, Answer] = {}
+    for number, row in enumerate(listed):
+        offer = tuple(row.get(name) for name in _SAME)
+        kept.setdefault(offer if row.get("provider") else number, row)
+    return list(kept.values())
 
 
 def _training(answer: Answer) -> dict[str, Any]:
-    best = [dict(row) for row in answer["options"][:ROWS]]
-    kinds = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
+    shown = _distinct(answer["options"])[:ROWS]
+    kinds: list[Answer] = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
+    others = _distinct([*shown, *kinds[1:]])[len(shown) :]
     return {
-        "options": rows(best, _PARTS["estimate"]),
-        "other_kinds": rows(kinds[1:], ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),
+        "options": rows(shown, _PARTS["estimate"]),
+        "other_kinds": rows(others, ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),
     }
+
+
+def _timed(answer: Answer) -> dict[str, Any]:
+    layout = {name: value for name, value in dict(answer["layout"]).items() if value is not None}
+    figures = {name: answer.get(name) for name in ("tokens_per_s_per_gpu", "mfu_fraction", "memory_gib", "fits")}
+    return {"layout": layout | figures, "alternatives": rows(answer["alternatives"], _PARTS["throughput"])}
 
 
 def _owning(answer: Answer) -> dict[str, Any]:
@@ -157,4 +240,13 @@ _FIGURES: dict[str, Callable[[Answer], dict[str, Any]]] = {
     "estimate": _training,
     "tco": _owning,
     "comparison": _compared,
+    "throughput": _timed,
+}
+_LISTS = {  # lists of rows in the short answer of a question
+    "estimate": ("options", "other_kinds"),
+    "compare": ("changes",),
+    "throughput": ("alternatives",),
+    "choose": ("rows",),
+    "audit": ("checks",),
+    "tco": (),
 }

@@ -1,12 +1,14 @@
-"""The server: tools over standard input and output, by the official SDK of the Model Context Protocol."""
+"""The server: tools and resources over standard input and output, by the official SDK of the Model Context Protocol."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from gpucost import __version__
 from gpucost.agents.tools import call, tools
 from gpucost.arguments.files import without_contents
+from gpucost.ask import QUESTIONS
 from gpucost.errors import GpuCostError, UsageError
 
 _INSTRUCTIONS = (
@@ -15,6 +17,12 @@ _INSTRUCTIONS = (
     " Ranges are 80 %; every price has the day on which it was seen. Beside the arguments shown, tools take every"
     " argument of the command of the same name."
 )
+_RESOURCES = {
+    "sources": ("Sources", "Where every figure comes from: publisher, address and day of access.", "application/json"),
+    "skill": ("How to ask", "Which tool answers which question, and how to read an answer.", "text/markdown"),
+    "glossary": ("Glossary", "What the words and units of the answers mean.", "text/markdown"),
+}
+_OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 
 
 def run(folder: Path | None = None) -> None:
@@ -30,7 +38,13 @@ def run(folder: Path | None = None) -> None:
         return await _called(parameters, folder)
 
     server: Any = Server(
-        "gpucost", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=_listed, on_call_tool=called
+        "gpucost",
+        version=__version__,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=_listed,
+        on_call_tool=called,
+        on_list_resources=_resources,
+        on_read_resource=_resource,
     )
 
     async def served() -> None:
@@ -43,8 +57,18 @@ def run(folder: Path | None = None) -> None:
 async def _listed(context: Any, parameters: Any) -> Any:
     from mcp import types
 
+    facts_alone = types.ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
     tools_ = [
-        types.Tool(name=name, description=tool.description, input_schema=tool.schema) for name, tool in tools().items()
+        types.Tool(
+            name=name,
+            description=tool.description,
+            input_schema=tool.schema,
+            output_schema=tool.answers,
+            annotations=facts_alone,
+        )
+        for name, tool in tools().items()
     ]
     return types.ListToolsResult(tools=tools_)
 
@@ -55,17 +79,75 @@ async def _called(parameters: Any, folder: Path | None) -> Any:
     from mcp import types
 
     text, failed = await anyio.to_thread.run_sync(answered, parameters.name, parameters.arguments, folder)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], structured_content=json.loads(text), is_error=failed
+    )
+
+
+async def _resources(context: Any, parameters: Any) -> Any:
+    from mcp import types
+
+    listed = [
+        types.Resource(uri=f"gpucost://{name}", name=name, title=title, description=text, mime_type=kind)
+        for name, (title, text, kind) in _RESOURCES.items()
+    ]
+    return types.ListResourcesResult(resources=listed)
+
+
+async def _resource(context: Any, parameters: Any) -> Any:
+    import anyio
+    from mcp import types
+
+    uri = str(parameters.uri)
+    name = uri.removeprefix("gpucost://").rstrip("/")
+    if name not in _RESOURCES:
+        raise ValueError(f"there is no resource {uri[:60]!r}. Resources: {', '.join(_RESOURCES)}.")
+    text = await anyio.to_thread.run_sync(resource, name)
+    kind = _RESOURCES[name][2]
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
+
+
+def resource(name: str) -> str:
+    """Return the text of a resource."""
+    from gpucost.catalog import open_catalog
+
+    if name == "sources":
+        catalog = open_catalog()
+        rows = [*catalog.rows("model_sources"), *catalog.rows("price_sources")]
+        stated = [{key: str(value) for key, value in row.items() if value} for row in rows]
+        return json.dumps(stated, ensure_ascii=False)
+    beside = Path(__file__).parent / f"{name.upper()}.md"
+    # the wheel carries the glossary here; a checkout has it among its documents
+    return (beside if beside.exists() else beside.parents[2] / "docs" / f"{name}.md").read_text("utf-8")
 
 
 def answered(name: str, arguments: Any, folder: Path | None = None) -> tuple[str, bool]:
-    """Return the answer as compact JSON, or the sentence of the refusal, and whether it is one."""
+    """Return the answer or the refusal as compact JSON, and whether it is a refusal."""
+    answer, failed = asked(name, arguments, folder)
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")), failed
+
+
+def asked(name: str, arguments: Any, folder: Path | None = None) -> tuple[dict[str, Any], bool]:
+    """Return the answer, or what is wrong and what would bring an answer, and whether it is a refusal."""
     try:
-        answer = call(name, arguments, folder)
-        return json.dumps(answer, ensure_ascii=False, separators=(",", ":")), isinstance(
-            answer, dict
-        ) and "error" in answer
+        return call(name, arguments, folder), False
     except GpuCostError as error:
-        return " ".join(without_contents(error, arguments).split())[:1000], True
+        return _refusal(error, arguments), True
     except Exception as error:  # a client gets a sentence whatever happens, and the server lives on
-        return f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it.", True
+        return {"error": f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it."}, True
+
+
+def _refusal(error: GpuCostError, arguments: Any) -> dict[str, Any]:
+    sentence = " ".join(without_contents(error, arguments).split())[:1000]
+    refusal: dict[str, Any] = {"error": _OPTION.sub(_as_argument, sentence)}
+    if candidates := [str(name)[:100] for name in getattr(error, "candidates", ())[:5]]:
+        refusal["meant"] = candidates
+    if error.change:
+        refusal["try"] = dict(error.change)
+    return refusal
+
+
+def _as_argument(option: re.Match[str]) -> str:
+    """Return an option as the argument of a tool is called; what is none, such as --files of the server, stays."""
+    name = option[1].replace("-", "_")
+    return name if any(name == item.name for asks in QUESTIONS.values() for item in asks.arguments) else option[0]

@@ -76,11 +76,14 @@ def _is_there(value: Any) -> bool:
 
 
 def without_contents(error: GpuCostError, given: Any) -> str:
-    """Return what an error says to a stranger: of a file its place, and no text that the stranger did not give."""
+    """Return what an error says to a stranger: of a file its place, and no text that the stranger did not give.
+
+    Names of the catalog that may be meant are no file's content.
+    """
     if isinstance(error, DataError) and _is_there(error.file.partition("[")[0]):
         place = ":".join(str(part) for part in (Path(error.file).name, error.row, error.column) if part)
         return f"{place}: cannot be used. The same command on this machine says why."
-    known = str(given)
+    known = f"{given} {' '.join(getattr(error, 'candidates', ()))}"
     return re.sub(r"'[^']*'", lambda quoted: quoted[0] if quoted[0][1:-1].rstrip("…") in known else "'…'", str(error))
 
 

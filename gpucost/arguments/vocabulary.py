@@ -338,7 +338,7 @@ FirstDay = Annotated[Start, detail(usual="the day of its prices")]
 Status = Annotated[
     str, one_of("draft", "approved"), "Stamp the report with its status and its SHA-256.", detail(usual="no stamp")
 ]
-StampedBy = Annotated[str, named("NAME"), "Kind of seller."]
-StampedOn = Annotated[str | date, DATE, "First day to show.", detail(usual="today")]
+StampedBy = Annotated[str, named("NAME"), "Who approved the report; it stands in the stamp."]
+StampedOn = Annotated[str | date, DATE, "Day of the stamp.", detail(usual="today")]
 AcceptChanged = Annotated[bool, FLAG, "Accept a saved answer that no longer matches its seal; the output says so."]
 ShareSafe = Annotated[bool, FLAG, "Ask again without your own price book, quotes, prices, pools and files."]

@@ -24,6 +24,13 @@ SMALLEST, LARGEST = 1e-9, 1e17  # of any number but 0 that a run has
 HEAD_LINES = 20_000  # within which a program has written its arguments
 ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
 NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
+COUNT = r"([\d.]++[KMBGT]?)\b"  # with the letter that some write for thousands and more
+THOUSANDS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+OWN_NUMBERS = {  # what a pattern of one's own may read, and its unit in seconds where it has one
+    **dict.fromkeys(("step", "steps", "tokens", "samples", "global_batch", "sequence", "gpus"), 1.0),
+    **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_gpu", "samples_per_s", "steps_per_s", "step_s"), 1.0),
+    "step_ms": MILLI,
+}
 
 
 class LogFormat(NamedTuple):
@@ -39,7 +46,9 @@ class LogFormat(NamedTuple):
 def _formats() -> Iterator[LogFormat]:
     """Yield the formats of logs.csv: of each the line that carries speed, then its numbers with their unit."""
     for name, rows in groupby(beside(__file__, "logs")[1:], key=itemgetter(0)):
-        (_, phase, _, line), *numbers = ([*cells, pattern.replace("NUMBER", NUMBER)] for *cells, pattern in rows)
+        (_, phase, _, line), *numbers = (
+            [*cells, pattern.replace("NUMBER", NUMBER).replace("COUNT", COUNT)] for *cells, pattern in rows
+        )
         scale = {number: MILLI for _, number, unit, _ in numbers if unit == "ms"}
         yield LogFormat(name, phase, line, {number: pattern for _, number, _, pattern in numbers}, scale)
 
@@ -83,6 +92,21 @@ class Log(NamedTuple):
         settled = set(steps[WARM_UP_STEPS:] if len(steps) > 2 * WARM_UP_STEPS else steps[-1:])
         return median(value for step, value in readings if step in settled) if settled else None
 
+    def per_step(self, name: str) -> float | None:
+        """Return what a number that only grows gains in a step once the warm-up is over; None where no two say it."""
+        grown: dict[float, float] = {}
+        step = 0.0
+        for reading in self.readings:
+            step = reading.values.get("step", step)
+            if name in reading.values:
+                grown.setdefault(step, reading.values[name])
+        points = list(grown.items())
+        points = points[WARM_UP_STEPS:] if len(points) > 2 * WARM_UP_STEPS else points
+        if len(points) < 2:
+            return None
+        (first, least), (last, most) = points[0], points[-1]
+        return (most - least) / (last - first) if last > first and most > least else None
+
     def said(self, name: str) -> float | None:
         """Return a number of the lines, else of the arguments that the program wrote; None where neither says it."""
         return self.usual(name) or (float(value) if isinstance(value := self.layout.get(name), float) else None)
@@ -113,8 +137,34 @@ def _exported(text: str) -> list[str]:
     return [f"{label}: {match.group(1)}" for label, match in matches if match]
 
 
-def read_log(lines: Iterable[str], name: str = "the log") -> Log:
-    """Read a log: the first format that matches more than any other speaks for all of it.
+def own_format(patterns: Iterable[str]) -> LogFormat | None:
+    r"""Return the format that patterns of one's own say, each NAME=PATTERN with one group; None where there are none.
+
+    >>> form = own_format([r"step=it (\d+)", r"step_ms=took (\d+) ms"])
+    >>> read_log(["it 7 took 250 ms"], form=form).last("step_s")
+    0.25
+    """
+    numbers, scale = {}, {}
+    for stated in patterns:
+        name, _, pattern = stated.partition("=")
+        try:
+            groups = re.compile(pattern).groups
+        except re.error as error:
+            raise UsageError(f"--pattern {stated}: {error}. Write NAME=PATTERN, a regular expression.") from None
+        if name not in OWN_NUMBERS or groups != 1:
+            names = ", ".join(OWN_NUMBERS)
+            raise UsageError(
+                f"--pattern {stated}: write NAME=PATTERN with one group in parentheses around the number, such as"
+                f" 'step_ms=took ([0-9.]+) ms'. Names: {names}."
+            )
+        read = name.replace("_ms", "_s")
+        numbers[read], scale[read] = pattern, OWN_NUMBERS[name]
+    line = "|".join(f"(?:{pattern})" for pattern in numbers.values())
+    return LogFormat("your patterns", "training", line, numbers, scale) if numbers else None
+
+
+def read_log(lines: Iterable[str], name: str = "the log", form: LogFormat | None = None) -> Log:
+    """Read a log: the first format that matches more than any other speaks for all of it, unless one is given.
 
     >>> log = read_log(["completed step: 5, seconds: 1.186, TFLOP/s/device: 166.6, Tokens/s/device: 3452.840, loss: 9"])
     >>> log.format.name, log.last("tokens_per_s_per_gpu")
@@ -122,7 +172,8 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
     """
     readings_by_format: dict[str, list[Reading]] = {}
     layout: dict[str, float | str] = {}
-    patterns = [(form, re.compile(form.line)) for form in FORMATS]
+    formats = FORMATS if form is None else (form,)
+    patterns = [(form, re.compile(form.line)) for form in formats]
     for number, raw in enumerate(lines, 1):
         if len(raw) > LONGEST_LINE:
             continue
@@ -136,11 +187,14 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
         else:
             layout |= layout_of(line) if number <= HEAD_LINES else {}
     if not readings_by_format:
-        format_names = ", ".join(form.name for form in FORMATS)
-        raise UsageError(f"{name} has no line with a speed in a known format ({format_names}).")
+        format_names = ", ".join(form.name for form in formats)
+        raise UsageError(
+            f"{name} has no line with a speed in a known format ({format_names}). Give --pattern for a format of your"
+            " own."
+        )
     best = max(readings_by_format, key=lambda key: (key != ANY_BAR, len(readings_by_format[key])))
     _refuse_slips(readings_by_format[best], name)
-    return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(readings_by_format[best]), layout)
+    return Log(next(form for form in formats if form.name == best), _of_one_loop(readings_by_format[best]), layout)
 
 
 def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
@@ -192,10 +246,20 @@ def numbers_of(form: LogFormat, line: str) -> dict[str, float]:
         match = re.search(pattern, line)
         if match:
             try:
-                values[name] = float(without_commas(match.group(1).rstrip(","), name)) * form.scale.get(name, 1.0)
+                values[name] = _number(match.group(1), name) * form.scale.get(name, 1.0)
             except (ValueError, UsageError):
                 continue
     return values
+
+
+def _number(text: str, name: str) -> float:
+    """Return a number of a log, with or without a letter for thousands and more.
+
+    >>> _number("1,234.5", "tokens"), _number("1.02K", "tokens")
+    (1234.5, 1020.0)
+    """
+    thousands = THOUSANDS.get(text[-1:], 1.0)
+    return float(without_commas(text.rstrip(",KMBGT"), name)) * thousands
 
 
 def training_speed(
@@ -208,7 +272,11 @@ def training_speed(
     tokens_per_s = log.usual("tokens_per_s")
     gpus, sequence_tokens = gpus or _whole(log.said("gpus")), sequence_tokens or _whole(log.said("sequence"))
     batch = global_batch or log.said("global_batch")
-    seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else None)
+    seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else log.per_step("elapsed_s"))
+    if seconds is None and (iteration_s := log.usual("iteration_s")):
+        seconds = iteration_s * (log.per_step("iterations") or 1.0)  # of a micro-batch; a step gathers several
+    if not tokens_per_s and seconds and (counted := log.per_step("tokens")):
+        tokens_per_s = counted / seconds  # tokens without padding, where the program counts them
     samples = log.usual("samples_per_s") or (batch / seconds if batch and seconds else None)
     if not tokens_per_s and not samples and not seconds:
         raise UsageError(f"this log of {log.format.name} has no speed above 0: none of its steps is timed.")

@@ -33,7 +33,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
     _refuse_impossible(speed, option)
     samples = log.last("samples") or (log.last("step") or 0.0) * batch
-    done = tokens_done if tokens_done is not None else samples * sequence
+    done = tokens_done if tokens_done is not None else log.last("tokens") or samples * sequence
     if not done:
         raise UsageError("the log does not say how many steps are done: give --tokens-done.")
     share = min(done / all_tokens, 1.0)

@@ -434,6 +434,10 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     serves = read.format.phase == "serving"
     from_layout = [name for name in LAYOUT_COLUMNS if log[name] is None and name in read.layout]
     log_layout = {**read.layout, "global_batch": read.said("global_batch") or 0}  # a batch grows: its lines come first
+    for name in LAYOUT_COLUMNS:
+        in_log = value if isinstance(value := log_layout.get(name), str) else value and int(value)
+        if log[name] is not None and in_log and log[name] != in_log:
+            say(f"--{name.replace('_', '-')} {log[name]} holds, though {log['from_log']} says {in_log}.")
     log |= {name: value if isinstance(value := log_layout[name], str) else int(value) for name in from_layout}
     if serves and not log["gpus"] and log["tensor"]:
         log["gpus"] = log["tensor"] * (log["pipeline"] or 1)

@@ -155,6 +155,13 @@ def export(
     "--rank", type=click.IntRange(1), default=1, show_default=True, help="Rank of the option that is running."
 )
 @click.option("--tokens-done", metavar="COUNT", help="Tokens trained so far, where the log does not count steps.")
+@click.option(
+    "--pattern",
+    "patterns",
+    multiple=True,
+    metavar="NAME=PATTERN",
+    help="How a log of your own says a number: a regular expression with one group; repeat it for others.",
+)
 @click.option("--every", type=click.FloatRange(1, 86400), metavar="SECONDS", help="Repeat at this interval.")
 @output_options
 @catalog_options
@@ -165,6 +172,7 @@ def watch(
     estimate: str | None,
     rank: int,
     tokens_done: str | None,
+    patterns: tuple[str, ...],
     every: float | None,
 ) -> None:
     """Show the progress and cost of a job so far, and when and at what cost it will end, against its saved estimate.
@@ -172,17 +180,19 @@ def watch(
     What `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used --format=csv -l 10` writes is
     read, too: how busy the GPUs were, what they drew and held, and with --estimate what the hours cost.
 
-    Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, the Hugging Face Trainer
-    and MLPerf. The range narrows as the job goes on.
+    Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, nanochat, modded-nanogpt,
+    llm.c, nanotron, torchtune, OLMo-core, LitGPT, DLLogger, the Hugging Face Trainer, TRL and MLPerf; of any other
+    with --pattern. The range narrows as the job goes on.
 
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
     gpucost watch train.log --estimate saved.json
+    gpucost watch train.log --estimate saved.json --pattern 'step=it (\\d+)' --pattern 'step_ms=took ([0-9.]+) ms'
     gpucost watch smi.csv
     """
     from gpucost.answers.saved import read_estimate, reading
     from gpucost.arguments.kinds import count
-    from gpucost.bench.logs import lines_of, read_log
+    from gpucost.bench.logs import lines_of, own_format, read_log
     from gpucost.bench.progress import forecast
     from gpucost.bench.smi import is_smi, summed
 
@@ -190,13 +200,14 @@ def watch(
     if saved is None and not is_smi(log):
         raise click.UsageError("--estimate is missing: a log of training is held against a saved estimate.")
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
+    own = own_format(patterns)
     while True:
         if is_smi(log):
             rows = summed(log, saved, rank)
         else:
             assert saved is not None
             assert estimate is not None
-            progress = read_log(lines_of(log), log)
+            progress = read_log(lines_of(log), log, own)
             with reading(estimate):
                 rows = forecast(progress, saved, rank, tokens_done=tokens)
         out.rows(rows, "watch", catalog, title=f"{log} against {estimate}" if estimate else log)

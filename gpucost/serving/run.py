@@ -471,7 +471,7 @@ def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> In
         raise NothingFitsError(
             f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
             f" {int(pairs.gpus.min())}. Try --max-gpus {int(pairs.gpus.min())}."
-        )
+        ).offering(max_gpus=int(pairs.gpus.min()))
     if request.max_cost_usd is None:
         return np.flatnonzero(fits)
     within = np.flatnonzero(fits & (months <= request.max_cost_usd))
@@ -483,7 +483,7 @@ def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> In
         f"the cheapest of {counted(len(np.unique(pairs.offer)), 'offer')} costs {months[cheapest]:,.2f} USD a month"
         f" ({offer.provider} {offer.instance_type}, {int(pairs.gpus[cheapest])} × {offer.gpu}),"
         f" over the budget of {request.max_cost_usd:,.2f} USD."
-    )
+    ).offering(budget=int(np.ceil(months[cheapest])))
 
 
 def nothing(
@@ -506,11 +506,13 @@ def nothing(
             f"(largest tried: {max((d.gpus for d in plans.deployments), default=0)} accelerators, smallest {need:g}). "
             "Try a narrower --precision, larger accelerators, or --offload."
         )
-    best_tpot, best_ttft = float(plans.tpot_s[fits].min()) * MS_PER_S, float(plans.ttft_s[fits].min()) * MS_PER_S
+    ttft_ms, tpot_ms = plans.ttft_s[fits] * MS_PER_S, plans.tpot_s[fits] * MS_PER_S
+    nearest = int(np.argmin(np.maximum(ttft_ms / (request.ttft_ms or np.inf), tpot_ms / (request.tpot_ms or np.inf))))
+    reached = {"ttft": (request.ttft_ms, ttft_ms[nearest]), "tpot": (request.tpot_ms, tpot_ms[nearest])}
     return NothingFitsError(
-        f"no offer meets the latency targets: the fastest gives its first token in {best_ttft:.0f} ms "
-        f"and a token every {best_tpot:.1f} ms or more. Loosen --ttft or --tpot, or allow faster accelerators."
-    )
+        f"no offer meets the latency targets: the fastest gives its first token in {ttft_ms.min():.0f} ms "
+        f"and a token every {tpot_ms.min():.1f} ms or more. Loosen --ttft or --tpot, or allow faster accelerators."
+    ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted is not None})
 
 
 def payload(

@@ -227,7 +227,7 @@ def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[Pro
         months = min(row["usd_per_month"] or np.inf for row in ordered)
         raise OverBudgetError(
             f"the cheapest offer costs {months:,.2f} USD a month, over the budget of {request.max_cost_usd:,.2f} USD."
-        )
+        ).offering(budget=int(np.ceil(months)))
     return [{**row, "rank": place} for place, row in enumerate(kept.values(), 1)]
 
 

@@ -769,7 +769,7 @@ def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Ind
         f"no offer meets {deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} ×"
         f" {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more"
         " accelerators."
-    )
+    ).offering(deadline=f"{int(np.ceil(days))}d")
 
 
 def _cannot_host(problem: Problem, cases: Cases, request: TrainingRequest, case: int, model: str) -> NothingFitsError:
@@ -790,7 +790,7 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         return PriceMissingError(
             f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
             " --strict-prices."
-        )
+        ).offering(max_age=f"{newest}d")
     if (cases.speed.reason[usable] == NO_TRAINING).all():
         gpu = problem.supply.offers[int(cases.offer[usable[0]])].gpu
         return NothingFitsError(f"{gpu} {FOR_INFERENCE}")
@@ -819,5 +819,5 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
             f"the cheapest of {options} costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
             f" {offer.instance_type}, {int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of"
             f" {request.max_cost_usd:,.2f} USD."
-        )
+        ).offering(budget=int(np.ceil(cases.costs.cost_usd[cheapest])))
     return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

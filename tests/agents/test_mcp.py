@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.agents import tools
 from gpucost.agents.compact import part, short
-from gpucost.agents.server import answered
+from gpucost.agents.server import answered, asked
 from gpucost.ask import QUESTIONS
 from gpucost.cli import cli
 from gpucost.errors import GpuCostError
@@ -27,10 +27,17 @@ GOOD = {
     "prices": {"gpu": "h100"},
     "compare": {"first": {"model": "8b", "tokens": "10b"}, "second": {"model": "8b", "tokens": "20b"}},
     "sql": {"query": "select count(*) as offers from offers"},
+    "choose": {"model": "8b", "purpose": "serving", "tokens": "5b"},
+    "load": {"model": "8b", "requests_per_s": 5, "gpu": "h100-sxm"},
+    "recipe": {"model": "8b", "gpu": "h100-sxm", "gpus": 64},
+    "sweep": {"question": "estimate", "arguments": {"model": ["8b", "70b"], "tokens": "10b", "gpu": "h100-sxm"}},
+    "gpus": {"name": "h100"},
+    "models": {"name": "llama-3.1"},
 }
 
 
-def test_a_client_that_knows_nothing_answers_in_one_short_call():
+def asked_by_a_client(*calls):
+    """Return the tools, the resources with their texts, and the results of calls, as the SDK's client has them."""
     mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
     import anyio
     from mcp.client.stdio import stdio_client
@@ -41,22 +48,123 @@ def test_a_client_that_knows_nothing_answers_in_one_short_call():
         async with stdio_client(command) as (read, write), mcp.ClientSession(read, write) as session:
             await session.initialize()
             listed = (await session.list_tools()).tools
-            good = await session.call_tool("estimate", ASKED)
-            wrong = await session.call_tool("estimate", {"model": "nope", "tokens": "1b"})
-            return listed, good, wrong
+            resources = (await session.list_resources()).resources
+            texts = {item.name: (await session.read_resource(item.uri)).contents[0].text for item in resources}
+            return listed, texts, [await session.call_tool(name, arguments) for name, arguments in calls]
 
-    listed, good, wrong = anyio.run(talk)
+    return anyio.run(talk)
+
+
+def test_a_client_that_knows_nothing_answers_in_one_short_call():
+    wrong_name = {"model": "lama-3.1-8b", "tokens": "1b"}
+    listed, texts, (good, wrong) = asked_by_a_client(("estimate", ASKED), ("estimate", wrong_name))
     assert {tool.name for tool in listed} == set(GOOD)
     text = good.content[0].text
-    told = sum(len(tool.model_dump_json(exclude_none=True)) for tool in listed)
-    assert (told + len(text)) / TOKEN_SIGNS < 1500
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in listed) / TOKEN_SIGNS < 7000
     assert len(text) / TOKEN_SIGNS < 600
     best = gpucost.estimate(**ASKED).best
-    first = json.loads(text)["options"][0]
+    first = good.structured_content["options"][0]
+    assert json.loads(text) == good.structured_content
     assert (first["provider"], first["region"], first["gpus"]) == (best["provider"], best["region"], best["gpus"])
     assert first["cost_usd"] == round(best["cost_usd"])
     assert wrong.is_error
-    assert wrong.content[0].text.startswith("unknown model 'nope'")
+    assert wrong.structured_content["error"].startswith("unknown model 'lama-3.1-8b'")
+    assert "llama-3.1-8b" in wrong.structured_content["meant"]
+    assert "on demand" in texts["glossary"]
+    assert "`estimate`" in texts["skill"]
+    assert {"source_id", "publisher", "locator"} <= set(json.loads(texts["sources"])[0])
+
+
+def test_every_tool_says_what_its_arguments_and_its_answer_are():
+    listed, _, _ = asked_by_a_client()
+    for tool in listed:
+        assert tool.annotations.read_only_hint
+        assert tool.annotations.open_world_hint is False
+        assert tool.output_schema["properties"]
+        for name, argument in tool.input_schema["properties"].items():
+            assert argument["type"], (tool.name, name)
+            assert argument["description"].endswith("."), (tool.name, name)
+            assert "--" not in argument["description"], (tool.name, name)
+
+
+# typical questions, each with the calls that answer it and the keys where the figures stand
+QUESTIONS_OF_USERS = {
+    "What does it cost to train an 8B model on 100B tokens?": [("estimate", {"model": "8b", "tokens": "100b"})],
+    "And within two weeks in Europe?": [("estimate", ASKED)],
+    "What does fine-tuning a 70B with LoRA on 50M tokens cost?": [
+        ("estimate", {"model": "70b", "tokens": "50m", "method": "lora"})
+    ],
+    "What does serving Llama 70B cost per million tokens on H100?": [("inference", {"model": "70b", "gpu": "h100"})],
+    "How many machines serve 20 requests a second?": [
+        ("load", {"model": "8b", "requests_per_s": 20, "gpu": "h100-sxm"})
+    ],
+    "Does a 70B fit on two A100?": [("fit", {"model": "70b", "gpu": "a100-80gb", "gpus": 2, "serving": True})],
+    "Which card do I buy for a desk with 3,000 dollars?": [("choose", {"purpose": "desk", "budget": 3000})],
+    "Should we rent or buy 64 H100?": [("tco", {"gpu": "h100-sxm", "gpus": 64})],
+    "An article says 8B on 100B tokens takes 8 days on 8 A100. True?": [("audit", GOOD["audit"])],
+    "Who sells H100 cheapest in the EU?": [("prices", {"gpu": "h100", "region": "eu"})],
+    "How do I lay out a 70B on 64 H100?": [("recipe", {"model": "70b", "gpu": "h100-sxm", "gpus": 64})],
+    "H100 or B200, 8B and 70B?": [
+        (
+            "sweep",
+            {
+                "question": "estimate",
+                "arguments": {"model": ["8b", "70b"], "tokens": "10b", "gpu": ["h100-sxm", "b200"]},
+            },
+        )
+    ],
+    "Why is the second run dearer?": [("compare", GOOD["compare"])],
+    "What does the B200 have over the H100?": [("gpus", {"name": "b200"}), ("gpus", {"name": "h100-sxm"})],
+    "How did the price of H100 move?": [
+        ("sql", {"query": "show tables"}),
+        ("sql", {"query": "select observed_on, min(usd_per_gpu_hour) from offers group by 1 order by 1"}),
+    ],
+}
+
+
+def test_fifteen_typical_questions_take_one_or_two_calls():
+    calls = [call for calls in QUESTIONS_OF_USERS.values() for call in calls]
+    assert len(QUESTIONS_OF_USERS) == 15
+    assert max(map(len, QUESTIONS_OF_USERS.values())) <= 2
+    _, _, results = asked_by_a_client(*calls)  # the client holds every answer against its tool's schema
+    for (name, given), result in zip(calls, results, strict=True):
+        assert not result.is_error, (name, given, result.content[0].text)
+        rows = [value for value in result.structured_content.values() if isinstance(value, (list, dict)) and value]
+        assert rows, (name, given)
+        assert len(result.content[0].text) / TOKEN_SIGNS < 2000, (name, given)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "change"),
+    [
+        ("estimate", {"model": "8b", "tokens": "100b", "gpu": "h100-sxm", "deadline": "1h"}, "deadline"),
+        ("estimate", {"model": "8b", "tokens": "100b", "gpu": "h100-sxm", "budget": 100}, "budget"),
+        ("inference", {"model": "70b", "gpu": "h100-sxm", "tpot": "1ms"}, "tpot"),
+        ("inference", {"model": "70b", "gpu": "h100-sxm", "tpot": "1ms", "ttft": "1ms"}, "ttft"),
+        ("inference", {"model": "70b", "gpu": "h100-sxm", "budget": 1}, "budget"),
+    ],
+)
+def test_a_refusal_offers_a_change_that_brings_an_answer(name, given, change):
+    refusal, failed = asked(name, given)
+    assert failed
+    assert "--" not in refusal["error"]
+    assert change in refusal["try"]
+    answer, failed = asked(name, {**given, **refusal["try"]})
+    assert not failed, answer
+
+
+def test_an_offer_stands_once_in_a_short_answer():
+    answer, _ = asked("estimate", {"model": "8b", "tokens": "100b"})
+    offers = [(row["provider"], row["option"], row["gpus"], row["gpu"])
+              for name in ("options", "other_kinds") for row in answer[name]]  # fmt: skip
+    assert len(set(offers)) == len(offers)
+
+
+def test_a_sweep_of_an_agent_is_bounded():
+    given = {"question": "estimate", "arguments": {"model": "8b", "tokens": [f"{n}b" for n in range(1, 600)]}}
+    refusal, failed = asked("sweep", given)
+    assert failed
+    assert "599 cases are more than 500" in refusal["error"]
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -92,16 +200,16 @@ def test_a_difference_names_its_largest_cause_first():
     ("name", "given", "said"),
     [
         ("nonsense", {}, "there is no tool"),
-        ("estimate", {}, "--model is missing"),
+        ("estimate", {}, "model is missing"),
         ("estimate", {"model": "8b", "tokens": "100b", "color": "red"}, "takes no 'color'"),
-        ("estimate", {"model": "8b", "tokens": "-5"}, "--tokens"),
+        ("estimate", {"model": "8b", "tokens": "-5"}, "tokens"),
         ("prices", {"colour": "red"}, "as_of, known_as_of and max_age, not 'colour'"),
-        ("compare", {"first": {}}, "--model is missing"),
+        ("compare", {"first": {}}, "model is missing"),
         ("compare", {"first": 3, "second": 4}, "object with the arguments"),
         ("sql", {"query": "drop table offers"}, "SELECT"),
         ("sql", {"query": 7}, "one argument, query"),
         ("sql", {"query": "select range(30000)"}, "Select fewer columns"),
-        ("tco", {"gpu": "h100-sxm", "gpus": 0}, "--gpus"),
+        ("tco", {"gpu": "h100-sxm", "gpus": 0}, "gpus"),
     ],
 )
 def test_wrong_input_gets_the_sentence_of_the_command(name, given, said):

@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from gpucost.bench.logs import lines_of, read_log, training_speed
+from gpucost.bench.logs import lines_of, own_format, read_log, training_speed
 from gpucost.errors import UsageError
 
 MEGATRON = (
@@ -60,6 +60,101 @@ MEGATRON = (
             {"gpus": 64, "sequence_tokens": 2048},
         ),
         (
+            [
+                f"step {k:05d}/21400 (0.{k}%) | loss: 9.1 | lrm: 1.00 | dt: {dt:.2f}ms | tok/sec: {524288000 // dt:,} |"
+                " mfu: 47.10 | total time: 0.50m"
+                for k, dt in enumerate([30_000, 9_000, *[1_000] * 6])
+            ],
+            "nanochat",
+            524288 / 8,
+            {"gpus": 8},
+        ),
+        (
+            [
+                f"step {k:4d}/18865 | loss 10.9 (+nanz)| norm 15.3 (+nanz)| lr 8.57e-07 | 3056.36 ms | 42.6% bf16 MFU |"
+                " 171536 tok/s"
+                for k in range(1, 7)
+            ],
+            "llm.c",
+            171536 / 8,
+            {"gpus": 8},
+        ),
+        (
+            [
+                f"12/02/2024 10:00:00 [INFO|DP=0|PP=0|TP=0|n1]: iteration: {k} / 1000 | consumed_tokens: {k * 1.05}M"
+                " | elapsed_time_per_iteration_ms: 8.21K | tokens_per_sec: 128K | tokens_per_sec_per_gpu: 15.9K |"
+                " global_batch_size: 1.02K | lm_loss: 10.4 | lr: 3e-06 | model_tflops_per_gpu: 338 | grad_norm: 1.2"
+                for k in range(1, 7)
+            ],
+            "nanotron",
+            15_900,
+            {},
+        ),
+        (
+            ["Step 7 | loss:1.2 lr:2e-05 tokens_per_second_per_gpu:3127.5 peak_memory_active:18.9"],
+            "torchtune",
+            3127.5,
+            {},
+        ),
+        (
+            [
+                line
+                for k in range(10, 70, 10)
+                for line in (
+                    f"2025-02-01 10:00:00.1\thost:0\tolmo_core.train.callbacks.console_logger:1\tINFO\t[step={k}/1000,"
+                    "epoch=1,eta=2:11:00]",
+                    "    train/CE loss=7.021",
+                    f"    throughput/device/TPS={900 if k < 30 else 23_456:,}",
+                    f"    throughput/total tokens={k * 4_194_304:,}",
+                )
+            ],
+            "olmo-core",
+            23_456,
+            {},
+        ),
+        (
+            [
+                f"Epoch 1 | iter {k} step {k // 4} | loss train: 10.1, val: n/a | iter time: {900 if k < 9 else 250}.00"
+                f" ms{' (step)' if k % 4 == 0 else ''} remaining time: 1:02:03"
+                for k in range(1, 41)
+            ],
+            "litgpt",
+            32 * 2048 / 1.0 / 4,
+            {"gpus": 4, "sequence_tokens": 2048, "global_batch": 32},
+        ),
+        (
+            [
+                f"step:{k}/1750 train_time:{90_000 if k < 2 else 90_000 + 100 * (k - 1)}ms step_avg:{90_000 / k:.2f}ms"
+                for k in range(1, 9)
+            ],
+            "modded-nanogpt",
+            384 * 1024 / 0.1 / 8,
+            {"gpus": 8, "sequence_tokens": 1024, "global_batch": 384},
+        ),
+        (
+            [
+                'DLLL {"timestamp": "1700000000.1", "datetime": "2023-11-14 22:13:20.1", "elapsedtime": "12.3", "type":'
+                f' "LOG", "step": [1, {k}], "data": {{"train_loss": 6.1, "train_throughput": 81234.5}}}}'
+                for k in range(1, 7)
+            ],
+            "dllogger",
+            81234.5 / 8,
+            {"gpus": 8},
+        ),
+        (
+            [
+                line
+                for k in range(10, 70, 10)
+                for line in (
+                    f"  1%|          | {k}/1000 [00:30<49:30,  2.00s/it]",
+                    f"{{'loss': 1.2, 'learning_rate': 2e-05, 'num_tokens': {k * 12_000}.0, 'epoch': 0.01}}",
+                )
+            ],
+            "huggingface",
+            12_000 / 2.0 / 4,
+            {"gpus": 4, "sequence_tokens": 8192, "global_batch": 64},
+        ),
+        (
             ["{'train_runtime': 100.0, 'train_samples_per_second': 2.5, 'train_tokens_per_second': 5120.0}"],
             "huggingface",
             5120.0 / 4,
@@ -106,6 +201,46 @@ def test_a_serving_log_gives_its_throughput(lines, form, numbers):
     log = read_log(lines)
     assert log.format.name == form
     assert {name: log.last(name) for name in numbers} == pytest.approx(numbers)
+
+
+TRL = [
+    line
+    for k in range(10, 70, 10)
+    for line in (
+        f"  1%|          | {k}/1000 [00:30<49:30,  2.00s/it]",
+        f"{{'loss': 1.2, 'learning_rate': 2e-05, 'num_tokens': {k * 12_000}.0, 'epoch': 0.01}}",
+    )
+]
+
+
+def test_tokens_that_a_program_counts_are_those_that_are_done():
+    assert read_log(TRL).last("tokens") == 60 * 12_000
+
+
+def test_a_log_of_ones_own_is_read_by_its_patterns():
+    form = own_format([r"step=it (\d+)", r"step_ms=took ([0-9.]+) ms", r"global_batch=batch (\d+)"])
+    log = read_log([f"it {k} took {9000 if k < 3 else 500} ms, batch 64" for k in range(1, 9)], form=form)
+    assert training_speed(log, gpus=4, sequence_tokens=1024) == pytest.approx(64 * 1024 / 0.5 / 4)
+
+
+@pytest.mark.parametrize("pattern", ["step=it (", "step=it", "pace=it (\\d+)", "step=(a)(b)", "step"])
+def test_a_pattern_that_reads_no_number_is_refused(pattern):
+    with pytest.raises(UsageError, match="NAME=PATTERN"):
+        own_format([pattern])
+
+
+@pytest.mark.parametrize("kind", ["megatron-lm", "torchtitan", "nanotron"])
+def test_the_first_lines_count_for_nothing_in_any_format(kind):
+    line = {
+        "megatron-lm": lambda k, s: MEGATRON.format(k, 1000 * s),
+        "torchtitan": lambda k, s: f"step: {k}  loss: 4.2  tps: {round(8000 / s):,}  tflops: 412.4",
+        "nanotron": lambda k, s: f"iteration: {k} / 99 | tokens_per_sec_per_gpu: {8 / s:.2f}K | global_batch_size: 16",
+    }[kind]
+    speeds = [
+        training_speed(read_log([line(k, first if k < 3 else 1.0) for k in range(1, 8)]), gpus=8, sequence_tokens=4096)
+        for first in (1.0, 60.0)
+    ]
+    assert speeds[0] == pytest.approx(speeds[1])
 
 
 def test_a_long_log_takes_time_in_proportion_to_its_lines():

@@ -1,0 +1,115 @@
+"""The gallery: a picture for each question, drawn from real answers, and the page that shows them."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+FOLDER = "docs/pictures"
+
+
+class Picture(NamedTuple):
+    """A question, the command that asks it, its answer in the library, and which of its charts is shown."""
+
+    name: str
+    question: str
+    command: str
+    answer: Callable[[], Any]
+    chart: str
+
+
+def _ask(question: str, *places: Any, **arguments: Any) -> Any:
+    import gpucost
+
+    return getattr(gpucost, question)(*places, **arguments)
+
+
+def _compared() -> Any:
+    import gpucost
+
+    runs = [gpucost.estimate("8b", "100b", gpu=gpu) for gpu in ("a100-80gb", "h100-sxm")]
+    return gpucost.compare(*runs)
+
+
+PICTURES = (
+    Picture(
+        "estimate",
+        "What does a training run cost, and how long does it take?",
+        "gpucost estimate --model 8b --tokens 100b",
+        partial(_ask, "estimate", "8b", "100b"),
+        "Cost against time",
+    ),
+    Picture(
+        "inference",
+        "Is it cheaper to host a model or to buy tokens?",
+        "gpucost inference --model 70b --tokens-per-month 5b",
+        partial(_ask, "inference", "70b", tokens_per_month="5b"),
+        "Self-host or API",
+    ),
+    Picture(
+        "tco",
+        "From which utilisation on is owning cheaper than renting?",
+        "gpucost tco --gpu h100-sxm --gpus 64",
+        partial(_ask, "tco", gpu="h100-sxm", gpus=64),
+        "by utilisation",
+    ),
+    Picture(
+        "tco-risks",
+        "What changes that answer most?",
+        "gpucost tco --gpu h100-sxm --gpus 64 --details",
+        partial(_ask, "tco", gpu="h100-sxm", gpus=64),
+        "What changes the saving",
+    ),
+    Picture(
+        "fit",
+        "Where does the memory go?",
+        "gpucost fit --model 70b --gpu h100-sxm",
+        partial(_ask, "fit", "70b", "h100-sxm"),
+        "Where the memory goes",
+    ),
+    Picture(
+        "throughput",
+        "Where does the time of a step go?",
+        "gpucost throughput --model 70b --gpu h100-sxm --gpus 64",
+        partial(_ask, "throughput", "70b", gpu="h100-sxm", gpus=64),
+        "Where the time",
+    ),
+    Picture(
+        "roofline",
+        "Which operations does memory bandwidth bound?",
+        "gpucost roofline --gpu h100-sxm",
+        partial(_ask, "roofline", gpu="h100-sxm"),
+        "Speed against intensity",
+    ),
+    Picture(
+        "compare",
+        "Why does one run cost more than another?",
+        "gpucost estimate --model 8b --tokens 100b --gpu a100-80gb -o a100.json\n"
+        "gpucost estimate --model 8b --tokens 100b --gpu h100-sxm -o h100.json\n"
+        "gpucost compare a100.json h100.json",
+        _compared,
+        "",
+    ),
+)
+
+
+@cache
+def drawn(name: str) -> str:
+    """Return a picture as SVG; Vega draws it."""
+    from vl_convert import vegalite_to_svg
+
+    picture = next(one for one in PICTURES if one.name == name)
+    chart = picture.answer().chart(picture.chart)
+    text: str = vegalite_to_svg(chart.to_dict())
+    return text
+
+
+def page() -> str:
+    """Return the page that shows every picture below its question and its command."""
+    parts = [
+        "# Gallery",
+        "A picture for each question. Every answer draws its own: `-o answer.html` writes a page with all of them, and"
+        " `.chart()` returns one in a notebook.",
+    ]
+    for one in PICTURES:
+        parts += [f"## {one.question}", f"```bash\n{one.command}\n```", f"![{one.question}](pictures/{one.name}.svg)"]
+    return "\n\n".join(parts) + "\n"

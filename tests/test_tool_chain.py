@@ -1,0 +1,103 @@
+"""Where people are: the action for pull requests, the hooks before a commit, the conda recipe, the gallery."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gpucost
+
+ROOT = Path(__file__).resolve().parent.parent
+PLAN = '[[training]]\nname = "run"\nmodel = "8b"\ntokens = "100b"\ngpu = "h100-sxm"\ngpus = 64\n'
+
+
+def git(folder, *words):
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def change(tmp_path):
+    """Return a checkout whose branch trains on a fifth more tokens than the branch that it goes to."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    git(before, "init", "-q", "-b", "main")
+    (before / "plan.toml").write_text(PLAN, "utf-8")
+    git(before, "add", ".")
+    git(before, "commit", "-qm", "Plan")
+    git(tmp_path, "clone", "-q", str(before), str(after))
+    (after / "plan.toml").write_text(PLAN.replace("100b", "120b"), "utf-8")
+    git(after, "commit", "-qam", "Train longer")
+    return after
+
+
+def commented(checkout, **limits):
+    """Run what the action runs; return its exit code and the comment."""
+    here = checkout.parent / "runner"
+    here.mkdir(exist_ok=True)
+    command = here / "gpucost"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m gpucost "$@"\n', "utf-8")
+    command.chmod(0o755)
+    stated = {"SCENARIO": "plan.toml", "PART": "run", "BUDGET": "", "MOST_RISE": "", "COMMENT": "false", "BASE": "main"}
+    environment = {**os.environ, **stated, **limits, "RUNNER_TEMP": str(here), "GPUCOST": str(command)}
+    environment["PYTHONPATH"] = str(ROOT)
+    done = subprocess.run(
+        ["bash", str(ROOT / ".github/cost-comment.sh")], cwd=checkout, env=environment, capture_output=True, text=True
+    )
+    text = (here / "cost.md").read_text("utf-8") if (here / "cost.md").exists() else done.stderr
+    return done.returncode, text
+
+
+@pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs git and bash")
+def test_the_action_says_what_a_change_costs_and_fails_beyond_a_limit(change):
+    code, text = commented(change)
+    assert code == 0, text
+    assert re.search(r"GPU cost: \+\$[\d,.]+ \(\+(19|20)\.\d%\)", text)
+    assert commented(change, MOST_RISE="10%")[0] == 3
+    assert commented(change, BUDGET="1000")[0] == 3
+    assert commented(change, BUDGET="1000000", MOST_RISE="30%")[0] == 0
+
+
+def test_the_action_hands_every_input_to_its_script():
+    text = (ROOT / "action.yml").read_text("utf-8")
+    script = (ROOT / ".github/cost-comment.sh").read_text("utf-8")
+    inputs = re.findall(r"^  ([a-z-]+):$", text.partition("inputs:")[2].partition("outputs:")[0], re.M)
+    assert {f"inputs.{name}" for name in inputs} == set(re.findall(r"inputs\.[a-z-]+", text))
+    handed = re.findall(r"^ {8}([A-Z_]+): ", text.partition("id: cost")[2], re.M)
+    assert all(f"${name}" in script or f"${{{name}" in script for name in handed if name != "GH_TOKEN")
+
+
+def test_the_hooks_run_commands_that_exist(tmp_path):
+    entries = re.findall(r"entry: gpucost (.*)", (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f"{PLAN}budget = 10\n", "utf-8")
+    assert entries == ["report", "data check"]
+    done = subprocess.run([sys.executable, "-m", "gpucost", "report", str(plan)], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "over the budget" in done.stderr
+
+
+def test_the_conda_recipe_asks_for_what_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text("utf-8")
+    run = re.findall(r"^    - (\S+) (\S+)$", recipe.partition("  run:")[2].partition("tests:")[0], re.M)
+    asked = {name.replace("python-duckdb", "duckdb"): bound for name, bound in run if name != "python"}
+    stated = (re.match(r"([A-Za-z0-9_-]+)(.*)", item).groups() for item in project["dependencies"])
+    assert asked == {name.lower(): bound for name, bound in stated}
+    assert f'version: "{gpucost.__version__}"' in recipe
+    assert f"version: {gpucost.__version__}" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_every_picture_of_the_gallery_is_one_that_its_answer_draws():
+    from benchmarks import gallery
+
+    drawn = {}
+    for picture in gallery.PICTURES:
+        drawn.setdefault(picture.answer, picture.answer())
+        assert any(picture.chart in title for title in drawn[picture.answer].charts()), picture.name
+        assert (ROOT / gallery.FOLDER / f"{picture.name}.svg").is_file()
