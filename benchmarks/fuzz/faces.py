@@ -186,12 +186,7 @@ def full(asked: Case) -> None:
     target = Path(asked.arguments[-1])
     old = target.read_bytes() if target.exists() else b""
 
-    def work() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (asked.given, asked.given))
-        command()
-
-    code = _code(forked(work))
+    code = _code(forked(partial(_within, asked.given)))
     if code not in (0, 2):
         raise InternalError(f"exit code {code} on a full disk")
     _whole(target, old)

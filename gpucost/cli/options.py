@@ -272,6 +272,8 @@ class Output:
         switches = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
         heeded = self._heeded({name for name, on in switches.items() if on})
         if launch:
+            if self.format != "table" and not is_setting("format"):
+                raise click.UsageError(f"--launch writes a script, not {self.format}: leave one of them out.")
             from gpucost.render import launch as starts
 
             task = self.ending in LAUNCHED

@@ -126,3 +126,11 @@ def test_what_skypilot_has_no_name_for_is_refused(catalog):
         skypilot(answer)
     with pytest.raises(UsageError, match="--launch works"):
         skypilot({"kind": "tco"})
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_a_script_is_not_written_in_another_format(form):
+    asked = ["estimate", "--model", "8b", "--tokens", "100b", "--gpu", "h100-sxm", "--launch", "--format", form]
+    done = CliRunner().invoke(cli, asked)
+    assert done.exit_code == 2
+    assert f"--launch writes a script, not {form}" in done.stderr
