@@ -220,6 +220,77 @@ class Financing(TypedDict):
     equity_irr_fraction: float | None
 
 
+class LifeCase(TypedDict):
+    """Owning over a useful life: its cost, its depreciation in the books, and what the books hold above resale."""
+
+    life_years: int
+    npv_own_usd: float
+    npv_rent_usd: float
+    saving_usd: float
+    levelised_usd_per_gpu_hour: float | None
+    own_usd_per_owned_gpu_hour: float | None
+    book_depreciation_usd_per_year: float
+    impairment_usd: float  # the most by which book value exceeds resale value at a year's end
+    impairment_year: int | None
+    impairment_at_low_resale_usd: float
+
+
+class LenderYear(TypedDict):
+    """A year of debt: the cash available in the months with debt service, and what stands at the year's end."""
+
+    year: int
+    cash_available_usd: float
+    debt_service_usd: float
+    interest_usd: float
+    principal_usd: float
+    dscr_ratio: float | None
+    debt_owed_usd: float
+    resale_value_usd: float
+    ltv_fraction: float | None
+
+
+class Covenant(TypedDict):
+    """A limit that the plan states, its worst month, and the first month that breaks it."""
+
+    name: Literal["min_dscr_ratio", "max_ltv_fraction"]
+    limit: float
+    worst: float
+    worst_month: int
+    headroom_fraction: float | None  # by which the cash available, or the resale value, may fall in that month
+    breached_month: int | None
+    breached_on: str | None
+    breached_months: int
+
+
+class LenderStrain(TypedDict):
+    """Coverage and debt to value under worse news, with the debt as signed."""
+
+    name: str
+    lowest_dscr_ratio: float | None
+    highest_ltv_fraction: float
+
+
+class Lender(TypedDict):
+    """What a lender asks: coverage over the last twelve months, debt to value, covenants."""
+
+    financing: str
+    lent_usd: float
+    lent_of_purchase_fraction: float
+    rate_fraction: float
+    term_months: int  # with debt service
+    repayment: str
+    income: str  # what pays the debt
+    lowest_dscr_ratio: float | None
+    lowest_dscr_month: int | None
+    llcr_ratio: float | None  # cash available over the loan's life, at its rate ÷ the loan
+    highest_ltv_fraction: float | None
+    highest_ltv_month: int | None
+    settled_by_sale_usd: float
+    years: list[LenderYear]
+    covenants: list[Covenant]
+    strains: list[LenderStrain]
+
+
 class TaxYear(TypedDict):
     """Income tax (negative: saved) and depreciation of a year."""
 
@@ -401,7 +472,7 @@ class ContractEnd(TypedDict):
     month: float  # from the start
     usd_per_gpu_hour: float
     then: str
-    then_usd_per_gpu_hour: float
+    then_usd_per_gpu_hour: float | None  # None where nothing follows
 
 
 class Tco(AnswerFrame, Levels):
@@ -426,6 +497,8 @@ class Tco(AnswerFrame, Levels):
     by_year: list[Annotated[CashYear, float]]
     statements: NotRequired[Statements]
     peak_cash_usd: PeakCash
+    lender: NotRequired[Lender | None]
+    lives: NotRequired[list[LifeCase]]
     tax: TaxView
     scope: list[ScopeRow]
     sunk: Sunk
@@ -517,6 +590,8 @@ class SupplyRow(LayeredPrice):
     lead_time_months: int
     upfront_fraction: float
     stretch_ratio: float
+    until_months: NotRequired[float | None]
+    after_usd_per_gpu_hour: NotRequired[float | None]
     note: str
     source_id: str
 
@@ -536,5 +611,6 @@ class Mix(AnswerFrame):
     marginal_values: list[Marginal]
     gap_fraction: float
     supplies: list[SupplyRow]
+    contract_ends: NotRequired[list[ContractEnd]]
     currency: NotRequired[MixCurrency | None]
     assumptions: list[AssumptionRow]

@@ -174,9 +174,11 @@ def _owned(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOpti
     kind = str(case.assumptions["financing"].value)
     if kind == "cash":
         return [_summary("own", values, "own_total_usd", paid, f"purchase, cash, {end}")]
-    owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
+    owed, lent = scalar(values, "loan_payment_usd") * case.number("loan_term_months"), scalar(values, "loan_usd")
+    if case.assumptions["loan_repayment"].value == "sculpted":
+        owed, lent = float(monthly(values, "own_loan_payment_usd").sum()), float(monthly(values, "loan_lent_usd")[0])
     leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
-    bound = paid - scalar(values, "loan_usd") + owed if kind == "loan" else leased
+    bound = paid - lent + owed if kind == "loan" else leased
     terms = f"purchase, {kind}, {end}" if kind != "operating_lease" else "operating lease, the hardware goes back"
     return [
         _summary("own", values, "own_total_usd", bound, terms),
@@ -217,6 +219,10 @@ def _terms_text(values: Mapping[str, Any]) -> str:
     billing = "take-or-pay" if values["rent_billing"] == "take_or_pay" else "per use"
     upfront = f", {values['rent_upfront_fraction']:.0%} upfront" if values["rent_upfront_fraction"] else ""
     text = f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
+    price = values.get("rent_usd_per_gpu_hour")
+    bounds = [(word, values.get(f"rent_{name}_ratio")) for word, name in (("at least", "floor"), ("at most", "cap"))]
+    follows = [f"{word} ${ratio * price:.2f}" for word, ratio in bounds if ratio and price]
+    text += f", follows the market, {' and '.join(follows)}" if follows else ""
     if not (until := values.get("rent_until_months")):
         return text
     after = values.get("rent_after_usd_per_gpu_hour")
@@ -291,10 +297,19 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         check_upfront({**case.values(), **read}, f"rent option {name!r}")
         legs.append(Leg(share, read))
     if len(legs) > 1:
-        return Way(name, tuple(legs), {"terms": " + ".join(f"{share:.0%}" for share in shares)})
+        return Way(name, tuple(legs), {"terms": " + ".join(_share_text(case, leg) for leg in legs)})
     changes = legs[0].changes
     price = changes.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))
     return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _terms_text({**case.values(), **changes})})
+
+
+def _share_text(case: OwnershipCase, leg: Leg) -> str:
+    """Say the share of a part of a blend and its price."""
+    price = leg.changes.get("rent_usd_per_gpu_hour")
+    if price is None:
+        return f"{leg.weight:.0%} as asked"
+    fixed = ", fixed" if leg.changes.get("rent_path_basis") == "flat" and not case.rent_path_is_flat else ""
+    return f"{leg.weight:.0%} at ${price:.2f}{fixed}"
 
 
 def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str, Any]:
@@ -320,9 +335,21 @@ def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str,
             "rent_after_basis": "renewed",
             "rent_after_usd_per_gpu_hour": USD.read(renewal, f"{where}: renewal"),
         }
-    bound = case.assumptions["rent_billing"].value == "take_or_pay"
-    by_use = case.fallback.usd_per_gpu_hour if bound and case.fallback else case.number("rent_usd_per_gpu_hour")
+    by_use = price_by_use(case)
     return {"rent_until_months": months, "rent_after_basis": "per_use", "rent_after_usd_per_gpu_hour": by_use}
+
+
+def price_by_use(case: OwnershipCase) -> float:
+    """Return what an hour costs once a contract without a renewal has ended: rent as asked, by use, else the market's.
+
+    Where the rent that is asked for ends itself, the hours that follow cost what follows it.
+    """
+    if case.assumptions["rent_billing"].value == "take_or_pay" and case.fallback:
+        return case.fallback.usd_per_gpu_hour
+    after = case.assumptions["rent_after_usd_per_gpu_hour"].value
+    if case.number("rent_until_months") and isinstance(after, (int, float)):
+        return float(after)
+    return case.number("rent_usd_per_gpu_hour")
 
 
 def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[ContractEnd]:
@@ -338,11 +365,11 @@ def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[
         if not month or month >= case.months:
             continue
         after = values["rent_after_usd_per_gpu_hour"] if until else None
-        then_usd = float(after) if after else float(values["rent_usd_per_gpu_hour"])
+        then_usd: float | None = float(after) if after else float(values["rent_usd_per_gpu_hour"])
         if not until:
             then = "renewed at its price, on the path of the rental price"
         elif values["rent_after_basis"] == "none":
-            then = "nothing"
+            then, then_usd = "nothing", None
         else:
             then = "renewed" if values["rent_after_basis"] == "renewed" else "rent by use"
         day = case.start + timedelta(days=round(month * DAYS_PER_MONTH) - 1)

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
-from gpucost.market.forward import HORIZONS_MONTHS, path_ends
+from gpucost.market import exchange
+from gpucost.market.forward import HORIZONS_MONTHS, cards_of, path_ends, resale
 from gpucost.market.supply import Providers
 from gpucost.money import price_paths, tax
 from gpucost.money.comparison import columns
 from gpucost.ownership import offers
 from gpucost.ownership import plan as profiles
 from gpucost.ownership import plan as regimes
-from gpucost.ownership.offers import read_quotes
+from gpucost.ownership.offers import read_quotes, supplies_in_usd
 from gpucost.ownership.plan import (
     Assumption,
     Given,
@@ -47,13 +48,20 @@ Array = NDArray[np.float64]
 
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 FEWEST_SELLERS = 3  # of a generation, else all chips speak
+RESALE_YEARS = 12  # of the forward curve of resale
 _LEAST_USE = 1e-12  # of the hours that exist: less is none
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
 V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
-MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd", "rent_after_usd_per_gpu_hour")
+MAY_LACK = (
+    "rent_committed_gpus",
+    "gpu_replacement_usd",
+    "rent_after_usd_per_gpu_hour",
+    "min_dscr_ratio",
+    "max_ltv_fraction",
+)
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -98,6 +106,11 @@ class OwnershipCase(Struct):
         basis = self.assumptions["rent_path_basis"].value
         table = self.tables["observed_v_by_month" if basis == "observed_v" else "rent_path_by_month"]
         return np.ones_like(table) if basis in ("flat", "forward") else table
+
+    @property
+    def rent_path_is_flat(self) -> bool:
+        """Tell whether the rental price stays as it is."""
+        return self.assumptions["rent_path_basis"].value == "flat" and not self.number("rent_decline_fraction")
 
     @property
     def months(self) -> int:
@@ -166,15 +179,19 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     case.scenarios, case.start = plan.scenarios, start_of(special, catalog.as_of)
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
         case.special["depreciation_by_year"] = deducted
-    case.rent_options = [
-        *plan.rent_options,
-        *read_quotes(case.special.pop("quote", None) or {}, lambda code: regimes.usd_per_unit(catalog, code)),
-    ]
+
+    def rates(code: str) -> float:
+        return exchange.usd_per_unit(catalog, code)
+
+    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, rates)]
+    if case.special.get("supply"):
+        case.special["supply"] = supplies_in_usd(case.special["supply"], rates)
     _exchange_rate(catalog, case)
     _machine_of_few(case, inputs)
     _power_cap(case)
     _derive(case, inputs)
     ends = _forward(catalog, case, inputs)
+    _resale_path(catalog, case)
     case.tables = _tables(case) | _outlook(ends)
     if "server_decline_fraction" not in inputs:  # assumed: what a chip earns and what it costs fall together
         fall = min(max(case.number("rent_decline_fraction"), -0.5), 0.99)
@@ -267,7 +284,7 @@ def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD" or case.special.get("usd_per_unit") is not None:
         return
-    if newest := regimes.newest_rate(catalog, code):
+    if newest := exchange.newest_rate(catalog, code):
         case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
         if (age := (catalog.as_of - newest["on"]).days) > OLD_RATE_DAYS:
             case.warnings.append(
@@ -297,6 +314,46 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
         if name not in inputs:
             case.put(name, value=value, status="derived", low=None, high=None)
+
+
+def _resale_path(catalog: Catalog, case: OwnershipCase) -> None:
+    """Take resale values from the forward curve of cards, or from the curve that was bought, where that is asked for.
+
+    A server is sold at the share of today's price that the market pays for its cards at that age.
+    """
+    path, curve = case.special.pop("resale_path", None), case.special.get("rent_curve")
+    bought = price_paths.read_resale(str(curve)) if curve else None
+    if bought is not None:
+        _no_other_resale(case, "the column resale_fraction of rent_curve")
+        case.special["residual_by_year"] = bought
+    if path != "forward":
+        return
+    _no_other_resale(case, "resale_path = forward")
+    cards = cards_of(catalog.rows("accelerators"))
+    chip = case.accelerator
+    card = next((card for card in cards if chip is not None and card.gpu == chip.id), None)
+    if card is None:
+        name = chip.id if chip is not None else "an accelerator without a name"
+        raise PriceMissingError(
+            f"resale_path = forward: no dated street price of {name} is known. Leave it out, or give residual_by_year."
+        )
+    ends = [resale(cards, card, 12 * year) for year in range(1, RESALE_YEARS + 1)]
+    case.special["residual_by_year"] = [min(middle / card.street_usd, 1.0) for _, middle, _ in ends]
+    years = max(1, round((case.months - case.number("lead_time_months")) / 12))
+    low, middle, high = ends[min(years, RESALE_YEARS) - 1]
+    case.put(
+        "residual_scale_ratio",
+        low=min(low / middle, 1.0),
+        high=max(high / middle, 1.0),
+        status="derived",
+        note=f"forward curve of {len(cards) - 1} other cards: at {years} years {low / card.street_usd:.0%},"
+        f" {middle / card.street_usd:.0%}, {high / card.street_usd:.0%} of today's street price, P10, P50, P90",
+    )
+
+
+def _no_other_resale(case: OwnershipCase, where: str) -> None:
+    if stated := next((name for name in ("residual_by_year", "residual_curve") if case.special.get(name)), None):
+        raise UsageError(f"{where}: resale is also stated by {stated}. Keep one.")
 
 
 def _tables(case: OwnershipCase) -> dict[str, Array]:
@@ -509,6 +566,10 @@ def _check(case: OwnershipCase) -> None:
         when = case.registry.conditions.get(name)
         if entry.counts and entry.value is None and when and name not in MAY_LACK:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
+    if case.assumptions["income_basis"].value == "per_mtok" and case.assumptions["tokens_per_s_per_gpu"].value is None:
+        raise UsageError(
+            "income_basis = 'per_mtok' needs tokens_per_s_per_gpu, or a workload (--model with --tokens-per-month)."
+        )
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
         raise UsageError(
             "refresh: leased machines go back to the lessor. Leave refresh out, or choose another financing."
@@ -546,6 +607,10 @@ def _check_paths(case: OwnershipCase) -> None:
         raise UsageError(
             f"power_fraction_idle: idle accelerators cannot draw more, {idle:.0%} of the rated maximum, than allocated"
             f" ones, {busy:.0%}. Lower it, or raise power_fraction_active and power_cap_fraction."
+        )
+    if 0 < case.number("rent_cap_ratio") < case.number("rent_floor_ratio"):
+        raise UsageError(
+            "rent_cap_ratio: the cap of the rental price is below its floor. Change rent_floor_ratio, or it."
         )
     if case.number("deposit_fraction") + case.number("retention_fraction") > 1:
         raise UsageError("deposit_fraction and retention_fraction: together they are more than the price.")
