@@ -358,9 +358,7 @@ def what_if_cases(inputs: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     price = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
     resale = "residual_fraction" if inputs["residual_basis"] == "given" else "residual_scale_ratio"
     halves = {HALF: "rent_usd_per_gpu_hour", USE: "utilisation_fraction"}
-    cases: dict[str, dict[str, Value]] = {
-        name: {key: float(inputs[key] or 0) * _HALF} for name, key in halves.items()
-    }
+    cases: dict[str, dict[str, Value]] = {name: {key: float(inputs[key] or 0) * _HALF} for name, key in halves.items()}
     return {**cases, RESALE: {resale: 0.0}, PRICE: {price: float(inputs[price] or 0) * _MORE}}
 
 
@@ -776,7 +774,10 @@ def mix_page(answer: Mix) -> MixPage:
     ]
     length = -(-months // 12)
     years = [("start", paid[0])] + [
-        (f"year {number}, to {month_on(start, min(12 * number, months))}", sum(paid[12 * number - 11 : 12 * number + 1]))
+        (
+            f"year {number}, to {month_on(start, min(12 * number, months))}",
+            sum(paid[12 * number - 11 : 12 * number + 1]),
+        )
         for number in range(1, length + 1)
     ]
     return MixPage(scale, answers, figures, parts_of_mix(answer), what_if, years)

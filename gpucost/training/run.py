@@ -587,15 +587,15 @@ def _ended_pools(
         if end is None or row["days"] <= (held := (end - today).days + 1):
             continue
         left = float(row["gpu_hours"]) * (1 - held / row["days"])
-        usd_per_hour, offer = pool.cheapest(market, row["gpu"], int(row["gpus"]), rented)
+        hire = pool.cheapest(market, row["gpu"], int(row["gpus"]), rented)
         text = f"{row['instance_type']} ends on {end}, after {held} of the {row['days']:,.0f} days of the run on it"
-        if usd_per_hour is None or offer is None:
+        if hire is None:
             said.append(f"{text}; nobody else is known to rent {row['gpu']} for the rest")
             continue
-        price = usd_per_hour / int(row["gpus"])
+        price = hire.usd_per_gpu_hour
         said.append(
-            f"{text}; the {left:,.0f} GPU-hours left cost about ${left * price:,.0f} on demand at {offer.provider},"
-            f" ${price:.2f} each as expected today, instead of ${left * row['usd_per_gpu_hour']:,.0f}"
+            f"{text}; the {left:,.0f} GPU-hours left cost about ${left * price:,.0f} on demand at"
+            f" {hire.offer.provider}, ${price:.2f} each as expected today, instead of ${left * row['usd_per_gpu_hour']:,.0f}"
         )
     return list(dict.fromkeys(said))
 
