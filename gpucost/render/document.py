@@ -218,6 +218,7 @@ class KeyFigures(Struct, frozen=True):
 
     items: tuple[Fact, ...]
     title: str = ""
+    style: Literal["plain", "answers"] = "plain"  # answers: sentences, each under its question
 
 
 class Table(Struct, frozen=True):
@@ -316,6 +317,7 @@ class Section(Struct, frozen=True):
     title: str
     blocks: Sequence[Block]
     detail: bool = False
+    board: bool = False  # the page that a board reads: printed and shown alone
 
 
 class Document(Struct, frozen=True):

@@ -1,12 +1,14 @@
 """The workbook writer: live formulas from inputs to answers, and everything else that a finance team works with."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from gpucost.answers.ownership import Mix, Tco
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.workbook import calculations, charts, cover, inputs, mix, options, statements, static
-from gpucost.render.workbook.book import Workbook, new_workbook
+from gpucost.render.decision import decision_of
+from gpucost.render.workbook import calculations, charts, cover, decision, inputs, mix, options, statements, static
+from gpucost.render.workbook.book import Sheet, Workbook, new_workbook
 from gpucost.render.workbook.live import LiveModel, compute, model_of
 
 _MACHINERY = "Intermediate results that Sensitivity and Options read; not laid out for print."
@@ -47,11 +49,18 @@ class _Workbook:
         self.compared: list[tuple[str, str, int, int, float]] = []  # sheet and rows of each table of options
         self.statics = []
         self.drawn: list[static.NativeChart] = []  # charts of answers without a model
+        self.owned: dict[str, Any] = {}  # the answer behind each model of owning
+        self.pages: dict[str, Sheet] = {}  # the sheet that a board reads, by model or title of a mix
+        self.decisions: dict[str, decision.DecisionCases] = {}
+        self.codes: dict[str, dict[str, str]] = {}  # names of cells with present values in another currency
+        self.swings: dict[str, options.SensitivityCases] = {}
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
             if model is not None:
                 self.models.append(model)
+                if part.get("kind") == "tco":
+                    self.owned[model.key] = part
                 self.draws[model.key] = part.get("monte_carlo")
                 if part.get("currency"):
                     self.money[model.key] = part["currency"]
@@ -69,11 +78,17 @@ class _Workbook:
         places = self._analysis()
         offers = self._tables()
         self._charts(places, offers)
+        self._decisions(places[1])
         self._back()
         self.book.close()
 
     def _front(self) -> None:
         from gpucost import __version__
+
+        mixes = [title for title, part in self.statics if part.get("kind") == "mix"]
+        for key in (*self.owned, *mixes):
+            name = decision.NAME if len(self.owned) + len(mixes) == 1 else f"{decision.NAME} {key}"
+            self.pages[key] = self.book.sheet(sheet_name(name, 0).removeprefix("0 "), decision.WIDTHS)
 
         title = str(self.payload.get("name") or document(self.payload).title)
         sheet = self.book.sheet(cover.COVER, (16, 110))
@@ -109,11 +124,14 @@ class _Workbook:
             options.SensitivityCases(model, self.spans[model.key], self.values[model.key], self.flows)
             for model in self.models
         ]
+        self.swings = {block.model.key: block for block in blocks}
         for model in self.models:
+            if model.key in self.owned:
+                self.decisions[model.key] = decision.DecisionCases(model, self.flows)
             if model.ways:
                 name = options.NAME if len(self.parts) == 1 else f"{options.NAME} {model.key}"
                 self.ways.append(options.RentOptions(model, self.values[model.key], self.flows, name))
-        self._cases([*blocks, *self.ways])
+        self._cases([*blocks, *self.ways, *self.decisions.values()])
         return budgets, options.write_sensitivity(sheet, blocks)
 
     def _budgets(self) -> dict[str, Any]:
@@ -148,7 +166,7 @@ class _Workbook:
             if currency := self.money.get(model.key):
                 name = statements.CURRENCY if len(self.parts) == 1 else f"{statements.CURRENCY} {model.key}"
                 months = model.compared_months
-                statements.write_currency(
+                self.codes[model.key] = statements.write_currency(
                     self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, currency, months
                 )
         if any(len(part.get("scaling") or ()) > 1 for _, part in self.parts):
@@ -161,7 +179,8 @@ class _Workbook:
             self.drawn += static.write_document(self.book, sheet, document(part))
             if part.get("kind") == "mix":
                 name = mix.NAME if len(self.statics) == 1 else sheet_name(f"{mix.NAME} {title}", number)
-                mix.write_mix(self.book, self.book.sheet(name, mix.WIDTHS), part)
+                cost = mix.write_mix(self.book, self.book.sheet(name, mix.WIDTHS), part)
+                decision.write_mix_page(self.book, self.pages[title], cast(Mix, part), cost)
         return offers_range
 
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
@@ -182,6 +201,30 @@ class _Workbook:
                 gallery.budget(model, *places[0][model.key])
             if statement := self.booked.get(model.key):
                 gallery.years(model, statement)
+
+    def _decisions(self, swings: Mapping[str, tuple[int, int]]) -> None:
+        """Write the page that a board reads for every comparison of owning and renting."""
+        for model in self.models:
+            if model.key not in self.owned:
+                continue
+            answer = cast(Tco, self.owned[model.key])
+            said = decision_of(answer)
+            assert said is not None, "a model of owning has the formulas of this version"
+            name = decision.FIGURES if len(self.owned) == 1 else f"{decision.FIGURES} {model.key}"
+            behind = decision.DecisionBook(
+                model,
+                answer,
+                said,
+                self.values[model.key],
+                self.flows,
+                self.decisions[model.key],
+                next((ways for ways in self.ways if ways.model is model), None),
+                self.swings.get(model.key),
+                swings.get(model.key, (0, 0))[0],
+                self.codes.get(model.key, {}),
+            )
+            figures = self.book.sheet(name, decision.FIGURES_WIDTHS)
+            decision.write(self.book, self.pages[model.key], figures, behind)
 
     def _back(self) -> None:
         if self.models or any(part.get("assumptions") for _, part in self.parts):

@@ -17,6 +17,7 @@ BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 
 THOUSANDS = "USD thousands"  # a figure in USD, shown in thousands
+MILLIONS = "USD millions, decimals "  # a figure in USD, shown in millions with so many decimals
 _MANY_USD = 1e6  # from which statements are read in thousands
 POSSIBLE = "share that exists"  # a fraction that means nothing above one: shown as none
 _LINE_HEIGHT = 15  # points
@@ -49,6 +50,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 18},
     "heading": {"bold": True, "font_size": 12, "bottom": 1},
     "head": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top"},
+    "head right": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top", "align": "right"},
     "input": {"valign": "top", "font_color": "#0000FF", "bg_color": "#FFFBD6", "border": 1, "border_color": "#C9C9C9"},
     "shade": {"valign": "top", "font_color": "#666666"},
     "answer": {"valign": "top", "bold": True, "top": 1, "bottom": 1},
@@ -57,6 +59,13 @@ _STYLES: dict[str, dict[str, Any]] = {
     "unit": {"valign": "top", "align": "left", "font_color": "#666666", "indent": 1},
     "source": {"font_color": "#666666", "text_wrap": True, "valign": "top"},
     "note": {"italic": True, "font_color": "#666666"},
+    "question": {"bold": True, "font_color": "#0B57A4"},
+    "said": {"text_wrap": True, "valign": "top", "font_size": 11},
+    "decided": {"text_wrap": True, "valign": "top", "bold": True, "font_size": 12},
+    "key": {"font_color": "#525A64", "bottom": 4, "bottom_color": "#C9C9C9"},
+    "figure": {"bold": True, "align": "right", "bottom": 4, "bottom_color": "#C9C9C9"},
+    "cell": {"valign": "top", "text_wrap": True, "align": "left"},
+    "right": {"valign": "top", "align": "right"},
 }
 
 
@@ -70,6 +79,14 @@ def number_format(unit: str, value: Any) -> str:
         return "#,##0"
     if unit == THOUSANDS:
         return "#,##0.0,"
+    if unit.startswith(MILLIONS):
+        decimals = int(unit.removeprefix(MILLIONS) or 0)
+        shown = f'"$"#,##0.{"0" * decimals},," M"'
+        return f"{shown};-{shown}"
+    if unit == "USD per hour, cents":
+        return '"$"#,##0.00'
+    if unit == "dollars":
+        return '"$"#,##0;-"$"#,##0'
     if unit == "USD":
         huge = isinstance(value, (int, float)) and abs(value) >= _HUGE_USD
         return "#,##0" if huge else "#,##0.00"
@@ -240,6 +257,18 @@ class Sheet:
         lines = sum(max(1, -(-len(line) // characters)) for line in text.splitlines() or [""])
         self.page.set_row(self.next_row, _LINE_HEIGHT * lines)
         self.page.merge_range(self.next_row, 0, self.next_row, last_column, text, self.book.format(style, ""))
+        self.next_row += 1
+
+    def sentence(self, cell: "Cell", last_column: int, least_lines: int = 1) -> None:
+        """Write a live sentence over several columns, in a row that is high enough for it."""
+        text = str(cell.value.value if isinstance(cell.value, Formula) else cell.value)
+        lines = max(least_lines, -(-len(text) // int(sum(self.widths[: last_column + 1]) * 0.95)))
+        self.page.set_row(self.next_row, (_LINE_HEIGHT + 1) * lines)
+        format_ = self.book.format(cell.style, "")
+        self.page.merge_range(self.next_row, 0, self.next_row, last_column, "", format_)
+        self._cell(self.next_row, 0, cell)
+        self.book.cells += 1
+        self.widest = max(self.widest, last_column)
         self.next_row += 1
 
     def skip(self, rows: int = 1) -> None:

@@ -12,8 +12,8 @@ _FIRST = 1  # column of the first kind of cash
 _NOTHING_USD = 0.005
 
 
-def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> None:
-    """Write what is paid each month, its present value, and how far that is from the answer.
+def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> str:
+    """Write what is paid each month, its present value, and how far that is from the answer; return its cell.
 
     What financing moves is valued at the cost of debt and stands as it was delivered, and so does income tax.
     """
@@ -90,3 +90,4 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> None:
             Cell(Formula(f"SUM({span})", sum(row[key] for key in kinds)), "answer", "USD in whole"),
             Cell(Formula(ratio, (1 + monthly) ** -row["month"]), "plain"),
         )
+    return f"'{sheet.name}'!{address(place, 1, fixed=True)}"

@@ -123,6 +123,11 @@ def _at(row: int, column: str) -> str:
     return address(row, PLACES[column], fixed=True)
 
 
+def place_of(ways: "RentOptions", name: str, column: str = "worth") -> str:
+    """Return where a figure of an option stands."""
+    return _at(_FIRST + [row["name"] for row in ways.rows_of].index(name), column)
+
+
 def _span(first: int, last: int, column: str) -> str:
     return f"{_at(first, column)}:{_at(last, column)}"
 

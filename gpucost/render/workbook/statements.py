@@ -295,8 +295,8 @@ CURRENCY = "Currency"
 
 def write_currency(
     sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: FlowRows, currency: Mapping[str, Any], months: int
-) -> None:
-    """Write the rates, which may be changed, and cash and present values at them."""
+) -> dict[str, str]:
+    """Write the rates, which may be changed, and cash and present values at them; return where the latter stand."""
     code, rates = currency["currency"], currency["rates"]
     sheet.title(f"In {code}: {model.title}")
     sheet.row(
@@ -318,9 +318,11 @@ def write_currency(
     for side in ("own", "rent"):
         _years(sheet, side, cash[side], top, currency["by_year"], months)
     sheet.skip()
-    _present(sheet, model, flows, currency, row, months)
+    own, rent = _present(sheet, model, flows, currency, row, months)
     sheet.page.print_area(0, 0, sheet.next_row, _FIRST + max(years, months))
     sheet.page.repeat_columns(0, 1)
+    cells = {f"Buying, in {code}": own, f"Renting, in {code}": rent}
+    return {label: f"'{sheet.name}'!{address(at, 1, fixed=True)}" for label, at in cells.items()}
 
 
 def _cash(
@@ -359,8 +361,8 @@ def _years(sheet: Sheet, side: str, cash: int, top: int, years: Any, months: int
 
 def _present(
     sheet: Sheet, model: LiveModel, flows: FlowRows, currency: Mapping[str, Any], row: int, months: int
-) -> None:
-    """Write present values: at the cost of capital given for the currency, else at the one that the rates imply."""
+) -> list[int]:
+    """Write present values and return their rows: at the cost of capital given for the currency, else at the one that the rates imply."""
     spot = address(row, _FIRST, fixed=True)
     code = currency["currency"]
     if currency["discounting"].startswith("given"):
@@ -387,6 +389,7 @@ def _present(
         f"owning saves, in {code}",
         Cell(Formula(text, currency["npv_rent"] - currency["npv_own"]), "answer", "USD in whole"),
     )
+    return rows
 
 
 def _cut(model: LiveModel, flows: FlowRows, name: str, months: int) -> str:

@@ -1,0 +1,816 @@
+"""The page that a board reads: what is decided, what it costs this year, what would change it, and when it ends.
+
+The figures and sentences stand here once. Python writes them into pages, prints and slides; the workbook writes the
+same sentences as formulas over its cells, so that they follow the inputs.
+"""
+
+from calendar import monthrange
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from gpucost.answers.ownership import Mix, Tco, promised
+from gpucost.money import comparison
+from gpucost.money.comparison import AT_DEBT_RATE
+from gpucost.render.document import (
+    MISSING,
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Fact,
+    KeyFigures,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    amount,
+    format_value,
+    heading_of,
+)
+from gpucost.render.workbook.live import LiveModel, Value, compute, ownership_model
+
+TITLE = "The decision"
+_MILLION = 1e6
+_FIRST_MONTHS = 12  # of what this year costs
+
+# --- Figures in words: one rule for Python and for the formulas of the workbook.
+
+Kind = Literal["usd", "count", "price", "share", "rate", "date", "word"]
+
+
+class Scale(Struct, frozen=True):
+    """How amounts are written on the whole page: in millions with some decimals, or in whole dollars."""
+
+    millions: bool
+    decimals: int
+
+    def words(self, usd: float) -> str:
+        """Write an amount.
+
+        >>> Scale(True, 1).words(48_421_066.0), Scale(False, 0).words(-912.4)
+        ('$48.4 M', '-$912')
+        """
+        sign = "-" if usd < 0 else ""
+        return f"{sign}${abs(usd) / self.divisor:,.{self.decimals}f}{self.unit}"
+
+    @property
+    def divisor(self) -> float:
+        """By what an amount in USD is divided before it is written."""
+        return _MILLION if self.millions else 1.0
+
+    @property
+    def unit(self) -> str:
+        """What stands behind an amount."""
+        return " M" if self.millions else ""
+
+
+def scale_of(*usd: float) -> Scale:
+    """Return how a page writes amounts, by the largest of them: no cents on millions, no millions of a small desk.
+
+    >>> [scale_of(one).decimals for one in (4e5, 2e6, 5e7)], scale_of(9_000.0).millions
+    ([3, 2, 1], False)
+    """
+    largest = max(map(abs, usd), default=0.0)
+    if largest < _MILLION / 10:
+        return Scale(False, 0)
+    return Scale(True, 3 if largest < _MILLION else 2 if largest < 10 * _MILLION else 1)
+
+
+def in_words(kind: Kind, value: Any, scale: Scale) -> str:
+    """Write a figure of the page; what does not exist is none."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:
+        return "none"
+    if kind == "usd":
+        return scale.words(value)
+    if kind == "price":
+        return f"${value:,.2f}"
+    if kind in ("share", "rate"):
+        return f"{value:.0%}" if kind == "share" else f"{value:.1%}"
+    return f"{value:,.0f}"
+
+
+# --- Sentences: literal text, figures by their key, and parts that stand only where a figure says so.
+
+
+class Ref(Struct, frozen=True):
+    """A figure in words."""
+
+    key: str
+
+
+class When(Struct, frozen=True):
+    """One part or another: by whether a figure is above nothing, exists, or is a word."""
+
+    key: str
+    test: Literal["positive", "known"] | str
+    then: "tuple[Part, ...]"
+    other: "tuple[Part, ...]" = ()
+
+
+Part = str | Ref | When
+
+SENTENCES: dict[str, tuple[Part, ...]] = {
+    "What do we decide?": (
+        Ref("best_verb"), ": ", Ref("gpus"), " GPUs cost ", Ref("best_cost"), " over ", Ref("months"),
+        " months (present value", When("tax_basis", "after", (" after tax",)), ", ", Ref("use"), " allocated), ",
+        Ref("best_less"), " less than ", Ref("second_noun"), ", the next best way.",
+    ),
+    "What does it cost this year?": (
+        "In the first ", Ref("year_months"), " months, to ", Ref("year_end"), ", ", Ref("best_noun"), " takes ",
+        Ref("best_year"), " in cash, ", Ref("best_start"), " of it at the start; ", Ref("second_noun"), " takes ",
+        Ref("second_year"), ".",
+    ),
+    "What if rent halves?": (
+        "At ", Ref("half_price"), " per GPU-hour renting costs ", Ref("half_rent"), " and buying ", Ref("half_own"),
+        ": ", When("half_saving", "positive", ("buying still wins by ",), ("renting wins by ",)), Ref("half_gap"), ". ",
+        When("be_price", "known", ("Both cost the same at ", Ref("be_price"), " per GPU-hour.",),
+             ("No price of rent makes both cost the same.",)),
+    ),
+    "When does it end?": (
+        "On ", Ref("end"), ", after ", Ref("months"), " months",
+        When("financing", "operating_lease", (", when the hardware goes back to the lessor",),
+             (When("resale", "positive", (", when what was bought is sold for ", Ref("resale"))),)), ". ",
+        When("payback", "known", ("Buying has paid back by ", Ref("payback_on"), "."), ("Buying never pays back.",)),
+        When("debt_on", "known", (" The ", Ref("debt"), " ends on ", Ref("debt_on"), ".")),
+    ),
+}  # fmt: skip
+
+
+def spoken(parts: Sequence[Part], figures: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    """Say a sentence with figures, of which `words` has the wording."""
+    said = []
+    for part in parts:
+        if isinstance(part, str):
+            said.append(part)
+        elif isinstance(part, Ref):
+            said.append(words[part.key])
+        else:
+            said.append(spoken(part.then if holds(part, figures[part.key]) else part.other, figures, words))
+    return "".join(said)
+
+
+def holds(part: When, value: Any) -> bool:
+    """Tell whether the first part stands."""
+    if part.test in ("positive", "known"):
+        known = isinstance(value, (int, float)) and value == value or (part.test == "known" and _is_day(value))
+        return bool(known and (part.test == "known" or value > 0))
+    return bool(value == part.test)
+
+
+def _is_day(value: Any) -> bool:
+    return isinstance(value, str) and value[:1].isdigit()
+
+
+# --- Owning against renting.
+
+# what a board owns beside each figure: who answers for which kind of input
+ROLES = {
+    "Finance": ("finance", "accounting", "tax"),
+    "Infrastructure": ("scope", "workload", "facility", "energy", "staff", "carbon"),
+    "Procurement": ("purchase", "contracts", "rent", "residual"),
+}
+_MEANINGS = {
+    "finance": "capital and financing",
+    "accounting": "depreciation in the books",
+    "tax": "income tax",
+    "scope": "size, use and length",
+    "workload": "workload",
+    "facility": "data centre",
+    "energy": "energy",
+    "staff": "people",
+    "carbon": "carbon",
+    "purchase": "purchase",
+    "contracts": "support, insurance",
+    "rent": "rental price and terms",
+    "residual": "resale",
+}
+# one bar of the bridge -> the lines of both sides in it, without the name of the side
+BRIDGE: dict[str, tuple[str, ...]] = {
+    "GPU-hours rented": ("compute", "upfront", "cancellation", "after", "bridge_rent", "bridge"),
+    "servers less resale": ("servers", "resale", "trade_in", "refresh", "disposal", "spares", "payable"),
+    "network, storage": ("network", "storage", "control_plane", "egress"),
+    "installing, import": ("installation", "purchase_tax"),
+    "data centre": ("colocation", "facility"),
+    "energy": ("energy", "demand"),
+    "people": ("staff",),
+    "support, insurance": ("support", "insurance", "property_tax", "maintenance", "licence", "replacement", "failures"),
+    "income tax": ("tax", "financing_tax"),
+}
+FINANCED = "financing"
+REST = "other"
+NAMES = {"own": ("Buy", "buying"), "rent": ("Rent", "renting")}
+HALF, RESALE, USE, PRICE = "rent halves", "nothing is resold", "use halves", "servers cost half more"
+_HALF, _MORE = 0.5, 1.5
+_NOTHING_USD = 0.005
+_PRICES = {"quote": "server_usd", "gpu_share": "gpu_usd"}  # by how a server is priced; else one price a GPU
+
+
+class Reversal(Struct, frozen=True):
+    """An input, its value now, and where both sides cost the same."""
+
+    condition: str
+    name: str
+    kind: Kind
+    now: Any
+    flips: Any
+
+
+class Decision(Struct, frozen=True):
+    """What the page says of owning against renting."""
+
+    scale: Scale
+    figures: Mapping[str, tuple[Kind, Any]]
+    bridge: Sequence[tuple[str, float]]  # from rent to own: what each cost line adds or takes away
+    cases: Mapping[str, Mapping[str, Value]]  # what each "what if" changes
+    what_if: Sequence[tuple[str, float, float]]  # owning and renting under it
+    reversals: Sequence[Reversal]
+    dates: Sequence[tuple[str, str]]
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Return every figure in words."""
+        return {key: in_words(kind, value, self.scale) for key, (kind, value) in self.figures.items()}
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """Return the four questions with their answers."""
+        figures = {key: value for key, (_, value) in self.figures.items()}
+        return {question: spoken(parts, figures, self.words) for question, parts in SENTENCES.items()}
+
+
+def decision_of(answer: Tco) -> Decision | None:
+    """Return what the page says; None where the answer carries no formulas of this version to ask what if."""
+    if not answer.get("model") or answer["model"].get("formulas") != comparison.FORMULAS:
+        return None
+    model = ownership_model(answer, "own", "")
+    assert model is not None
+    values = compute(model)
+    inputs = model.starting_values()
+    npv = answer["npv_usd"]
+    scale = scale_of(npv["own"], npv["rent"])
+    cases = what_if_cases(inputs)
+    worth = {name: _worth(model, changes) for name, changes in cases.items()}
+    saving_usd = npv["saving"]
+    start = date.fromisoformat(answer["cash_flows"][0]["on"])
+    months = int(float(inputs["months"] or 0))
+    payback = answer["payback_months"]
+    year = min(_FIRST_MONTHS, months)
+    best, second = ways_of(answer)[:2]
+    cash = {row["name"]: _cash_so_far(row, model, values, year) for row in (best, second)}
+    straight = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
+
+    def flip(name: str, ratio: float) -> float | None:
+        own, rent = worth[name]
+        return flipping_ratio(saving_usd, rent - own, ratio) if straight else None
+
+    debt_on = debt_month(inputs, float(values["arrival_month"]), months)
+    server_key = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
+    server_usd = float(values["server_usd_per_gpu"])
+    server_flip = flip(PRICE, _MORE)
+    half_own, half_rent = worth[HALF]
+    point = answer["breakeven"]
+    figures: dict[str, tuple[Kind, Any]] = {
+        "best_verb": ("word", verb(best)),
+        "best_noun": ("word", noun(best)),
+        "second_noun": ("word", noun(second)),
+        "best_cost": ("usd", best["npv_usd"]),
+        "best_less": ("usd", second["npv_usd"] - best["npv_usd"]),
+        "best_year": ("usd", cash[best["name"]][0]),
+        "best_start": ("usd", cash[best["name"]][1]),
+        "second_year": ("usd", cash[second["name"]][0]),
+        "own": ("usd", npv["own"]),
+        "rent": ("usd", npv["rent"]),
+        "saving": ("usd", saving_usd),
+        "irr": ("rate", answer["irr_fraction"]),
+        "payback": ("count", payback),
+        "peak": ("usd", answer["peak_cash_usd"]["funding_until_payback"]),
+        "be_use": ("rate", point["utilisation_fraction"]),
+        "be_price": ("price", point["usd_per_gpu_hour"]),
+        "be_resale": ("share", flip(RESALE, 0.0)),
+        "be_server": ("usd", None if server_flip is None else server_flip * server_usd),
+        "gpus": ("count", inputs["gpus"]),
+        "months": ("count", inputs["months"]),
+        "use": ("share", inputs["utilisation_fraction"]),
+        "tax_basis": ("word", inputs["tax_basis"]),
+        "financing": ("word", inputs["financing"]),
+        "debt": ("word", "loan" if inputs["financing"] == "loan" else "lease"),
+        "year_months": ("count", year),
+        "year_end": ("date", month_on(start, year)),
+        "end": ("date", month_on(start, months)),
+        "payback_on": ("date", None if payback is None else month_on(start, -int(-payback // 1))),
+        "debt_on": ("date", None if debt_on is None else month_on(start, debt_on)),
+        "resale": ("usd", -float(values["own_resale_usd"].sum())),
+        "half_price": ("price", float(inputs["rent_usd_per_gpu_hour"] or 0) * _HALF),
+        "half_own": ("usd", half_own),
+        "half_rent": ("usd", half_rent),
+        "half_saving": ("usd", half_rent - half_own),
+        "half_gap": ("usd", abs(half_rent - half_own)),
+    }
+    found = {key: value for key, (_, value) in figures.items()}
+    whole = ("usd", server_usd, found["be_server"])
+    reversals = [
+        Reversal("the rental price of a GPU-hour stays above", "rent_usd_per_gpu_hour", "price",
+                 inputs["rent_usd_per_gpu_hour"], found["be_price"]),
+        Reversal("utilisation stays above", "utilisation_fraction", "rate", found["use"], found["be_use"]),
+        Reversal("resale brings more of what is expected than", "residual_scale_ratio", "share", 1.0,
+                 found["be_resale"]),
+        Reversal("servers cost less per GPU than", server_key, *whole),
+        Reversal("the comparison runs for more months than", "months", "count", months, point.get("months")),
+    ]  # fmt: skip
+    return Decision(
+        scale,
+        figures,
+        bridge_of(answer),
+        cases,
+        [("as planned", npv["own"], npv["rent"]), *((name, *worth[name]) for name in cases)],
+        reversals,
+        _dates(answer, found, start, float(values["arrival_month"])),
+    )
+
+
+def ways_of(answer: Tco) -> list[Row]:
+    """Return the ways to get the capacity that are promised, the cheapest first; without rivals the two sides."""
+    ways: list[Row] = [dict(row) for row in promised(answer["options"])]
+    return [row for row in ways if "rival" in row] or [row for row in ways if row["name"] in NAMES]
+
+
+def noun(row: Row) -> str:
+    """Name a way in the middle of a sentence."""
+    if row["name"] in NAMES:
+        return NAMES[row["name"]][1]
+    seller = f" from {row['provider']}" if row.get("provider") else ""
+    return str(row["name"]).replace("_", " ") + seller
+
+
+def verb(row: Row) -> str:
+    """Say what to do."""
+    return NAMES[row["name"]][0] if row["name"] in NAMES else f"Take {noun(row)}"
+
+
+def what_if_cases(inputs: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+    """Return the cases that a board asks for, and what each changes."""
+    price = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
+    resale = "residual_fraction" if inputs["residual_basis"] == "given" else "residual_scale_ratio"
+    halves = {HALF: "rent_usd_per_gpu_hour", USE: "utilisation_fraction"}
+    cases: dict[str, dict[str, Value]] = {
+        name: {key: float(inputs[key] or 0) * _HALF} for name, key in halves.items()
+    }
+    return {**cases, RESALE: {resale: 0.0}, PRICE: {price: float(inputs[price] or 0) * _MORE}}
+
+
+def case_ratio(name: str) -> float:
+    """Return by what a case multiplies its input."""
+    return {RESALE: 0.0, PRICE: _MORE}.get(name, _HALF)
+
+
+def flipping_ratio(saving_usd: float, then_usd: float, ratio: float) -> float | None:
+    """Return the multiple of an input at which nothing is saved, on the straight line through two multiples.
+
+    s(x) = s(1) + (x − 1) × (s(ratio) − s(1)) ÷ (ratio − 1), which is nothing at the multiple returned; None below zero.
+
+    >>> flipping_ratio(100.0, 40.0, 0.0), flipping_ratio(100.0, 50.0, 1.5), flipping_ratio(-10.0, -20.0, 0.0)
+    (None, 2.0, 2.0)
+    """
+    if abs(then_usd - saving_usd) < _NOTHING_USD:
+        return None
+    multiple = 1 - saving_usd * (ratio - 1) / (then_usd - saving_usd)
+    return multiple if multiple >= 0 else None
+
+
+def _worth(model: LiveModel, changes: Mapping[str, Value]) -> tuple[float, float]:
+    values = compute(model, changes)
+    return float(values["npv_own_usd"]), float(values["npv_rent_usd"])
+
+
+def _cash_so_far(row: Row, model: LiveModel, values: Mapping[str, Any], months: int) -> tuple[float, float]:
+    """Return what a way takes in cash until a month, and at the start."""
+    if row["name"] in NAMES:
+        paid = values[f"{row['name']}_total_usd"]
+        return float(paid[: months + 1].sum()), float(paid[0])
+    legs = row.get("legs") or ()
+    if not legs:  # a hosted API is paid as it is used
+        used = values["in_use"]
+        return float(row["cash_usd"] * used[: months + 1].sum() / max(used.sum(), 1e-12)), 0.0
+    until = at_once = 0.0
+    for leg in legs:
+        paid = (compute(model, leg["changes"]) if leg["changes"] else values)["rent_total_usd"]
+        until += leg["weight"] * float(paid[: months + 1].sum())
+        at_once += leg["weight"] * float(paid[0])
+    return until, at_once
+
+
+def debt_month(inputs: Mapping[str, Value], arrival: float, months: int) -> int | None:
+    """Return the month of the last payment of a loan or lease; None where the purchase is paid in cash."""
+    if inputs["financing"] == "cash":
+        return None
+    term = inputs["loan_term_months" if inputs["financing"] == "loan" else "lease_term_months"]
+    return min(int(arrival + float(term or 0)), months)
+
+
+def month_on(start: date, months: int) -> str:
+    """Return the day so many months later, the last of the month where there is no such day.
+
+    >>> month_on(date(2026, 1, 31), 1)
+    '2026-02-28'
+    """
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    return str(date(year, month + 1, min(start.day, monthrange(year, month + 1)[1])))
+
+
+def _dates(answer: Tco, figures: Row, start: date, arrival: float) -> list[tuple[str, str]]:
+    """Return what happens when, in order."""
+    ends = answer.get("contract_ends") or []
+    rows = [
+        ("start" if arrival else "start; the purchase is paid", str(start)),
+        *([("the cluster arrives", month_on(start, int(arrival)))] if arrival else []),
+        ("end of the first year of cost", figures["year_end"]),
+        *([("buying has paid back", figures["payback_on"])] if figures["payback_on"] else []),
+        *([(f"last payment of the {figures['debt']}", figures["debt_on"])] if figures["debt_on"] else []),
+        *((f"{row['option'].replace('_', ' ')} ends, then {row['then']}", row["ends_on"]) for row in ends),
+        ("end of the comparison", figures["end"]),
+    ]
+    return sorted(rows, key=lambda row: row[1])
+
+
+def bridge_of(answer: Tco) -> list[tuple[str, float]]:
+    """Return what leads from the present value of renting to that of owning, by cost line; they add up."""
+    effects = dict.fromkeys((*BRIDGE, FINANCED), 0.0)
+    for row in answer["lines"]:
+        effects[concept(row["name"])] = effects.get(concept(row["name"]), 0.0) + (
+            row["npv_usd"] if row["side"] == "own" else -row["npv_usd"]
+        )
+    npv = answer["npv_usd"]
+    drawn = max(abs(npv["own"]), abs(npv["rent"])) / 500  # a bar that nobody would see joins the others
+    shown = {label: usd for label, usd in effects.items() if label != REST and abs(usd) > drawn}
+    rest = npv["own"] - npv["rent"] - sum(shown.values())
+    return [*shown.items(), *([(REST, rest)] if abs(rest) > drawn / 100 else [])]
+
+
+def concept(line: str) -> str:
+    """Return the bar of the bridge that a cost line belongs to."""
+    if line in AT_DEBT_RATE or line.startswith(("own_loan_", "own_lease_", "own_financing_")):
+        return FINANCED
+    name = line.removesuffix("_usd").split("_", 1)[1]
+    return next((label for label, names in BRIDGE.items() if name in names), REST)
+
+
+def bridge_chart(title: str, ends: tuple[tuple[str, float], tuple[str, float]], effects: Sequence[tuple[str, float]],
+                 scale: Scale) -> Chart:  # fmt: skip
+    """Return the bars that lead from one end to the other, all drawn from nothing."""
+    levels = [ends[0][1]]
+    for _, usd in effects:
+        levels.append(levels[-1] + usd)
+    rows: list[Row] = [_bar(*ends[0], 0.0, ends[0][1], "end", scale)]
+    for (label, usd), pair in zip(effects, pairwise(levels), strict=True):
+        rows.append(_bar(label, usd, *pair, "more" if usd > 0 else "less", scale))
+    rows.append(_bar(*ends[1], 0.0, ends[1][1], "end", scale))
+    description = f"Each bar starts where the one before it ends, from {ends[0][0]} to {ends[1][0]}."
+    return Chart("bridge", title, description, rows, Axis("part"), Axis("present_usd", "present value", "USD"),
+                 low="low", high="high", series="direction", label="words")  # fmt: skip
+
+
+def _bar(label: str, usd: float, one: float, other: float, direction: str, scale: Scale) -> Row:
+    sign = "+" if direction == "more" else ""
+    return {
+        "part": label,
+        "present_usd": usd,
+        "low": min(one, other),
+        "high": max(one, other),
+        "direction": direction,
+        "words": f"{sign}{scale.words(usd)}",
+    }
+
+
+def owner_of(answer: Any, name: str) -> str:
+    """Return the role that answers for an input."""
+    group = next((row["group"] for row in answer["assumptions"] if row["name"] == name), "")
+    return next((role for role, groups in ROLES.items() if group in groups), "Finance")
+
+
+def owners(answer: Any) -> list[Row]:
+    """Return who answers for which inputs, how many there are and how many have no source; names are left open."""
+    rows: list[Row] = []
+    for role, groups in ROLES.items():
+        for group in groups:
+            inputs = [row for row in answer["assumptions"] if row["group"] == group and row["counts"]]
+            if inputs:
+                without = sum(row["status"] == "assumed" for row in inputs)
+                rows.append({"role": role, "inputs_of": _MEANINGS[group], "count": len(inputs), "assumed": without,
+                             "name": "", "agreed": ""})  # fmt: skip
+    return rows
+
+
+def risks(answer: Tco, scale: Scale) -> list[Row]:
+    """Return the three inputs that move the saving most, with what is saved at their ends."""
+    return [
+        {
+            "risk": heading_of(row["name"]),
+            "range": range_of(row["name"], row["low"], row["high"], row["unit"]),
+            "at_low": scale.words(row["saving_at_low_usd"]),
+            "at_high": scale.words(row["saving_at_high_usd"]),
+            "moves": scale.words(abs(row["saving_at_high_usd"] - row["saving_at_low_usd"])),
+            "flips": flip_of(row["name"], row["flip_value"], row["unit"]) if row["flips"] else "no",
+            "owner": owner_of(answer, row["name"]),
+        }
+        for row in answer["sensitivity"][:3]
+    ]
+
+
+_OUTLOOK = "rent_outlook_ratio"  # -1 is the 10th percentile of the forward curve, 1 the 90th
+
+
+def range_of(name: str, low: float, high: float, unit: str) -> str:
+    """Write the ends between which an input was moved."""
+    if name == _OUTLOOK:
+        return "10th to 90th percentile"
+    return f"{amount(low, unit)} to {amount(high, unit)}"
+
+
+def flip_of(name: str, value: float | None, unit: str) -> str:
+    """Write the value of an input at which the decision flips."""
+    if name == _OUTLOOK and value is not None:
+        return f"{abs(value):.0%} of the way to the {'10th' if value < 0 else '90th'} percentile"
+    return amount(value, unit)
+
+
+_RISKS = (
+    Column("risk", "what moves the saving most"),
+    Column("range", "from … to"),
+    Column("at_low", "buying saves, low end"),
+    Column("at_high", "buying saves, high end"),
+    Column("flips", "decision flips at"),
+    Column("owner", "who answers"),
+)
+_REVERSALS = (Column("condition", "buying beats renting while"), Column("flips", "this"), Column("now", "now"))
+_WHAT_IF = (Column("case", "what if"), Column("own", "buying"), Column("rent", "renting"),
+            Column("saving", "buying saves"), Column("wins", "cheaper"))  # fmt: skip
+_YEARS = (Column("period", "cash by year"), Column("own", "buying"), Column("rent", "renting"),
+          Column("saving", "buying saves"))  # fmt: skip
+_OWNERS = (Column("role"), Column("inputs_of", "answers for"), Column("count", "inputs"),
+           Column("assumed", "without a source"), Column("name", "name"), Column("agreed", "agreed on"))  # fmt: skip
+_DATES = (Column("on", "date"), Column("event", "what happens"))
+
+
+ALWAYS = ("none: buying wins at any", "none: renting wins at any")
+
+
+def never(decision: Decision) -> str:
+    """Say which side wins where no value of an input makes both cost the same."""
+    return ALWAYS[0] if decision.figures["saving"][1] > 0 else ALWAYS[1]
+
+
+def reversal_rows(decision: Decision) -> list[Row]:
+    """Return where the decision turns, in words."""
+    plain = Scale(False, 0)
+    return [
+        {
+            "condition": row.condition,
+            "flips": in_words(row.kind, row.flips, plain) if row.flips is not None else never(decision),
+            "now": in_words(row.kind, row.now, plain),
+        }
+        for row in decision.reversals
+    ]
+
+
+def section(answer: Mapping[str, Any]) -> Section | None:
+    """Return the page of an answer as a section; None where there is nothing to decide."""
+    makers: dict[str, Callable[[Any], list[Block]]] = {"tco": _tco_blocks, "mix": _mix_blocks}
+    maker = makers.get(str(answer.get("kind")))
+    blocks = maker(answer) if maker else []
+    return Section(TITLE, blocks, board=True) if blocks else None
+
+
+def _tco_blocks(answer: Tco) -> list[Block]:
+    decision = decision_of(answer)
+    if decision is None:
+        return []
+    words, scale = decision.words, decision.scale
+    npv = answer["npv_usd"]
+    ends = (("Renting", npv["rent"]), ("Buying", npv["own"]))
+    what_if = [
+        {"case": name, "own": scale.words(own), "rent": scale.words(rent), "saving": scale.words(rent - own),
+         "wins": "buying" if rent > own else "renting"}
+        for name, own, rent in decision.what_if
+    ]  # fmt: skip
+    return [
+        KeyFigures(tuple(Fact(question, said) for question, said in decision.answers.items()), style="answers"),
+        KeyFigures(_figures(answer, words)),
+        bridge_chart("From renting to buying, by cost line", ends, decision.bridge, scale),
+        Table(_RISKS, risks(answer, scale), "Three risks: what moves the saving most"),
+        Table(_REVERSALS, reversal_rows(decision), "What would change our mind"),
+        Table(_WHAT_IF, what_if, "What if: present values, the rest as planned"),
+        Table(_YEARS, _years(answer, scale), "Cash by year"),
+        Table(_DATES, [{"on": on, "event": event} for event, on in decision.dates], "When it ends"),
+        Table(_OWNERS, owners(answer), "Who owns which assumption"),
+        Paragraph(answer["conventions"], "note"),
+    ]
+
+
+def _figures(answer: Tco, words: Mapping[str, str]) -> tuple[Fact, ...]:
+    money = answer["currency"]
+    foreign: list[Fact] = []
+    if money is not None:
+        code, scale = money["currency"], scale_of(money["npv_own"], money["npv_rent"])
+        sides = (("Buying", money["npv_own"]), ("Renting", money["npv_rent"]))
+        foreign = [Fact(f"{side}, in {code}", scale.words(worth).replace("$", f"{code} ")) for side, worth in sides]
+    chance = answer["probability_buy_wins_fraction"]
+    payback = "never" if words["payback"] == "none" else f"{words['payback']} months"
+    return (
+        Fact("Buying, present value in USD", words["own"]),
+        Fact("Renting, present value in USD", words["rent"]),
+        Fact("Buying saves against renting", words["saving"]),
+        *foreign,
+        Fact("IRR of buying, paid in cash" if answer.get("financing") else "IRR of buying", words["irr"]),
+        Fact("Payback", payback),
+        Fact("Peak funding until payback", words["peak"]),
+        Fact("Break-even utilisation", words["be_use"]),
+        Fact("Break-even rent per GPU-hour", words["be_price"]),
+        *([] if chance is None else [Fact("Buying beats renting in", f"{chance:.0%} of draws")]),
+    )
+
+
+def _years(answer: Tco, scale: Scale) -> list[Row]:
+    start = date.fromisoformat(answer["cash_flows"][0]["on"])
+    months = len(answer["cash_flows"]) - 1
+    rows: list[Row] = []
+    for row in answer["by_year"]:
+        end = month_on(start, min(row["year"] * 12, months))
+        rows.append(
+            {
+                "period": f"start, {end}" if row["year"] == 0 else f"year {row['year']}, to {end}",
+                "own": scale.words(row["own_total_usd"]),
+                "rent": scale.words(row["rent_total_usd"]),
+                "saving": scale.words(row["saving_usd"]),
+            }
+        )
+    return rows
+
+
+# --- A mix of capacity.
+
+
+def _mix_blocks(answer: Mix) -> list[Block]:
+    """Return the page of a mix: what to sign, what it costs, and how far the plan bears other prices."""
+    page = mix_page(answer)
+    scale, cost = page.scale, answer["cost_usd"]
+    alone = answer["best_pure_usd"]
+    effects = [*page.parts]
+    ends: tuple[tuple[str, float], tuple[str, float]] = (("Nothing yet", 0.0), ("The mix", cost))
+    chart = bridge_chart("What the mix is made of", ends, effects, scale)
+    data = [row for row in chart.data if row["part"] != "Nothing yet"]
+    if alone is not None:
+        best = min((row for row in answer["pure"] if row["cost_usd"] is not None), key=lambda row: row["cost_usd"])
+        data += [
+            _bar("saved", alone - cost, cost, alone, "less", scale),
+            _bar(f"{best['option'].replace('_', ' ')} alone", alone, 0.0, alone, "end", scale),
+        ]
+    chart = Chart("bridge", chart.title, "What each supply costs, up to the mix, and the best single option beside it.",
+                  data, chart.x, chart.y, low="low", high="high", series="direction", label="words")  # fmt: skip
+    pure = [
+        {"option": row["option"].replace("_", " "), "cost": MISSING if row["cost_usd"] is None
+         else scale.words(row["cost_usd"]), "note": row["note"]}
+        for row in answer["pure"]
+    ]  # fmt: skip
+    what_if = [
+        {"case": name, "cost": scale.words(usd), "change": scale.words(usd - cost)} for name, usd in page.what_if
+    ]
+    years = [{"period": label, "cost": scale.words(usd)} for label, usd in page.years]
+    binding = [
+        {"constraint": row["constraint"].replace("_", " "),
+         "worth": f"${row['usd_per_gpu_month']:,.0f} per GPU-month", "note": row["note"]}
+        for row in answer["marginal_values"][:3]
+    ]  # fmt: skip
+    return [
+        KeyFigures(tuple(Fact(question, said) for question, said in page.answers.items()), style="answers"),
+        KeyFigures(tuple(Fact(label, text) for label, text in page.figures.items())),
+        chart,
+        Table((Column("case", "three risks: the plan held"), Column("cost", "the mix costs"), Column("change")),
+              what_if, "What moves the cost"),
+        Table((Column("constraint"), Column("worth", "one more would save, or cost"), Column("note")), binding,
+              "What would change our mind: the limits that bind"),
+        Table((Column("option", "one option alone"), Column("cost"), Column("note")), pure, "Against one option alone"),
+        Table((Column("period", "cash by year"), Column("cost", "the mix")), years, "Cash by year"),
+        Table(_OWNERS, owners(answer), "Who owns which assumption"),
+    ]  # fmt: skip
+
+
+_UNSIGNED = ("on_demand", "spot")  # supplies that are used as needed
+MIX_MOVED = "Prices were changed on the sheet of the cash: the sentences above are as delivered."
+
+
+class MixPage(Struct, frozen=True):
+    """What the page says of a mix."""
+
+    scale: Scale
+    answers: Mapping[str, str]
+    figures: Mapping[str, str]
+    parts: Sequence[tuple[str, float]]  # what each supply costs, in present value
+    what_if: Sequence[tuple[str, float]]
+    years: Sequence[tuple[str, float]]
+
+
+def mix_page(answer: Mix) -> MixPage:
+    """Return the sentences and figures of a mix's page."""
+    cost, alone = answer["cost_usd"], answer["best_pure_usd"]
+    scale = scale_of(cost, alone or 0.0)
+    months, start = len(answer["months"]), date.fromisoformat(answer["as_of"])
+    year = min(_FIRST_MONTHS, months)
+    paid = [sum_of_month(row) for row in answer["cash_by_month"]]
+    until = sum(paid[: year + 1])
+    worth = present_of_mix(answer)
+    rent, servers = worth.get("rent_usd", 0.0), worth.get("servers_usd", 0.0)
+    wins = alone is not None and alone > cost
+    less = f", {scale.words(alone - cost)} less than the best single option" if wins and alone is not None else ""
+    signed = [row for row in answer["plan"] if not row["option"].startswith("use of ") and row["gpus"]]
+    by_option: dict[str, float] = {}
+    for row in signed:
+        by_option[row["option"]] = by_option.get(row["option"], 0.0) + float(row["gpus"] or 0)
+    owned = by_option.get("own", 0.0)
+    signed_for = [f"{gpus:,.0f} GPUs of {option.replace('_', ' ')}" for option, gpus in by_option.items()
+                  if option not in ("own", *_UNSIGNED)]  # fmt: skip
+    at_will = [f"up to {gpus:,.0f} {option.replace('_', ' ')}" for option, gpus in by_option.items()
+               if option in _UNSIGNED]  # fmt: skip
+    steps = [f"buy {owned:,.0f} GPUs"] if owned else []
+    steps += [f"sign {' and '.join(signed_for)}"] if signed_for else []
+    steps += [f"rent {' and '.join(at_will)} as needed"] if at_will else []
+    bought = ", ".join(steps) or "rent as needed"
+    ends = {
+        row["option"]: row["signed_in_month"] + row["months"] - 1
+        for row in signed
+        if row["signed_in_month"] is not None and row["months"] is not None
+    }
+    last = "; ".join(
+        f"{'what is owned' if option == 'own' else option.replace('_', ' ')} runs to {month_on(start, min(int(month), months))}"
+        for option, month in ends.items()
+    )
+    answers = {
+        "What do we decide?": f"{bought[0].upper()}{bought[1:]}: the mix costs {scale.words(cost)} over"
+        f" {months} months (present value){less}.",
+        "What does it cost this year?": f"In the first {year} months, to {month_on(start, year)}, the mix takes"
+        f" {scale.words(until)} in cash.",
+        "What if rent halves?": f"With this plan held the mix then costs {scale.words(cost - rent * _HALF)}:"
+        f" {scale.words(rent * _HALF)} of it moves with the rental price. Ask again before more is bought.",
+        "When does it end?": f"On {month_on(start, months)}, after {months} months. {last[:1].upper()}{last[1:]}"
+        f"{'.' if last else ''}".rstrip(),
+    }
+    peak = max(0.0, max(paid))
+    demand = max(float(row["demand_gpus"]) for row in answer["months"])
+    figures = {
+        "The mix, present value in USD": scale.words(cost),
+        "Best single option": MISSING if alone is None else scale.words(alone),
+        "The mix saves": MISSING if alone is None else scale.words(alone - cost),
+        "Most cash in one month": scale.words(peak),
+        "GPUs owned in all": format_value(owned),
+        "Largest demand, GPUs": format_value(demand),
+    }
+    what_if = [
+        ("rent costs 20% more", cost + 0.2 * rent),
+        ("servers cost 20% more, and are resold for as much more", cost + 0.2 * servers),
+        ("rent halves", cost - _HALF * rent),
+    ]
+    length = -(-months // 12)
+    years = [("start", paid[0])] + [
+        (f"year {number}, to {month_on(start, min(12 * number, months))}", sum(paid[12 * number - 11 : 12 * number + 1]))
+        for number in range(1, length + 1)
+    ]
+    return MixPage(scale, answers, figures, parts_of_mix(answer), what_if, years)
+
+
+def sum_of_month(row: Row) -> float:
+    """Return what a month of a mix takes in cash, all kinds together."""
+    if "total_usd" in row:
+        return float(row["total_usd"])
+    return float(sum(usd for key, usd in row.items() if key != "month"))
+
+
+def present_of_mix(answer: Mix) -> dict[str, float]:
+    """Return the present value of each kind of cash at the cost of capital of the plan."""
+    inputs = {row["name"]: row["value"] for row in answer["assumptions"]}
+    wacc = float(cast(float, inputs.get("wacc_fraction") or 0.0))
+    monthly = wacc / 12 if inputs.get("wacc_convention") == "nominal" else (1 + wacc) ** (1 / 12) - 1
+    worth: dict[str, float] = {}
+    for row in answer["cash_by_month"]:
+        for key, usd in cast(Row, row).items():
+            if key not in ("month", "total_usd"):
+                worth[key] = worth.get(key, 0.0) + float(usd) / (1 + monthly) ** row["month"]
+    return worth
+
+
+def parts_of_mix(answer: Mix) -> list[tuple[str, float]]:
+    """Return what each supply of a mix costs; what belongs to none is the rest."""
+    parts: dict[str, float] = {}
+    for row in answer["plan"]:
+        label = row["option"].removeprefix("use of ").replace("_", " ")
+        label = "owned servers" if label == "own" else label
+        parts[label] = parts.get(label, 0.0) + row["cost_usd"]
+    rest = answer["cost_usd"] - sum(parts.values())
+    small = max(abs(answer["cost_usd"]), 1.0) / 500
+    shown = [(label, usd) for label, usd in parts.items() if abs(usd) > small]
+    rest += sum(usd for usd in parts.values() if abs(usd) <= small)
+    return [*shown, *([(REST, rest)] if abs(rest) > small / 100 else [])]

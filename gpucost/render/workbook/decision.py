@@ -1,0 +1,765 @@
+"""The first sheet: the page that a board reads, live, and the sheet of the figures behind its sentences."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from gpucost.answers.ownership import Mix, Tco
+from gpucost.money.comparison import AT_DEBT_RATE
+from gpucost.render import decision as page
+from gpucost.render.decision import Decision, Kind, Part, Ref, When
+from gpucost.render.document import heading_of
+from gpucost.render.workbook.book import MILLIONS, Cell, Formula, Sheet, Workbook, address
+from gpucost.render.workbook.calculations import CASES, Case, CaseBlock, FlowRows, plain, scalar_reference
+from gpucost.render.workbook.live import LiveModel, compute
+from gpucost.render.workbook.options import PLACES, SENSITIVITY, RentOptions, SensitivityCases, place_of
+
+NAME, FIGURES = "Decision", "Decision figures"
+WIDTHS = (22, 10, 11, 10, 10, 10, 10, 12)
+FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
+LAST = len(WIDTHS) - 1  # column
+_CHART_ROWS, _CHART_SIZE = 17, (700, 330)
+_TARGETS = ("npv_own_usd", "npv_rent_usd")
+_BARS = ("end", "more", "less")
+_COLORS = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
+_PER_HOUR = "USD per GPU-hour"
+_DAY_ZERO = date(1899, 12, 30)  # of a workbook's calendar
+
+
+class DecisionCases(CaseBlock):
+    """What a board asks for, each recomputed live: rent halves, use halves, nothing is resold, servers cost more."""
+
+    def __init__(self, model: LiveModel, flows: FlowRows) -> None:
+        inputs = model.starting_values()
+        cases = []
+        for name, changes in page.what_if_cases(inputs).items():
+            cells = {key: f"{model.cell_name(key)}*{page.case_ratio(name)!r}" for key in changes}
+            cases.append(Case(name, changes, compute(model, changes), cells))
+        super().__init__(model, cases, _TARGETS, flows)
+
+    def worth(self, name: str, side: str) -> Formula:
+        """Return the present value of a side under a case."""
+        number = next(index for index, case in enumerate(self.cases) if case.label == name)
+        line = f"npv_{side}_usd"
+        return Formula(self.scalar(number, line, CASES), plain(self.cases[number].values[line]))
+
+
+class _Figures:
+    """The sheet of figures: each a row with its value and its wording, which sentences refer to."""
+
+    def __init__(self, sheet: Sheet, scale: page.Scale) -> None:
+        self.sheet, self.scale = sheet, scale
+        self.rows: dict[str, int] = {}
+        self.values: dict[str, Any] = {}
+        self.words: dict[str, str] = {}
+
+    def value(self, key: str) -> str:
+        """Return the cell of a figure."""
+        return f"'{self.sheet.name}'!{address(self.rows[key], 2, fixed=True)}"
+
+    def said(self, key: str) -> str:
+        """Return the cell of its wording."""
+        return f"'{self.sheet.name}'!{address(self.rows[key], 4, fixed=True)}"
+
+    def add(self, key: str, meaning: str, kind: Kind, text: str, value: Any) -> None:
+        """Write a figure."""
+        self.rows[key], self.values[key] = self.sheet.next_row, value
+        known = value is not None and value == value
+        self.words[key] = page.in_words(kind, value, self.scale)
+        stored = value if known else "none"
+        if kind == "date" and known:
+            stored = float((date.fromisoformat(value) - _DAY_ZERO).days)
+        unit = {"usd": "USD in whole", "share": "fraction of one", "rate": "fraction of one", "price": _PER_HOUR}.get(kind, "")
+        self.sheet.row(
+            key,
+            meaning,
+            Cell(Formula(text, stored), "plain", unit),
+            Cell({"usd": "USD", "price": _PER_HOUR, "date": "day"}.get(kind, ""), "unit"),
+            Formula(self._wording(kind, self.value(key)), self.words[key]),
+        )
+
+    def _wording(self, kind: Kind, cell: str) -> str:
+        if kind == "word":
+            return cell
+        if kind == "date":
+            said = f'YEAR({cell})&"-"&TEXT(MONTH({cell}),"00")&"-"&TEXT(DAY({cell}),"00")'
+        elif kind == "usd":
+            amount = f"FIXED(ABS({cell})/{self.scale.divisor:.0f},{self.scale.decimals})"
+            said = f'IF({cell}<0,"-","")&"$"&{amount}&"{self.scale.unit}"'
+        elif kind == "price":
+            said = f'"$"&FIXED({cell},2)'
+        else:
+            decimals = {"share": 0, "rate": 1}.get(kind)
+            said = f"FIXED({cell},0)" if decimals is None else f'FIXED(100*{cell},{decimals})&"%"'
+        return f'IF(ISNUMBER({cell}),{said},"none")'
+
+    def sentence(self, parts: Sequence[Part]) -> Formula:
+        """Return a sentence as a formula, and what it says as delivered."""
+        return Formula(self._parts(parts), page.spoken(parts, self.values, self.words))
+
+    def _parts(self, parts: Sequence[Part]) -> str:
+        return "&".join(self._part(part) for part in parts) or '""'
+
+    def _part(self, part: Part) -> str:
+        if isinstance(part, str):
+            return '"' + part.replace('"', '""') + '"'
+        if isinstance(part, Ref):
+            return self.said(part.key)
+        cell = self.value(part.key)
+        test = {"positive": f"IF(ISNUMBER({cell}),{cell}>0,FALSE)", "known": f"ISNUMBER({cell})"}.get(
+            part.test, f'{cell}="{part.test}"'
+        )
+        return f"IF({test},{self._parts(part.then)},{self._parts(part.other)})"
+
+
+class DecisionBook(Struct, frozen=True):
+    """All that the sheet is made from."""
+
+    model: LiveModel
+    answer: Tco
+    decision: Decision
+    values: Mapping[str, Any]
+    flows: FlowRows
+    cases: DecisionCases
+    ways: RentOptions | None
+    swings: SensitivityCases | None
+    swings_from: int  # first row of its table on the sheet Sensitivity
+    codes: Mapping[str, str]  # of amounts in another currency: what they are -> the name of the cell
+
+    def line(self, name: str) -> str:
+        """Return the whole row of a monthly line, or the cell of a figure."""
+        return scalar_reference(self.model, self.flows, name)
+
+
+def write(book: Workbook, sheet: Sheet, figures_sheet: Sheet, of: DecisionBook) -> None:
+    """Write the page and the figures behind it."""
+    figures = _Figures(figures_sheet, of.decision.scale)
+    figures_sheet.title(f"Figures behind the decision: {of.model.title}")
+    figures_sheet.row(Cell("Every cell follows the inputs; the sheet Decision only words them.", "note"))
+    _write_figures(figures, of)
+    bars = _write_bridge(book, figures, of)
+    _write_page(book, sheet, figures, of, bars)
+
+
+# --- The figures.
+
+
+def _write_figures(figures: _Figures, of: DecisionBook) -> None:
+    sheet, model, values = figures.sheet, of.model, of.values
+    given = {key: value for key, (_, value) in of.decision.figures.items()}
+    start = date.fromisoformat(of.answer["cash_flows"][0]["on"])
+    months, name = "m", model.cell_name
+    all_months = of.line(months)
+    sheet.heading("figure", "meaning", "value", "unit", "in words")
+
+    def add(key: str, meaning: str, kind: Kind, text: str, value: Any = ...) -> None:
+        figures.add(key, meaning, kind, text, given[key] if value is ... else value)
+
+    def day(key: str) -> str:
+        return f"EDATE(DATE({start.year},{start.month},{start.day}),{key})"
+
+    add("months", "months compared", "count", name("months"))
+    add("gpus", "GPUs", "count", name("gpus"))
+    add("use", "allocated share of the hours", "share", name("utilisation_fraction"))
+    add("tax_basis", "before or after tax", "word", name("tax_basis"))
+    add("financing", "how the purchase is paid", "word", name("financing"))
+    add("debt", "what is owed", "word", f'IF({name("financing")}="loan","loan","lease")')
+    add("year_months", "months of the first year", "count", f"MIN(12,INT({name('months')}))")
+    add("year_end", "its last day", "date", day(figures.value("year_months")))
+    add("end", "end of the comparison", "date", day(f"INT({name('months')})"))
+    _write_ways(figures, of, all_months)
+    add("own", "present value of buying", "usd", name("npv_own_usd"))
+    add("rent", "present value of renting", "usd", name("npv_rent_usd"))
+    add("saving", "what buying saves", "usd", name("npv_saving_usd"))
+    add("irr", "return of buying, a year", "rate", name("irr_fraction"), _number(values["irr_fraction"]))
+    use, price = name("breakeven_utilisation_fraction"), name("breakeven_usd_per_gpu_hour")
+    add("be_use", "break-even utilisation", "rate",
+        f'IF(ISNUMBER({use}),IF(AND({use}>0,{use}<=1),{use},"none"),"none")',
+        _between(values["breakeven_utilisation_fraction"], 1.0))  # fmt: skip
+    add("be_price", "break-even rental price", "price",
+        f'IF(ISNUMBER({price}),IF({price}>0,{price},"none"),"none")',
+        _between(values["breakeven_usd_per_gpu_hour"], float("inf")))  # fmt: skip
+    resale = of.line("own_resale_usd")
+    add("resale", "what is got for what was bought", "usd", f"-SUM({resale})")
+    term = f'IF({name("financing")}="loan",{name("loan_term_months")},{name("lease_term_months")})'
+    last = f"MIN(INT({name('arrival_month')}+{term}),INT({name('months')}))"
+    add("debt_on", "last payment of the loan or lease", "date", f'IF({name("financing")}="cash","none",{day(last)})')
+    _write_cases(figures, of)
+    _write_payback(figures, of, day)
+
+
+def _number(value: Any) -> float | None:
+    return None if value != value else float(value)
+
+
+def _between(value: Any, high: float) -> float | None:
+    number = _number(value)
+    return number if number is not None and 0 < number <= high else None
+
+
+def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
+    """Write every way that is promised, and which is the cheapest and the next."""
+    sheet, model = figures.sheet, of.model
+    rows = page.ways_of(of.answer)
+    until = figures.value("year_months")
+    sheet.heading("way", "what it is called", "present value", "cash of the year", "what to do", "cash at the start")
+    first = sheet.next_row
+    year = min(12, int(float(model.starting_values()["months"] or 0)))
+    for row in rows:
+        if of.ways is not None:
+            worth = f"'{of.ways.name}'!{place_of(of.ways, row['name'])}"
+        else:
+            worth = model.cell_name(f"npv_{row['name']}_usd")
+        so_far, at_start = _cash(of, row, all_months, until)
+        found = page._cash_so_far(row, model, of.values, year)
+        sheet.row(
+            row["name"], page.noun(row),
+            Cell(Formula(worth, row["npv_usd"]), "plain", "USD in whole"),
+            Cell(Formula(so_far, found[0]), "plain", "USD in whole"),
+            page.verb(row),
+            Cell(Formula(at_start, found[1]), "plain", "USD in whole"),
+        )  # fmt: skip
+    last = sheet.next_row - 1
+
+    def span(column: int) -> str:
+        return f"'{sheet.name}'!{address(first, column, fixed=True)}:{address(last, column, fixed=True)}"
+
+    sheet.heading("figure", "meaning", "value", "unit", "in words")
+    found = {key: value for key, (_, value) in of.decision.figures.items()}
+    best = f"MATCH(MIN({span(2)}),{span(2)},0)"
+    second = f"MATCH(SMALL({span(2)},2),{span(2)},0)"
+    for key, meaning, kind, text in (
+        ("best_verb", "what to do", "word", f"INDEX({span(4)},{best})"),
+        ("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})"),
+        ("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})"),
+        ("best_cost", "what the cheapest way costs, present value", "usd", f"MIN({span(2)})"),
+        ("best_less", "how much less than the next", "usd", f"SMALL({span(2)},2)-MIN({span(2)})"),
+        ("best_year", "cash of the cheapest way in the first year", "usd", f"INDEX({span(3)},{best})"),
+        ("best_start", "of it at the start", "usd", f"INDEX({span(5)},{best})"),
+        ("second_year", "cash of the next best way in the first year", "usd", f"INDEX({span(3)},{second})"),
+    ):
+        figures.add(key, meaning, kind, text, found[key])  # type: ignore[arg-type]
+
+
+def _cash(of: DecisionBook, row: Mapping[str, Any], months: str, until: str) -> tuple[str, str]:
+    """Return what a way takes in cash until a month, and at the start."""
+    condition = f'"<="&{until}'
+    if row["name"] in page.NAMES:
+        paid = of.line(f"{row['name']}_total_usd")
+        return f"SUMIF({months},{condition},{paid})", f"INDEX({paid},1)"
+    assert of.ways is not None
+    legs = of.ways.legs[row["name"]]
+    if not legs:
+        used = of.line("in_use")
+        cash = f"'{of.ways.name}'!{place_of(of.ways, row['name'], 'cash')}"
+        return f"{cash}*SUMIF({months},{condition},{used})/MAX(SUM({used}),0.000000000001)", "0"
+    lines = [
+        (leg.weight, of.line("rent_total_usd") if leg.case is None else of.ways.line(leg.case, "rent_total_usd"))
+        for leg in legs
+    ]
+    return (
+        "+".join(f"({weight!r})*SUMIF({months},{condition},{line})" for weight, line in lines),
+        "+".join(f"({weight!r})*INDEX({line},1)" for weight, line in lines),
+    )
+
+
+def _write_cases(figures: _Figures, of: DecisionBook) -> None:
+    """Write what happens when rent halves, and the multiples of an input at which nothing is saved."""
+    name, found = of.model.cell_name, {key: value for key, (_, value) in of.decision.figures.items()}
+    half_own, half_rent = (of.cases.worth(page.HALF, side) for side in ("own", "rent"))
+    figures.add("half_price", "half the rental price", "price", f"{name('rent_usd_per_gpu_hour')}/2", found["half_price"])
+    figures.add("half_own", "buying, when rent halves", "usd", half_own.text, half_own.value)
+    figures.add("half_rent", "renting, when rent halves", "usd", half_rent.text, half_rent.value)
+    then = half_rent.value - half_own.value
+    figures.add("half_saving", "what buying then saves", "usd",
+                f"{figures.value('half_rent')}-{figures.value('half_own')}", then)  # fmt: skip
+    figures.add("half_gap", "the same without its sign", "usd", f"ABS({figures.value('half_saving')})", abs(then))
+    straight = f'OR({name("tax_basis")}="before",{name("loss_basis")}="at_once")'
+    saving = figures.value("saving")
+    for key, case, meaning in (
+        ("be_resale", page.RESALE, "share of the expected resale at which both cost the same"),
+        ("be_server_ratio", page.PRICE, "the same, as a multiple of the price of a server"),
+    ):
+        own, rent = (of.cases.worth(case, side) for side in ("own", "rent"))
+        ratio = page.case_ratio(case)
+        moved = f"{key}_moved"
+        figures.add(moved, f"what the saving changes by when {case}", "usd", f"{rent.text}-{own.text}-{saving}",
+                    rent.value - own.value - found["saving"])  # fmt: skip
+        multiple = f"1-{saving}*({ratio!r}-1)/{figures.value(moved)}"
+        exists = f"IF({multiple}>=0,{multiple},\"none\")"
+        text = f'IF({straight},IF(ABS({figures.value(moved)})<0.005,"none",{exists}),"none")'
+        inputs = of.model.starting_values()
+        at_once = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
+        flip = page.flipping_ratio(found["saving"], rent.value - own.value, ratio) if at_once else None
+        figures.add(key, meaning, "share", text, flip)
+    cell = figures.value("be_server_ratio")
+    figures.add("be_server", "price of a server per GPU at which both cost the same", "usd",
+                f'IF(ISNUMBER({cell}),{cell}*{name("server_usd_per_gpu")},"none")', found["be_server"])  # fmt: skip
+
+
+def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
+    """Write the running total of what buying saves, the funding it needs, and when it has paid back."""
+    sheet, months = figures.sheet, of.model.months
+    saving = of.line("saving_usd")
+    top = sheet.next_row + 4  # the figures, their dates, and a heading stand between
+    month, so_far, below = (
+        f"'{sheet.name}'!{address(top, column, fixed=True)}:{address(top + months, column, fixed=True)}"
+        for column in (0, 2, 3)
+    )
+    found = {key: value for key, (_, value) in of.decision.figures.items()}
+    last = f"MAX({below})"
+    at, after = f"INDEX({so_far},{last}+1)", f"INDEX({so_far},{last}+2)"
+    end = of.model.cell_name("months")
+    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({so_far}))", found["peak"])
+    figures.add("payback", "months until buying has paid back", "count",
+                f'IF(MIN({so_far})>=0,"none",IF({last}>={end},"none",{last}+{at}/({at}-{after})))', found["payback"])  # fmt: skip
+    cell = figures.value("payback")
+    figures.add("payback_on", "the day", "date", f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")',
+                found["payback_on"])  # fmt: skip
+    sheet.heading("month", "buying saves", "so far", "month, while below nothing")
+    assert sheet.next_row == top, "the figures above read these rows"
+    assert month
+    total = 0.0
+    for number, usd in enumerate(of.values["saving_usd"]):
+        total += float(usd)
+        row = sheet.next_row
+        running = address(row, 1) if number == 0 else f"{address(row - 1, 2)}+{address(row, 1)}"
+        sheet.row(
+            number,
+            Cell(Formula(f"INDEX({saving},{number + 1})", float(usd)), "plain", "USD in whole"),
+            Cell(Formula(running, total), "plain", "USD in whole"),
+            Formula(f"IF({address(row, 2)}<0,{address(row, 0)},0)", float(number) if total < 0 else 0.0),
+        )
+
+
+class Bars(Struct, frozen=True):
+    """Where the bars of the bridge stand on the sheet of figures."""
+
+    first: int
+    last: int
+    names: str
+
+
+def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
+    """Write what each cost line adds on the way from renting to buying, and the bars that show it."""
+    sheet, own, rent = figures.sheet, figures.value("own"), figures.value("rent")
+    decision, npv = of.decision, of.answer["npv_usd"]
+    sheet.skip()
+    sheet.row(Cell("From renting to buying, by cost line", "heading"))
+    sheet.heading("cost line", "bar", "adds", "level", "in words", "hidden", *_BARS, *(f"{kind}, below 0" for kind in _BARS))
+    first = sheet.next_row
+    end = first + len(decision.bridge) + 1
+    levels = [npv["rent"]]
+    for _, usd in decision.bridge:
+        levels.append(levels[-1] + usd)
+    texts = [f"{rent}"]
+    for label, _ in decision.bridge:
+        texts.append(_effect(of, label) if label != page.REST else "")
+    listed = [row for row, text in enumerate(texts[1:], first + 1) if text]
+    others = "-".join([f"{own}-{rent}", *(address(row, 2) for row in listed)])
+    rows = [("Renting", npv["rent"], rent), *((label, usd, texts[number] or others)
+            for number, (label, usd) in enumerate(decision.bridge, 1)), ("Buying", npv["own"], own)]  # fmt: skip
+    pairs = [(0.0, npv["rent"]), *pairwise(levels), (0.0, npv["own"])]
+    for number, ((label, usd, text), (one, other)) in enumerate(zip(rows, pairs, strict=True)):
+        row = sheet.next_row
+        is_end = row in (first, end)
+        level = address(row, 2) if is_end else f"{address(row - 1, 3)}+{address(row, 2)}"
+        before = "0" if is_end else address(row - 1, 3)
+        low, high = (f"{end_of}({before},{address(row, 3)})" for end_of in ("MIN", "MAX"))
+        sign = "" if is_end else f'IF({address(row, 2)}>0,"+","")&'
+        words = page.in_words("usd", usd, figures.scale)
+        shown = ("+" if usd > 0 and not is_end else "") + words
+        amount = f"FIXED(ABS({address(row, 2)})/{figures.scale.divisor:.0f},{figures.scale.decimals})"
+        wording = f'{sign}IF({address(row, 2)}<0,"-","")&"$"&{amount}&"{figures.scale.unit}"'
+        down, up = min(one, other), max(one, other)
+        kind = "end" if is_end else "more" if usd > 0 else "less"
+        tests = {"end": None, "more": f"{address(row, 2)}>0", "less": f"{address(row, 2)}<=0"}
+        hidden = max(down, 0.0) + min(up, 0.0)
+        cells = [Cell(Formula(f"MAX({low},0)+MIN({high},0)", hidden), "plain", "USD in whole")]
+        for below in (False, True):
+            length = f"MIN({low},0)-MIN({high},0)" if below else f"MAX({high},0)-MAX({low},0)"
+            size = min(down, 0.0) - min(up, 0.0) if below else max(up, 0.0) - max(down, 0.0)
+            for bar in _BARS:
+                if is_end != (bar == "end"):
+                    cells.append(Cell(0.0, "plain", "USD in whole"))
+                else:
+                    formula = length if tests[bar] is None else f"IF({tests[bar]},{length},0)"
+                    cells.append(Cell(Formula(formula, size if bar == kind else 0.0), "plain", "USD in whole"))
+        sheet.row(
+            label,
+            Formula(f"{address(row, 0)}&CHAR(10)&{address(row, 4)}", f"{label}\n{shown}"),
+            Cell(Formula(text, usd), "plain", "USD in whole"),
+            Cell(Formula(level, other), "plain", "USD in whole"),
+            Formula(wording, shown),
+            *cells,
+        )
+    return Bars(first, end, sheet.name)
+
+
+def _effect(of: DecisionBook, label: str) -> str:
+    """Return what a bar adds: the present value of its lines of owning, less that of its lines of renting."""
+    texts = []
+    for side, sign in (("own", "+"), ("rent", "-")):
+        for debt in (False, True):
+            lines = [
+                of.line(row["name"])
+                for row in of.answer["lines"]
+                if row["side"] == side and page.concept(row["name"]) == label and (row["name"] in AT_DEBT_RATE) == debt
+            ]
+            ratio = of.line("debt_discount_ratio" if debt else "discount_ratio")
+            texts += [f"{sign}SUMPRODUCT({line},{ratio})" for line in lines]
+    return "".join(texts).removeprefix("+") or "0"
+
+
+def chart_of(book: Workbook, bars: Bars) -> Any:
+    """Return the bridge as a chart: bars that hang where the one before them ended, all drawn from nothing."""
+    chart = book.file.add_chart({"type": "column", "subtype": "stacked"})
+    names = [bars.names, bars.first, 1, bars.last, 1]
+    series: list[tuple[str, int, str | None]] = [("", 5, None)]
+    series += [(kind, 6 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
+    series += [(kind, 9 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
+    for name, column, color in series:
+        fill = {"none": True} if color is None else {"color": color}
+        chart.add_series({"name": name, "categories": names, "fill": fill, "gap": 35,
+                          "border": {"none": True}, "values": [bars.names, bars.first, column, bars.last, column]})  # fmt: skip
+    chart.set_legend({"none": True})
+    return chart
+
+
+def dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CHART_SIZE) -> None:
+    """Give a bridge its title, axes and size."""
+    unit = f"{MILLIONS}{scale.decimals}"
+    from gpucost.render.workbook.book import number_format
+
+    chart.set_title({"name": title, "name_font": {"size": 12}})
+    chart.set_x_axis({"num_font": {"size": 8, "rotation": 360}, "label_position": "low", "major_tick_mark": "none"})
+    chart.set_y_axis({
+        "num_format": number_format(unit if scale.millions else "dollars", 0.0), "num_font": {"size": 9},
+        "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}}, "line": {"none": True},
+    })  # fmt: skip
+    chart.set_size({"width": size[0], "height": size[1]})
+
+
+# --- The page.
+
+
+def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBook, bars: Bars) -> None:
+    scale, answer = of.decision.scale, of.answer
+    usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
+    lay_out(sheet, of.model.title, answer)
+    for number, (question, parts) in enumerate(page.SENTENCES.items()):
+        sheet.row(Cell(question, "question"))
+        sheet.sentence(Cell(figures.sentence(parts), "said" if number else "decided"), LAST)
+    sheet.skip()
+    chance = answer["probability_buy_wins_fraction"]
+    facts: list[tuple[str, Cell]] = [
+        ("Buying, present value", _of(figures, "own", usd)),
+        ("Renting, present value", _of(figures, "rent", usd)),
+        ("Buying saves", _of(figures, "saving", usd)),
+        ("IRR of buying" + (", paid in cash" if answer.get("financing") else ""), _of(figures, "irr", "fraction of one")),
+        ("Payback, months", Cell(Formula(figures.said("payback"), figures.words["payback"]), "figure")),
+        ("Peak funding until payback", _of(figures, "peak", usd)),
+        ("Break-even utilisation", _of(figures, "be_use", "fraction of one")),
+        ("Break-even rent, USD per GPU-hour", Cell(Formula(figures.said("be_price"), figures.words["be_price"]), "figure")),
+    ]
+    for label, name in of.codes.items():
+        side = "npv_own" if label.startswith("Buying") else "npv_rent"
+        money = answer["currency"]
+        assert money is not None
+        foreign: float = money[side]  # type: ignore[literal-required]
+        facts.append((label, Cell(Formula(name, foreign), "figure", "USD in whole")))
+    if chance is not None:
+        facts.append(("Buying beats renting, of draws as delivered", Cell(chance, "figure", "fraction of one")))
+    key_figures(sheet, facts)
+    sheet.skip()
+    chart = chart_of(book, bars)
+    dress(chart, "From renting to buying, present value by cost line", scale)
+    place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
+    _write_risks(sheet, figures, of, usd)
+    _write_reversals(sheet, figures, of)
+    sheet.page.set_h_pagebreaks([sheet.next_row])
+    _write_what_if(sheet, of, usd, figures)
+    _write_years(sheet, figures, of, usd)
+    _write_dates(sheet, figures, of)
+    write_owners(sheet, answer)
+    sheet.skip()
+    sheet.paragraph(answer["conventions"], LAST, "source")
+
+
+def lay_out(sheet: Sheet, title: str, answer: Any) -> None:
+    """Begin a page: two sheets of paper upright, narrow enough that 11 points stay above 8."""
+    sheet.page.set_portrait()
+    sheet.page.set_margins(left=0.5, right=0.5, top=0.5, bottom=0.7)
+    sheet.page.fit_to_pages(1, 2)
+    issued = answer.get("issued") or {}
+    sheet.row(Cell(title, "title"))
+    stamp = f"{issued['status'].capitalize()} by {issued['by'] or 'nobody named'}, {issued['on']}. " if issued else ""
+    said = f"{stamp}As of {answer['as_of']}. Present values in USD; catalog {answer['catalog_version']}."
+    sheet.row(Cell(said, "note"))
+
+
+def _of(figures: _Figures, key: str, unit: str) -> Cell:
+    value = figures.values[key]
+    return Cell(Formula(figures.value(key), "none" if value is None else value), "figure", unit)
+
+
+def key_figures(sheet: Sheet, facts: Sequence[tuple[str, Cell]]) -> None:
+    """Write key figures, two in a row."""
+    half = -(-len(facts) // 2)
+    for number in range(half):
+        left, right = facts[number], facts[number + half] if number + half < len(facts) else None
+        cells: list[Any] = [Cell(left[0], "key"), Cell("", "key"), left[1], None]
+        if right is not None:
+            cells += [Cell(right[0], "key"), Cell("", "key"), Cell("", "key"), right[1]]
+        sheet.row(*cells)
+
+
+def place_chart(sheet: Sheet, chart: Any, description: str) -> None:
+    """Put a chart across the page."""
+    sheet.page.insert_chart(sheet.next_row, 0, chart, {"description": description, "object_position": 1})
+    sheet.skip(_CHART_ROWS)
+
+
+def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) -> None:
+    """Write the three inputs that move the saving most, by size as it is now."""
+    if of.swings is None or not of.swings.spans:
+        return
+    spans, first = of.swings.spans, of.swings_from
+    last = first + len(spans) - 1
+
+    def column(number: int) -> str:
+        return f"'{SENSITIVITY}'!{address(first, number, fixed=True)}:{address(last, number, fixed=True)}"
+
+    data = figures.sheet
+    data.skip()
+    data.row(Cell("What moves the saving most", "heading"))
+    data.heading("input", "from … to", "moves by", "flips the decision", "who answers")
+    top = data.next_row
+    answer_line = of.model.answer
+    for number, span in enumerate(spans):
+        low, base, high = (float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2))
+        at = [f"'{SENSITIVITY}'!{address(first + number, place, fixed=True)}" for place in (5, 6, 7)]
+        entry = span.entry
+        flips = min(low, high) * base < 0 or max(low, high) * base < 0
+        data.row(
+            heading_of(entry.name),
+            page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0), entry.unit),
+            Cell(Formula(f"ABS({at[2]}-{at[0]})", abs(high - low)), "plain", "USD in whole"),
+            Formula(f'IF(OR({at[0]}*{at[1]}<0,{at[2]}*{at[1]}<0),"yes","no")', "yes" if flips else "no"),
+            page.owner_of(of.answer, entry.name),
+        )
+
+    def found(place: int, number: int) -> str:
+        span = [f"'{data.name}'!{address(top, c, fixed=True)}:{address(top + len(spans) - 1, c, fixed=True)}" for c in (place, 2)]
+        return f"INDEX({span[0]},MATCH(LARGE({span[1]},{number}),{span[1]},0))"
+
+    def of_sheet(place: int, number: int) -> str:
+        moved = f"'{data.name}'!{address(top, 2, fixed=True)}:{address(top + len(spans) - 1, 2, fixed=True)}"
+        return f"INDEX({column(place)},MATCH(LARGE({moved},{number}),{moved},0))"
+
+    sheet.row(Cell("Three risks: what moves the saving most", "heading"))
+    table_head(sheet, "input", "", "from … to", "", ">buying saves, low", ">buying saves, high", ">flips it", "who answers")
+    order = sorted(range(len(spans)), key=lambda number: -spans[number].width)
+    for rank, number in enumerate(order[:3], 1):
+        entry = spans[number].entry
+        low, base, high = (float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2))
+        flips = "yes" if low * base < 0 or high * base < 0 else "no"
+        sheet.row(
+            Cell(Formula(found(0, rank), heading_of(entry.name)), "cell"),
+            None,
+            Cell(Formula(found(1, rank), page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0),
+                                                       entry.unit)), "plain"),
+            None,
+            Cell(Formula(of_sheet(5, rank), low), "right", usd),
+            Cell(Formula(of_sheet(7, rank), high), "right", usd),
+            Cell(Formula(found(3, rank), flips), "right"),
+            Cell(Formula(found(4, rank), page.owner_of(of.answer, entry.name)), "words"),
+        )  # fmt: skip
+    sheet.skip()
+
+
+def table_head(sheet: Sheet, *heads: str) -> None:
+    """Write the heading row of a table on the page; ">" before a heading puts it over figures, on the right."""
+    rooms: list[float] = []
+    for number, text in enumerate(heads):
+        if text or not rooms:
+            rooms.append(0.0)
+        rooms[-1] += sheet.widths[number]
+    lines = max(-(-len(text) // max(int(room) - 2, 1)) for text, room in zip(filter(None, heads), rooms, strict=True))
+    sheet.page.set_row(sheet.next_row, 15 * min(lines, 3))
+    sheet.row(*(Cell(text.removeprefix(">"), "head right" if text.startswith(">") else "head") for text in heads))
+
+
+def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
+    """Write where the decision turns, and where things stand now."""
+    sheet.row(Cell("What would change our mind", "heading"))
+    table_head(sheet, "Buying beats renting while", "", "", "", "this", "", "", ">now")
+    keys = ("be_price", "be_use", "be_resale", "be_server")
+    name = of.model.cell_name
+    now = (name("rent_usd_per_gpu_hour"), name("utilisation_fraction"), "1", name("server_usd_per_gpu"))
+    saving = figures.value("saving")
+    always = page.never(of.decision)
+    plain_scale = page.Scale(False, 0)
+    for row, key, cell in zip(of.decision.reversals, (*keys, ""), (*now, ""), strict=False):
+        if not key:
+            flips: Any = page.in_words(row.kind, row.flips, plain_scale) if row.flips is not None else always
+            cells: tuple[Any, Any] = (f"{flips} (as delivered)", Cell(Formula(name("months"), row.now), "right"))
+        else:
+            at = figures.value(key)
+            said = f'"$"&FIXED({at},0)' if key == "be_server" else figures.said(key)
+            words = page.in_words(row.kind, figures.values[key], plain_scale)
+            text = f'IF(ISNUMBER({at}),{said},IF({saving}>0,"{page.ALWAYS[0]}","{page.ALWAYS[1]}"))'
+            unit = {"price": "USD per hour, cents", "share": "fraction of one", "rate": "fraction of one"}.get(row.kind, "dollars")
+            cells = (Formula(text, words if figures.values[key] is not None else always),
+                     Cell(Formula(cell, row.now), "right", unit))  # fmt: skip
+        sheet.row(Cell(row.condition), None, None, None, Cell(cells[0], "plain"), None, None, cells[1])
+    sheet.skip()
+
+
+def _write_what_if(sheet: Sheet, of: DecisionBook, usd: str, figures: _Figures) -> None:
+    """Write both sides under what a board asks for."""
+    sheet.row(Cell("What if: present values, the rest as planned", "heading"))
+    table_head(sheet, "case", "", "", "", ">buying", ">renting", ">buying saves", "cheaper")
+    for name, own, rent in of.decision.what_if:
+        if name in page.what_if_cases(of.model.starting_values()):
+            sides = [of.cases.worth(name, side) for side in ("own", "rent")]
+        else:
+            sides = [Formula(figures.value(key), usd_) for key, usd_ in (("own", own), ("rent", rent))]
+        at = [address(sheet.next_row, column) for column in (4, 5, 6)]
+        sheet.row(
+            name, None, None, None,
+            *(Cell(side, "right", usd) for side in sides),
+            Cell(Formula(f"{at[1]}-{at[0]}", sides[1].value - sides[0].value), "right", usd),
+            Formula(f'IF({at[2]}>0,"buying","renting")', "buying" if sides[1].value > sides[0].value else "renting"),
+        )  # fmt: skip
+    sheet.skip()
+
+
+def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) -> None:
+    """Write the cash of both sides by year."""
+    months = of.line("m")
+    lines = [of.line(f"{side}_total_usd") for side in ("own", "rent")]
+    start = date.fromisoformat(of.answer["cash_flows"][0]["on"])
+    length = len(of.answer["cash_flows"]) - 1
+    sheet.row(Cell("Cash by year", "heading"))
+    table_head(sheet, "period", "", "", "", ">buying", ">renting", ">buying saves")
+    first = sheet.next_row
+    for row in of.answer["by_year"]:
+        number = row["year"]
+        end = page.month_on(start, min(12 * number, length))
+        label = f"start, {end}" if number == 0 else f"year {number}, to {end}"
+        at = [address(sheet.next_row, column) for column in (4, 5)]
+        texts = [
+            f'SUMIF({months},"<={12 * number}",{line})' + (f'-SUMIF({months},"<={12 * number - 12}",{line})' if number else "")
+            for line in lines
+        ]
+        values = (row["own_total_usd"], row["rent_total_usd"])
+        sheet.row(
+            label, None, None, None,
+            *(Cell(Formula(text, value), "right", usd) for text, value in zip(texts, values, strict=True)),
+            Cell(Formula(f"{at[1]}-{at[0]}", values[1] - values[0]), "right", usd),
+        )  # fmt: skip
+    totals = [(f"SUM({line})", float(of.values[f"{side}_total_usd"].sum()))
+              for line, side in zip(lines, ("own", "rent"), strict=True)]  # fmt: skip
+    at = [address(sheet.next_row, column) for column in (4, 5)]
+    assert first < sheet.next_row
+    sheet.row(
+        Cell("all of it", "answer"), Cell("", "answer"), Cell("", "answer"), Cell("", "answer"),
+        *(Cell(Formula(*total), "answer", usd) for total in totals),
+        Cell(Formula(f"{at[1]}-{at[0]}", totals[1][1] - totals[0][1]), "answer", usd),
+    )  # fmt: skip
+    sheet.skip()
+
+
+def _write_dates(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
+    """Write what ends when: the figures live, contracts as delivered."""
+    sheet.row(Cell("When it ends", "heading"))
+    table_head(sheet, "date", "what happens", "", "", "", "", "", "")
+    start = of.answer["cash_flows"][0]["on"]
+    sheet.row(start, "start")
+    debt = f'IF(ISNUMBER({figures.value("debt_on")}),"last payment of the "&{figures.said("debt")},"nothing is borrowed")'
+    for key, event in (("year_end", "end of the first year of cost"), ("payback_on", "buying has paid back"),
+                       ("debt_on", ""), ("end", "end of the comparison")):  # fmt: skip
+        paid = "nothing is borrowed" if figures.values["debt_on"] is None else f"last payment of the {figures.words['debt']}"
+        said = Formula(debt, paid) if not event else event
+        sheet.row(Formula(figures.said(key), figures.words[key]), said)
+    for row in of.answer.get("contract_ends") or ():
+        sheet.row(row["ends_on"], f"{row['option'].replace('_', ' ')} ends (as delivered), then {row['then']}")
+    sheet.skip()
+
+
+def write_owners(sheet: Sheet, answer: Any) -> None:
+    """Write which role answers for which inputs; the names are filled in by hand."""
+    sheet.row(Cell("Who owns which assumption", "heading"))
+    table_head(sheet, "role", "answers for", "", ">inputs", ">no source", "name", "", "agreed on")
+    for row in page.owners(answer):
+        sheet.row(
+            row["role"], row["inputs_of"], None, Cell(row["count"], "right"), Cell(row["assumed"], "right"),
+            Cell("", "input"), Cell("", "input"), Cell("", "input"),
+        )  # fmt: skip
+
+
+# --- The page of a mix: its cost follows the sheet of its cash.
+
+
+def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) -> None:
+    """Write the page of a mix; its present value follows the sheet of its cash."""
+    said = page.mix_page(answer)
+    scale = said.scale
+    usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
+    lay_out(sheet, "The cheapest mix of capacity", answer)
+    for number, (question, text) in enumerate(said.answers.items()):
+        sheet.row(Cell(question, "question"))
+        sheet.sentence(Cell(text, "said" if number else "decided"), LAST)
+    sheet.row(Cell(Formula(f'IF(ABS({cost_cell}/{answer["cost_usd"]!r}-1)>0.000001,"{page.MIX_MOVED}","")', ""), "note"))
+    alone = answer["best_pure_usd"]
+    facts = [("The mix now, present value", Cell(Formula(cost_cell, answer["cost_usd"]), "figure", usd))]
+    facts += [("The mix as delivered", Cell(answer["cost_usd"], "figure", usd))]
+    if alone is not None:
+        facts += [("Best single option, as delivered", Cell(alone, "figure", usd))]
+        facts += [("The mix now saves", Cell(Formula(f"{alone!r}-{cost_cell}", alone - answer["cost_usd"]), "figure", usd))]
+    known = ("The mix, present value in USD", "Best single option", "The mix saves")
+    facts += [(label, Cell(text, "figure")) for label, text in said.figures.items() if label not in known]
+    key_figures(sheet, facts)
+    sheet.skip()
+    top = sheet.next_row + _CHART_ROWS + 2
+    parts = [*said.parts, ("The mix", answer["cost_usd"])]
+    parts += [("best single option", alone)] if alone is not None else []
+    chart = book.file.add_chart({"type": "column", "subtype": "stacked"})
+    span = (top, top + len(parts) - 1)
+    for name, column, color in (("", 5, None), ("", 4, _COLORS["less"])):
+        fill = {"none": True} if color is None else {"color": color}
+        chart.add_series({"name": name, "categories": [sheet.name, span[0], 0, span[1], 0], "fill": fill, "gap": 35,
+                          "border": {"none": True},
+                          "values": [sheet.name, span[0], column, span[1], column]})  # fmt: skip
+    chart.set_legend({"none": True})
+    dress(chart, "What the mix is made of, present value", scale)
+    place_chart(sheet, chart, "What each supply costs, up to the mix, and the best single option beside it")
+    sheet.row(Cell("What the mix is made of, as delivered", "heading"))
+    table_head(sheet, "supply", "", "", "", ">costs", ">begins at", ">share of the mix")
+    assert sheet.next_row == top, "the chart reads these rows"
+    level = 0.0
+    for label, cost in parts:
+        ends = label in ("The mix", "best single option")
+        share = Cell(cost / answer["cost_usd"], "right", "fraction of one") if answer["cost_usd"] else None
+        sheet.row(label, None, None, None, Cell(cost, "right", usd), Cell(0.0 if ends else level, "right", usd), share)
+        level += 0.0 if ends else cost
+    sheet.skip()
+    for title, head, rows in (("What moves the cost, the plan held", "case", said.what_if), ("Cash by year", "period", said.years)):
+        if title == "Cash by year":
+            sheet.page.set_h_pagebreaks([sheet.next_row])
+        sheet.row(Cell(title, "heading"))
+        table_head(sheet, head, "", "", "", ">the mix")
+        for label, cost in rows:
+            sheet.row(label, None, None, None, Cell(cost, "right", usd))
+        sheet.skip()
+    sheet.row(Cell("What would change our mind: the limits that bind", "heading"))
+    table_head(sheet, "limit", "", ">USD per GPU-month", "note", "", "", "", "")
+    for bound in answer["marginal_values"][:3]:
+        worth = Cell(bound["usd_per_gpu_month"], "right", "USD in whole")
+        sheet.row(bound["constraint"].replace("_", " "), None, worth, bound["note"])
+    sheet.skip()
+    write_owners(sheet, answer)
