@@ -52,7 +52,7 @@ class Scale(Struct, frozen=True):
         """Write an amount.
 
         >>> Scale(True, 1).words(48_421_066.0), Scale(False, 0).words(-912.4)
-        ('$48.4 M', '-$912')
+        ('$48.4M', '-$912')
         """
         sign = "-" if usd < 0 else ""
         return f"{sign}${abs(usd) / self.divisor:,.{self.decimals}f}{self.unit}"
@@ -65,7 +65,7 @@ class Scale(Struct, frozen=True):
     @property
     def unit(self) -> str:
         """What stands behind an amount."""
-        return " M" if self.millions else ""
+        return "M" if self.millions else ""
 
 
 def scale_of(*usd: float) -> Scale:
@@ -136,7 +136,9 @@ SENTENCES: dict[str, tuple[Part, ...]] = {
         "On ", Ref("end"), ", after ", Ref("months"), " months",
         When("financing", "operating_lease", (", when the hardware goes back to the lessor",),
              (When("resale", "positive", (", when what was bought is sold for ", Ref("resale"))),)), ". ",
-        When("payback", "known", ("Buying has paid back by ", Ref("payback_on"), "."), ("Buying never pays back.",)),
+        When("payback", "known",
+             ("Buying", When("financing", "cash", (), (", paid in cash,",)), " has paid back by ", Ref("payback_on"), "."),
+             ("Buying never pays back.",)),
         When("debt_on", "known", (" The ", Ref("debt"), " ends on ", Ref("debt_on"), ".")),
     ),
 }  # fmt: skip
@@ -358,9 +360,7 @@ def what_if_cases(inputs: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     price = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
     resale = "residual_fraction" if inputs["residual_basis"] == "given" else "residual_scale_ratio"
     halves = {HALF: "rent_usd_per_gpu_hour", USE: "utilisation_fraction"}
-    cases: dict[str, dict[str, Value]] = {
-        name: {key: float(inputs[key] or 0) * _HALF} for name, key in halves.items()
-    }
+    cases: dict[str, dict[str, Value]] = {name: {key: float(inputs[key] or 0) * _HALF} for name, key in halves.items()}
     return {**cases, RESALE: {resale: 0.0}, PRICE: {price: float(inputs[price] or 0) * _MORE}}
 
 
@@ -540,11 +540,11 @@ def flip_of(name: str, value: float | None, unit: str) -> str:
 
 
 _RISKS = (
-    Column("risk", "what moves the saving most"),
+    Column("risk", "input"),
     Column("range", "from … to"),
-    Column("at_low", "buying saves, low end"),
-    Column("at_high", "buying saves, high end"),
-    Column("flips", "decision flips at"),
+    Column("at_low", "saved at low"),
+    Column("at_high", "saved at high"),
+    Column("flips", "flips at"),
     Column("owner", "who answers"),
 )
 _REVERSALS = (Column("condition", "buying beats renting while"), Column("flips", "this"), Column("now", "now"))
@@ -627,7 +627,7 @@ def _figures(answer: Tco, words: Mapping[str, str]) -> tuple[Fact, ...]:
         Fact("Buying saves against renting", words["saving"]),
         *foreign,
         Fact("IRR of buying, paid in cash" if answer.get("financing") else "IRR of buying", words["irr"]),
-        Fact("Payback", payback),
+        Fact("Payback, paid in cash" if answer.get("financing") else "Payback", payback),
         Fact("Peak funding until payback", words["peak"]),
         Fact("Break-even utilisation", words["be_use"]),
         Fact("Break-even rent per GPU-hour", words["be_price"]),
@@ -690,8 +690,8 @@ def _mix_blocks(answer: Mix) -> list[Block]:
         KeyFigures(tuple(Fact(question, said) for question, said in page.answers.items()), style="answers"),
         KeyFigures(tuple(Fact(label, text) for label, text in page.figures.items())),
         chart,
-        Table((Column("case", "three risks: the plan held"), Column("cost", "the mix costs"), Column("change")),
-              what_if, "What moves the cost"),
+        Table((Column("case", "the plan held"), Column("cost", "the mix costs"), Column("change")),
+              what_if, "Three risks: what moves the cost"),
         Table((Column("constraint"), Column("worth", "one more would save, or cost"), Column("note")), binding,
               "What would change our mind: the limits that bind"),
         Table((Column("option", "one option alone"), Column("cost"), Column("note")), pure, "Against one option alone"),
@@ -776,7 +776,10 @@ def mix_page(answer: Mix) -> MixPage:
     ]
     length = -(-months // 12)
     years = [("start", paid[0])] + [
-        (f"year {number}, to {month_on(start, min(12 * number, months))}", sum(paid[12 * number - 11 : 12 * number + 1]))
+        (
+            f"year {number}, to {month_on(start, min(12 * number, months))}",
+            sum(paid[12 * number - 11 : 12 * number + 1]),
+        )
         for number in range(1, length + 1)
     ]
     return MixPage(scale, answers, figures, parts_of_mix(answer), what_if, years)

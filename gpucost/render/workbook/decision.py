@@ -21,7 +21,7 @@ NAME, FIGURES = "Decision", "Decision figures"
 WIDTHS = (22, 10, 11, 10, 10, 10, 10, 12)
 FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
 LAST = len(WIDTHS) - 1  # column
-_CHART_ROWS, _CHART_SIZE = 17, (700, 330)
+_CHART_ROWS, _CHART_SIZE = 19, (700, 370)
 _TARGETS = ("npv_own_usd", "npv_rent_usd")
 _BARS = ("end", "more", "less")
 _COLORS = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
@@ -72,7 +72,9 @@ class _Figures:
         stored = value if known else "none"
         if kind == "date" and known:
             stored = float((date.fromisoformat(value) - _DAY_ZERO).days)
-        unit = {"usd": "USD in whole", "share": "fraction of one", "rate": "fraction of one", "price": _PER_HOUR}.get(kind, "")
+        unit = {"usd": "USD in whole", "share": "fraction of one", "rate": "fraction of one", "price": _PER_HOUR}.get(
+            kind, ""
+        )
         self.sheet.row(
             key,
             meaning,
@@ -270,7 +272,9 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
     """Write what happens when rent halves, and the multiples of an input at which nothing is saved."""
     name, found = of.model.cell_name, {key: value for key, (_, value) in of.decision.figures.items()}
     half_own, half_rent = (of.cases.worth(page.HALF, side) for side in ("own", "rent"))
-    figures.add("half_price", "half the rental price", "price", f"{name('rent_usd_per_gpu_hour')}/2", found["half_price"])
+    figures.add(
+        "half_price", "half the rental price", "price", f"{name('rent_usd_per_gpu_hour')}/2", found["half_price"]
+    )
     figures.add("half_own", "buying, when rent halves", "usd", half_own.text, half_own.value)
     figures.add("half_rent", "renting, when rent halves", "usd", half_rent.text, half_rent.value)
     then = half_rent.value - half_own.value
@@ -289,7 +293,7 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
         figures.add(moved, f"what the saving changes by when {case}", "usd", f"{rent.text}-{own.text}-{saving}",
                     rent.value - own.value - found["saving"])  # fmt: skip
         multiple = f"1-{saving}*({ratio!r}-1)/{figures.value(moved)}"
-        exists = f"IF({multiple}>=0,{multiple},\"none\")"
+        exists = f'IF({multiple}>=0,{multiple},"none")'
         text = f'IF({straight},IF(ABS({figures.value(moved)})<0.005,"none",{exists}),"none")'
         inputs = of.model.starting_values()
         at_once = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
@@ -301,38 +305,42 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
 
 
 def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
-    """Write the running total of what buying saves, the funding it needs, and when it has paid back."""
+    """Write the running total of what buying saves, the funding it needs, and when it has paid back.
+
+    The funding is that of the plan as it is financed; it pays back as if it were paid in cash, as its return is.
+    """
     sheet, months = figures.sheet, of.model.months
-    saving = of.line("saving_usd")
+    lines = ("saving_usd", "saving_in_cash_usd")
     top = sheet.next_row + 4  # the figures, their dates, and a heading stand between
-    month, so_far, below = (
+    out, so_far, below = (
         f"'{sheet.name}'!{address(top, column, fixed=True)}:{address(top + months, column, fixed=True)}"
-        for column in (0, 2, 3)
+        for column in (2, 4, 5)
     )
     found = {key: value for key, (_, value) in of.decision.figures.items()}
     last = f"MAX({below})"
     at, after = f"INDEX({so_far},{last}+1)", f"INDEX({so_far},{last}+2)"
     end = of.model.cell_name("months")
-    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({so_far}))", found["peak"])
+    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({out}))", found["peak"])
     figures.add("payback", "months until buying has paid back", "count",
                 f'IF(MIN({so_far})>=0,"none",IF({last}>={end},"none",{last}+{at}/({at}-{after})))', found["payback"])  # fmt: skip
     cell = figures.value("payback")
     figures.add("payback_on", "the day", "date", f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")',
                 found["payback_on"])  # fmt: skip
-    sheet.heading("month", "buying saves", "so far", "month, while below nothing")
+    sheet.heading("month", "buying saves", "so far", "paid in cash", "so far", "month, while below nothing")
     assert sheet.next_row == top, "the figures above read these rows"
-    assert month
-    total = 0.0
-    for number, usd in enumerate(of.values["saving_usd"]):
-        total += float(usd)
+    totals = [0.0, 0.0]
+    for number in range(months + 1):
         row = sheet.next_row
-        running = address(row, 1) if number == 0 else f"{address(row - 1, 2)}+{address(row, 1)}"
-        sheet.row(
-            number,
-            Cell(Formula(f"INDEX({saving},{number + 1})", float(usd)), "plain", "USD in whole"),
-            Cell(Formula(running, total), "plain", "USD in whole"),
-            Formula(f"IF({address(row, 2)}<0,{address(row, 0)},0)", float(number) if total < 0 else 0.0),
-        )
+        cells: list[Any] = []
+        for place, name in enumerate(lines):
+            usd = float(of.values[name][number])
+            totals[place] += usd
+            column = 1 + 2 * place
+            running = address(row, column) if number == 0 else f"{address(row - 1, column + 1)}+{address(row, column)}"
+            cells.append(Cell(Formula(f"INDEX({of.line(name)},{number + 1})", usd), "plain", "USD in whole"))
+            cells.append(Cell(Formula(running, totals[place]), "plain", "USD in whole"))
+        while_below = f"IF({address(row, 4)}<0,{address(row, 0)},0)"
+        sheet.row(number, *cells, Formula(while_below, float(number) if totals[1] < 0 else 0.0))
 
 
 class Bars(Struct, frozen=True):
@@ -349,7 +357,9 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
     decision, npv = of.decision, of.answer["npv_usd"]
     sheet.skip()
     sheet.row(Cell("From renting to buying, by cost line", "heading"))
-    sheet.heading("cost line", "bar", "adds", "level", "in words", "hidden", *_BARS, *(f"{kind}, below 0" for kind in _BARS))
+    sheet.heading(
+        "cost line", "bar", "adds", "level", "in words", "hidden", *_BARS, *(f"{kind}, below 0" for kind in _BARS)
+    )
     first = sheet.next_row
     end = first + len(decision.bridge) + 1
     levels = [npv["rent"]]
@@ -459,11 +469,20 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         ("Buying, present value", _of(figures, "own", usd)),
         ("Renting, present value", _of(figures, "rent", usd)),
         ("Buying saves", _of(figures, "saving", usd)),
-        ("IRR of buying" + (", paid in cash" if answer.get("financing") else ""), _of(figures, "irr", "fraction of one")),
-        ("Payback, months", Cell(Formula(figures.said("payback"), figures.words["payback"]), "figure")),
+        (
+            "IRR of buying" + (", paid in cash" if answer.get("financing") else ""),
+            _of(figures, "irr", "fraction of one"),
+        ),
+        (
+            "Payback, months" + (", paid in cash" if answer.get("financing") else ""),
+            Cell(Formula(figures.said("payback"), figures.words["payback"]), "figure"),
+        ),
         ("Peak funding until payback", _of(figures, "peak", usd)),
         ("Break-even utilisation", _of(figures, "be_use", "fraction of one")),
-        ("Break-even rent, USD per GPU-hour", Cell(Formula(figures.said("be_price"), figures.words["be_price"]), "figure")),
+        (
+            "Break-even rent, USD per GPU-hour",
+            Cell(Formula(figures.said("be_price"), figures.words["be_price"]), "figure"),
+        ),
     ]
     for label, name in of.codes.items():
         side = "npv_own" if label.startswith("Buying") else "npv_rent"
@@ -472,7 +491,7 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         foreign: float = money[side]  # type: ignore[literal-required]
         facts.append((label, Cell(Formula(name, foreign), "figure", "USD in whole")))
     if chance is not None:
-        facts.append(("Buying beats renting, of draws as delivered", Cell(chance, "figure", "fraction of one")))
+        facts.append(("Buying wins, of draws", Cell(chance, "figure", "fraction of one")))
     key_figures(sheet, facts)
     sheet.skip()
     chart = chart_of(book, bars)
@@ -480,8 +499,8 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
     place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
     _write_risks(sheet, figures, of, usd)
     _write_reversals(sheet, figures, of)
-    sheet.page.set_h_pagebreaks([sheet.next_row])
     _write_what_if(sheet, of, usd, figures)
+    sheet.page.set_h_pagebreaks([sheet.next_row])
     _write_years(sheet, figures, of, usd)
     _write_dates(sheet, figures, of)
     write_owners(sheet, answer)
@@ -540,7 +559,9 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
     top = data.next_row
     answer_line = of.model.answer
     for number, span in enumerate(spans):
-        low, base, high = (float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2))
+        low, base, high = (
+            float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2)
+        )
         at = [f"'{SENSITIVITY}'!{address(first + number, place, fixed=True)}" for place in (5, 6, 7)]
         entry = span.entry
         flips = min(low, high) * base < 0 or max(low, high) * base < 0
@@ -553,7 +574,10 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         )
 
     def found(place: int, number: int) -> str:
-        span = [f"'{data.name}'!{address(top, c, fixed=True)}:{address(top + len(spans) - 1, c, fixed=True)}" for c in (place, 2)]
+        span = [
+            f"'{data.name}'!{address(top, c, fixed=True)}:{address(top + len(spans) - 1, c, fixed=True)}"
+            for c in (place, 2)
+        ]
         return f"INDEX({span[0]},MATCH(LARGE({span[1]},{number}),{span[1]},0))"
 
     def of_sheet(place: int, number: int) -> str:
@@ -561,11 +585,15 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         return f"INDEX({column(place)},MATCH(LARGE({moved},{number}),{moved},0))"
 
     sheet.row(Cell("Three risks: what moves the saving most", "heading"))
-    table_head(sheet, "input", "", "from … to", "", ">buying saves, low", ">buying saves, high", ">flips it", "who answers")
+    table_head(
+        sheet, "input", "", "from … to", "", ">buying saves, low", ">buying saves, high", ">flips it", "who answers"
+    )
     order = sorted(range(len(spans)), key=lambda number: -spans[number].width)
     for rank, number in enumerate(order[:3], 1):
         entry = spans[number].entry
-        low, base, high = (float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2))
+        low, base, high = (
+            float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2)
+        )
         flips = "yes" if low * base < 0 or high * base < 0 else "no"
         sheet.row(
             Cell(Formula(found(0, rank), heading_of(entry.name)), "cell"),
@@ -590,7 +618,13 @@ def table_head(sheet: Sheet, *heads: str) -> None:
         rooms[-1] += sheet.widths[number]
     lines = max(-(-len(text) // max(int(room) - 2, 1)) for text, room in zip(filter(None, heads), rooms, strict=True))
     sheet.page.set_row(sheet.next_row, 15 * min(lines, 3))
-    sheet.row(*(Cell(text.removeprefix(">"), "head right" if text.startswith(">") else "head") for text in heads))
+    roomy = [number + 1 < len(heads) and not heads[number + 1] for number in range(len(heads))]
+    sheet.row(
+        *(
+            Cell(text.removeprefix(">"), "head right" if text.startswith(">") else "head line" if over else "head")
+            for text, over in zip(heads, roomy, strict=True)
+        )
+    )
 
 
 def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
@@ -612,7 +646,9 @@ def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
             said = f'"$"&FIXED({at},0)' if key == "be_server" else figures.said(key)
             words = page.in_words(row.kind, figures.values[key], plain_scale)
             text = f'IF(ISNUMBER({at}),{said},IF({saving}>0,"{page.ALWAYS[0]}","{page.ALWAYS[1]}"))'
-            unit = {"price": "USD per hour, cents", "share": "fraction of one", "rate": "fraction of one"}.get(row.kind, "dollars")
+            unit = {"price": "USD per hour, cents", "share": "fraction of one", "rate": "fraction of one"}.get(
+                row.kind, "dollars"
+            )
             cells = (Formula(text, words if figures.values[key] is not None else always),
                      Cell(Formula(cell, row.now), "right", unit))  # fmt: skip
         sheet.row(Cell(row.condition), None, None, None, Cell(cells[0], "plain"), None, None, cells[1])
@@ -653,7 +689,8 @@ def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         label = f"start, {end}" if number == 0 else f"year {number}, to {end}"
         at = [address(sheet.next_row, column) for column in (4, 5)]
         texts = [
-            f'SUMIF({months},"<={12 * number}",{line})' + (f'-SUMIF({months},"<={12 * number - 12}",{line})' if number else "")
+            f'SUMIF({months},"<={12 * number}",{line})'
+            + (f'-SUMIF({months},"<={12 * number - 12}",{line})' if number else "")
             for line in lines
         ]
         values = (row["own_total_usd"], row["rent_total_usd"])
@@ -680,10 +717,16 @@ def _write_dates(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     table_head(sheet, "date", "what happens", "", "", "", "", "", "")
     start = of.answer["cash_flows"][0]["on"]
     sheet.row(start, "start")
-    debt = f'IF(ISNUMBER({figures.value("debt_on")}),"last payment of the "&{figures.said("debt")},"nothing is borrowed")'
+    debt = (
+        f'IF(ISNUMBER({figures.value("debt_on")}),"last payment of the "&{figures.said("debt")},"nothing is borrowed")'
+    )
     for key, event in (("year_end", "end of the first year of cost"), ("payback_on", "buying has paid back"),
                        ("debt_on", ""), ("end", "end of the comparison")):  # fmt: skip
-        paid = "nothing is borrowed" if figures.values["debt_on"] is None else f"last payment of the {figures.words['debt']}"
+        paid = (
+            "nothing is borrowed"
+            if figures.values["debt_on"] is None
+            else f"last payment of the {figures.words['debt']}"
+        )
         said = Formula(debt, paid) if not event else event
         sheet.row(Formula(figures.said(key), figures.words[key]), said)
     for row in of.answer.get("contract_ends") or ():
@@ -714,13 +757,17 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) ->
     for number, (question, text) in enumerate(said.answers.items()):
         sheet.row(Cell(question, "question"))
         sheet.sentence(Cell(text, "said" if number else "decided"), LAST)
-    sheet.row(Cell(Formula(f'IF(ABS({cost_cell}/{answer["cost_usd"]!r}-1)>0.000001,"{page.MIX_MOVED}","")', ""), "note"))
+    sheet.row(
+        Cell(Formula(f'IF(ABS({cost_cell}/{answer["cost_usd"]!r}-1)>0.000001,"{page.MIX_MOVED}","")', ""), "note")
+    )
     alone = answer["best_pure_usd"]
     facts = [("The mix now, present value", Cell(Formula(cost_cell, answer["cost_usd"]), "figure", usd))]
     facts += [("The mix as delivered", Cell(answer["cost_usd"], "figure", usd))]
     if alone is not None:
         facts += [("Best single option, as delivered", Cell(alone, "figure", usd))]
-        facts += [("The mix now saves", Cell(Formula(f"{alone!r}-{cost_cell}", alone - answer["cost_usd"]), "figure", usd))]
+        facts += [
+            ("The mix now saves", Cell(Formula(f"{alone!r}-{cost_cell}", alone - answer["cost_usd"]), "figure", usd))
+        ]
     known = ("The mix, present value in USD", "Best single option", "The mix saves")
     facts += [(label, Cell(text, "figure")) for label, text in said.figures.items() if label not in known]
     key_figures(sheet, facts)
@@ -748,7 +795,10 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) ->
         sheet.row(label, None, None, None, Cell(cost, "right", usd), Cell(0.0 if ends else level, "right", usd), share)
         level += 0.0 if ends else cost
     sheet.skip()
-    for title, head, rows in (("What moves the cost, the plan held", "case", said.what_if), ("Cash by year", "period", said.years)):
+    for title, head, rows in (
+        ("What moves the cost, the plan held", "case", said.what_if),
+        ("Cash by year", "period", said.years),
+    ):
         if title == "Cash by year":
             sheet.page.set_h_pagebreaks([sheet.next_row])
         sheet.row(Cell(title, "heading"))
