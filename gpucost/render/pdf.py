@@ -3,8 +3,7 @@
 ReportLab is pure Python with fonts of its own: text stays text, and charts stay lines and areas at any size.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -55,9 +54,16 @@ def write_pdf(document: Document, path: str) -> None:
     stamp = " · ".join(document.stamp)
     with replacing(path) as temporary:
         paper = SimpleDocTemplate(
-            str(temporary), pagesize=A4, leftMargin=40, rightMargin=40, topMargin=36, bottomMargin=40,
-            title=document.title, author="gpucost", subject=document.lead,
-        )  # fmt: skip
+            str(temporary),
+            pagesize=A4,
+            leftMargin=40,
+            rightMargin=40,
+            topMargin=36,
+            bottomMargin=40,
+            title=document.title,
+            author="gpucost",
+            subject=document.lead,
+        )
         width = paper.width
         story: list[Any] = [Text(_safe(document.title), styles["title"])]
         if document.lead and not board:
@@ -164,11 +170,19 @@ def _figures(block: KeyFigures, width: float, styles: Mapping[str, Any]) -> list
     ]
     cells += [[]] * (-len(cells) % across)
     rows = [cells[at : at + across] for at in range(0, len(cells), across)]
-    grid = Grid(rows, colWidths=[width / across] * across, style=[
-        ("VALIGN", (0, 0), (-1, -1), "TOP"), ("BOX", (0, 0), (-1, -1), 0.5, HexColor(_LINE)),
-        ("INNERGRID", (0, 0), (-1, -1), 0.5, HexColor(_LINE)), ("LEFTPADDING", (0, 0), (-1, -1), 4),
-        ("RIGHTPADDING", (0, 0), (-1, -1), 3), ("TOPPADDING", (0, 0), (-1, -1), 2), ("BOTTOMPADDING", (0, 0), (-1, -1), 4),
-    ])  # fmt: skip
+    grid = Grid(
+        rows,
+        colWidths=[width / across] * across,
+        style=[
+            ("VALIGN", (0, 0), (-1, -1), "TOP"),
+            ("BOX", (0, 0), (-1, -1), 0.5, HexColor(_LINE)),
+            ("INNERGRID", (0, 0), (-1, -1), 0.5, HexColor(_LINE)),
+            ("LEFTPADDING", (0, 0), (-1, -1), 4),
+            ("RIGHTPADDING", (0, 0), (-1, -1), 3),
+            ("TOPPADDING", (0, 0), (-1, -1), 2),
+            ("BOTTOMPADDING", (0, 0), (-1, -1), 4),
+        ],
+    )
     title = [Text(_safe(block.title), styles["heading"])] if block.title else []
     return [*title, Spacer(1, 5), grid, Spacer(1, 3)]
 
@@ -186,14 +200,18 @@ def _table(block: Table, width: float, styles: Mapping[str, Any]) -> list[Any]:
     columns = [column for column in block.filled if column.priority < 2]
     rows = list(block.rows[:_MOST_ROWS])
     texts = [[cell_text(row, column) for column in columns] for row in rows]
-    right = [is_numeric(column, rows) or all(map(_is_figure, (line[at] for line in texts)))
-             for at, column in enumerate(columns)]  # fmt: skip
+    right = [
+        is_numeric(column, rows) or all(map(_is_figure, (line[at] for line in texts)))
+        for at, column in enumerate(columns)
+    ]
     heads = [head_text(column) for column in columns]
     asked = [
-        max(max(stringWidth(word, _BOLD, _SMALLEST) for word in heads[at].split() or [""]) + 8,
-            *(min(stringWidth(line[at], _FAMILY, _SMALLEST), width * 0.45) + 9 for line in texts))
+        max(
+            max(stringWidth(word, _BOLD, _SMALLEST) for word in heads[at].split() or [""]) + 8,
+            *(min(stringWidth(line[at], _FAMILY, _SMALLEST), width * 0.45) + 9 for line in texts),
+        )
         for at in range(len(columns))
-    ]  # fmt: skip
+    ]
     widths = (
         [share * width / sum(asked) for share in asked]
         if sum(asked) > width
@@ -203,11 +221,20 @@ def _table(block: Table, width: float, styles: Mapping[str, Any]) -> list[Any]:
     body += [
         [Text(_safe(text), styles["right" if right[at] else "cell"]) for at, text in enumerate(line)] for line in texts
     ]
-    grid = Grid(body, colWidths=widths, repeatRows=1, style=[
-        ("BACKGROUND", (0, 0), (-1, 0), HexColor("#EEF1F5")), ("LINEBELOW", (0, 0), (-1, -1), 0.4, HexColor(_LINE)),
-        ("VALIGN", (0, 0), (-1, -1), "TOP"), ("LEFTPADDING", (0, 0), (-1, -1), 4), ("RIGHTPADDING", (0, 0), (-1, -1), 4),
-        ("TOPPADDING", (0, 0), (-1, -1), 1.5), ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
-    ])  # fmt: skip
+    grid = Grid(
+        body,
+        colWidths=widths,
+        repeatRows=1,
+        style=[
+            ("BACKGROUND", (0, 0), (-1, 0), HexColor("#EEF1F5")),
+            ("LINEBELOW", (0, 0), (-1, -1), 0.4, HexColor(_LINE)),
+            ("VALIGN", (0, 0), (-1, -1), "TOP"),
+            ("LEFTPADDING", (0, 0), (-1, -1), 4),
+            ("RIGHTPADDING", (0, 0), (-1, -1), 4),
+            ("TOPPADDING", (0, 0), (-1, -1), 1.5),
+            ("BOTTOMPADDING", (0, 0), (-1, -1), 2.5),
+        ],
+    )
     cut = f"The first {len(rows)} of {len(block.rows)} rows." if len(block.rows) > len(rows) else ""
     notes = [Text(_safe(note), styles["note"]) for note in (block.note, cut) if note]
     return [*title, grid, *notes]
@@ -225,8 +252,13 @@ def _chart(chart: Chart, width: float, styles: Mapping[str, Any]) -> list[Any]:
     from reportlab.platypus import Paragraph as Text
 
     draw: dict[str, Callable[[Chart, float], Any]] = {
-        "bridge": _bridge, "tornado": _tornado, "line": _lines, "area": _lines, "bar": _bars, "stacked": _bars,
-    }  # fmt: skip
+        "bridge": _bridge,
+        "tornado": _tornado,
+        "line": _lines,
+        "area": _lines,
+        "bar": _bars,
+        "stacked": _bars,
+    }
     drawing = draw[chart.kind](chart, width) if chart.kind in draw and chart.data else None
     if drawing is None:
         return [Text(_safe(chart.title), styles["heading"]), Text(_safe(chart.description), styles["note"])]
@@ -268,8 +300,15 @@ def _text(x: float, y: float, text: str, anchor: str = "start", bold: bool = Fal
     from reportlab.graphics.shapes import String
     from reportlab.lib.colors import HexColor
 
-    return String(x, y, text.translate(_LACKING), fontName=_BOLD if bold else _FAMILY, fontSize=_SMALLEST,
-                  fillColor=HexColor(_INK), textAnchor=anchor)  # fmt: skip
+    return String(
+        x,
+        y,
+        text.translate(_LACKING),
+        fontName=_BOLD if bold else _FAMILY,
+        fontSize=_SMALLEST,
+        fillColor=HexColor(_INK),
+        textAnchor=anchor,
+    )
 
 
 def _rect(x: float, y: float, width: float, height: float, color: str) -> Any:

@@ -251,7 +251,10 @@ def _series(chart: Chart) -> tuple[list[str], list[tuple[str, list[Any]]]]:
     named = list(dict.fromkeys(str(row.get(chart.series, "")) for row in rows)) if chart.series else [chart.y.label]
     found = []
     for name in named:
-        own = {str(row[chart.x.key]): row.get(chart.y.key) for row in rows
-               if not chart.series or str(row.get(chart.series, "")) == name}  # fmt: skip
+        own = {
+            str(row[chart.x.key]): row.get(chart.y.key)
+            for row in rows
+            if not chart.series or str(row.get(chart.series, "")) == name
+        }
         found.append((name, [own.get(at) for at in order]))
     return order, found

@@ -322,10 +322,18 @@ def test_other_answers_are_printed_by_their_sections(tmp_path):
 
 def test_a_scenario_has_the_page_of_each_part():
     payload = {
-        "kind": "scenario", "name": "both", "description": "", "warnings": [], "sources": {}, "request": {},
-        "as_of": "2026-11-24", "catalog_version": "x", "schema_version": 2, "lead": "",
+        "kind": "scenario",
+        "name": "both",
+        "description": "",
+        "warnings": [],
+        "sources": {},
+        "request": {},
+        "as_of": "2026-11-24",
+        "catalog_version": "x",
+        "schema_version": 2,
+        "lead": "",
         "parts": [{"name": "one", "payload": compared().payload}, {"name": "two", "payload": mixed().payload}],
-    }  # fmt: skip
+    }
     pages = [part for part in boarded(payload).sections if part.board]
     assert [page.title for page in pages] == ["one: the decision", "two: the decision"]
 
