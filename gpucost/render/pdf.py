@@ -3,7 +3,7 @@
 ReportLab is pure Python with fonts of its own: text stays text, and charts stay lines and areas at any size.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -338,6 +338,23 @@ def _wrapped(text: str, width: float) -> list[str]:
     return lines
 
 
+def _legend(drawing: Any, names: Sequence[str], left: float, width: float) -> None:
+    """Name the colours at the foot of a chart; what finds no room on the line is counted."""
+    from reportlab.pdfbase.pdfmetrics import stringWidth
+
+    place = left
+    for number, name in enumerate(names):
+        rest = f"and {len(names) - number} more"
+        room = 0.0 if number + 1 == len(names) else stringWidth(rest, _FAMILY, _SMALLEST)
+        wide = 24 + stringWidth(name, _FAMILY, _SMALLEST)
+        if place + wide + room > width:
+            drawing.add(_text(place, 3, rest))
+            return
+        drawing.add(_rect(place, 2, 8, 8, _SERIES[number % len(_SERIES)]))
+        drawing.add(_text(place + 11, 3, name))
+        place += wide
+
+
 def _bridge(chart: Chart, width: float) -> Any:
     """Draw bars that hang where the one before them ended; all levels are measured from nothing."""
     from reportlab.graphics.shapes import Drawing
@@ -424,16 +441,12 @@ def _lines(chart: Chart, width: float) -> Any:
     for value in order[::step]:
         x = left + 4 + (places[value] - first) / ((last - first) or 1.0) * (width - left - 12)
         drawing.add(_text(x, bottom - 11, str(value) if not isinstance(value, float) else f"{value:g}", "middle"))
-    place = left
     for number, name in enumerate(named):
         color = _SERIES[number % len(_SERIES)]
         line = [coordinate for row in points if str(row.get(chart.series, "")) == name for coordinate in at(row)]
         if len(line) >= 4:
             drawing.add(PolyLine(line, strokeColor=HexColor(color), strokeWidth=1.5))
-        if name:
-            drawing.add(_rect(place, 4, 8, 8, color))
-            drawing.add(_text(place + 11, 5, name))
-            place += 24 + 4.9 * len(name)
+    _legend(drawing, [name for name in named if name], left, width)
     return drawing
 
 
@@ -476,9 +489,5 @@ def _bars(chart: Chart, width: float) -> Any:
             color = _SERIES[series.index(str(row.get(chart.series, ""))) % len(_SERIES)] if chart.series else _SERIES[0]
             one, other = sorted((across(begin), across(end)))
             drawing.add(_rect(one, y, max(other - one, 0.4), 12, color))
-    place = 4.0
-    for number, name in enumerate(series if chart.series else []):
-        drawing.add(_rect(place, 2, 8, 8, _SERIES[number % len(_SERIES)]))
-        drawing.add(_text(place + 11, 3, name))
-        place += 24 + 4.9 * len(name)
+    _legend(drawing, series if chart.series else [], 4.0, width)
     return drawing
