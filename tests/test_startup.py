@@ -20,6 +20,8 @@ HEAVY = (
     "statistics",
     "tomllib",
     "difflib",
+    "reportlab",
+    "pptx",
 )
 CODE = """
 import sys

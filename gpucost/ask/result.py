@@ -291,9 +291,26 @@ class Result(Sealed):
     @guarded
     def to_html(self, path: str) -> None:
         """Write a self-contained page to `path`."""
+        from gpucost.render.build import boarded
         from gpucost.render.html import write_page
 
-        write_page(self.document(), path)
+        write_page(boarded(self.payload), path)
+
+    @guarded
+    def to_pdf(self, path: str) -> None:
+        """Write the page that a board reads as a PDF, without a browser; of other answers the sections."""
+        from gpucost.render.build import boarded
+        from gpucost.render.pdf import write_pdf
+
+        write_pdf(boarded(self.payload), path)
+
+    @guarded
+    def to_pptx(self, path: str) -> None:
+        """Write the page that a board reads as slides with native charts; of other answers the sections."""
+        from gpucost.render.build import boarded
+        from gpucost.render.pptx import write_pptx
+
+        write_pptx(boarded(self.payload), path)
 
     @guarded
     def to_excel(self, path: str) -> None:

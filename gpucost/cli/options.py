@@ -192,14 +192,14 @@ _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
 DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
-DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
+# endings that are no text; a list of rows is written by the first of them only
+DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html", ".pdf": "to_pdf", ".pptx": "to_pptx"}
+_ANSWERS_ONLY = (".pdf", ".pptx")
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
 TEXTS = ("", ".", ".txt", ".text", ".log", ".out")  # of what is written for a person
 # endings of files that would hold a text, not what they say, whatever --format names
 UNWRITTEN = (
-    ".pdf",
     ".docx",
-    ".pptx",
     ".odt",
     ".ods",
     ".xls",
@@ -247,7 +247,7 @@ class Output:
         endings = {*TEXTS, *ENDINGS, *DOCUMENTS, *more}
         if self.ending not in endings and (format_ is None or self.ending in UNWRITTEN):
             raise click.UsageError(
-                f"{file}: gpucost does not write {self.ending}. Use .html (browsers print it),"
+                f"{file}: gpucost does not write {self.ending}. Use .html (browsers print it), .pdf, .pptx,"
                 f" {', '.join(['.xlsx', *ENDINGS, *more])} or .txt."
             )
         if self.ending in {*ENDINGS, *DOCUMENTS, *more} and is_setting("format_"):
@@ -342,6 +342,8 @@ class Output:
             columns_of(columns) if isinstance(columns, str) else columns,
             envelope(catalog, warnings) | more,
         )
+        if self.ending in _ANSWERS_ONLY:
+            raise click.UsageError(f"{self.file}: a list is not written as {self.ending}. Use .html, .xlsx or .csv.")
         if self.is_document:
             write_rows(str(self.file), rows, columns_shown, self._no_text(), around, title or self._command())
             return
@@ -390,7 +392,7 @@ class Output:
 def output_parameters(taken: Collection[str | None] = ()) -> list[click.Parameter]:
     """Return --format, --fields and -o: how and where every command writes its answer."""
     names = ["-o", "--output-file", *(() if "output" in taken else ("--output",))]
-    help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page."
+    help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page, .pdf a print, .pptx slides."
     return [
         click.Option(
             ["--format", "format_"], type=click.Choice(FORMATS), help="Output format; by default that of FILE's suffix."

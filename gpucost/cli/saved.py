@@ -62,7 +62,10 @@ def rerun(
 @click.command(name="report")
 @signature_options
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="File to write: .xlsx, .html, .md, .json or .txt."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="File to write: .xlsx, .html, .pdf, .pptx, .md, .json or .txt.",
 )
 def report(
     output: str | None,

@@ -40,7 +40,7 @@ PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mi
 
 
 Payload = Mapping[str, Any]
-SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
+SUFFIXES = (".xlsx", ".html", ".pdf", ".pptx", ".md", ".json", ".txt")
 # list prices of one GPU by the month in which they were seen
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
@@ -59,12 +59,11 @@ class ReportResult(Result):
     name: str = "the answer"  # the file it was read from
 
     def write(self, path: str) -> None:
-        """Write the report; the suffix says how: .xlsx, .html, .md, .json or .txt."""
+        """Write the report; the suffix says how: .xlsx, .html, .pdf, .pptx, .md, .json or .txt."""
         suffix = check_suffix(path)
-        if suffix == ".xlsx":
-            self.to_excel(path)
-        elif suffix == ".html":
-            self.to_html(path)
+        documents = {".xlsx": self.to_excel, ".html": self.to_html, ".pdf": self.to_pdf, ".pptx": self.to_pptx}
+        if suffix in documents:
+            documents[suffix](path)
         else:
             texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
             write_text(path, texts[suffix]())

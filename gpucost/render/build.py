@@ -31,6 +31,21 @@ def document(answer: Mapping[str, Any]) -> Document:
     return writer_of(kind)(answer)
 
 
+def boarded(answer: Mapping[str, Any]) -> Document:
+    """Return the document of an answer with the pages that a board reads before everything else."""
+    from gpucost.render.decision import section
+
+    whole = document(answer)
+    parts = [part["payload"] for part in answer["parts"]] if answer.get("kind") == "scenario" else [answer]
+    names = [str(part["name"]) for part in answer["parts"]] if answer.get("kind") == "scenario" else [""]
+    pages = []
+    for name, part in zip(names, parts, strict=True):
+        page = section(part)
+        if page is not None:
+            pages.append(replace(page, title=f"{name}: {page.title[0].lower()}{page.title[1:]}") if name else page)
+    return replace(whole, sections=(*pages, *whole.sections))
+
+
 def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
     """Return the function that makes the document of a kind of answer."""
     module, name = _WRITERS.get(kind, (kind, "document"))

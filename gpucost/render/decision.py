@@ -52,7 +52,7 @@ class Scale(Struct, frozen=True):
         """Write an amount.
 
         >>> Scale(True, 1).words(48_421_066.0), Scale(False, 0).words(-912.4)
-        ('$48.4 M', '-$912')
+        ('$48.4M', '-$912')
         """
         sign = "-" if usd < 0 else ""
         return f"{sign}${abs(usd) / self.divisor:,.{self.decimals}f}{self.unit}"
@@ -65,7 +65,7 @@ class Scale(Struct, frozen=True):
     @property
     def unit(self) -> str:
         """What stands behind an amount."""
-        return " M" if self.millions else ""
+        return "M" if self.millions else ""
 
 
 def scale_of(*usd: float) -> Scale:
@@ -117,29 +117,90 @@ Part = str | Ref | When
 
 SENTENCES: dict[str, tuple[Part, ...]] = {
     "What do we decide?": (
-        Ref("best_verb"), ": ", Ref("gpus"), " GPUs cost ", Ref("best_cost"), " over ", Ref("months"),
-        " months (present value", When("tax_basis", "after", (" after tax",)), ", ", Ref("use"), " allocated), ",
-        Ref("best_less"), " less than ", Ref("second_noun"), ", the next best way.",
+        Ref("best_verb"),
+        ": ",
+        Ref("gpus"),
+        " GPUs cost ",
+        Ref("best_cost"),
+        " over ",
+        Ref("months"),
+        " months (present value",
+        When("tax_basis", "after", (" after tax",)),
+        ", ",
+        Ref("use"),
+        " allocated), ",
+        Ref("best_less"),
+        " less than ",
+        Ref("second_noun"),
+        ", the next best way.",
     ),
     "What does it cost this year?": (
-        "In the first ", Ref("year_months"), " months, to ", Ref("year_end"), ", ", Ref("best_noun"), " takes ",
-        Ref("best_year"), " in cash, ", Ref("best_start"), " of it at the start; ", Ref("second_noun"), " takes ",
-        Ref("second_year"), ".",
+        "In the first ",
+        Ref("year_months"),
+        " months, to ",
+        Ref("year_end"),
+        ", ",
+        Ref("best_noun"),
+        " takes ",
+        Ref("best_year"),
+        " in cash, ",
+        Ref("best_start"),
+        " of it at the start; ",
+        Ref("second_noun"),
+        " takes ",
+        Ref("second_year"),
+        ".",
     ),
     "What if rent halves?": (
-        "At ", Ref("half_price"), " per GPU-hour renting costs ", Ref("half_rent"), " and buying ", Ref("half_own"),
-        ": ", When("half_saving", "positive", ("buying still wins by ",), ("renting wins by ",)), Ref("half_gap"), ". ",
-        When("be_price", "known", ("Both cost the same at ", Ref("be_price"), " per GPU-hour.",),
-             ("No price of rent makes both cost the same.",)),
+        "At ",
+        Ref("half_price"),
+        " per GPU-hour renting costs ",
+        Ref("half_rent"),
+        " and buying ",
+        Ref("half_own"),
+        ": ",
+        When("half_saving", "positive", ("buying still wins by ",), ("renting wins by ",)),
+        Ref("half_gap"),
+        ". ",
+        When(
+            "be_price",
+            "known",
+            (
+                "Both cost the same at ",
+                Ref("be_price"),
+                " per GPU-hour.",
+            ),
+            ("No price of rent makes both cost the same.",),
+        ),
     ),
     "When does it end?": (
-        "On ", Ref("end"), ", after ", Ref("months"), " months",
-        When("financing", "operating_lease", (", when the hardware goes back to the lessor",),
-             (When("resale", "positive", (", when what was bought is sold for ", Ref("resale"))),)), ". ",
-        When("payback", "known", ("Buying has paid back by ", Ref("payback_on"), "."), ("Buying never pays back.",)),
+        "On ",
+        Ref("end"),
+        ", after ",
+        Ref("months"),
+        " months",
+        When(
+            "financing",
+            "operating_lease",
+            (", when the hardware goes back to the lessor",),
+            (When("resale", "positive", (", when what was bought is sold for ", Ref("resale"))),),
+        ),
+        ". ",
+        When(
+            "payback",
+            "known",
+            (
+                "Buying",
+                When("financing", "cash", (), (", paid in cash,",)),
+                " has paid back by ",
+                Ref("payback_on"),
+                ".",
+            ),
+            ("Buying never pays back.",),
+        ),
         When("debt_on", "known", (" The ", Ref("debt"), " ends on ", Ref("debt_on"), ".")),
     ),
-}  # fmt: skip
+}
 
 
 def spoken(parts: Sequence[Part], figures: Mapping[str, Any], words: Mapping[str, str]) -> str:
@@ -158,7 +219,7 @@ def spoken(parts: Sequence[Part], figures: Mapping[str, Any], words: Mapping[str
 def holds(part: When, value: Any) -> bool:
     """Tell whether the first part stands."""
     if part.test in ("positive", "known"):
-        known = isinstance(value, (int, float)) and value == value or (part.test == "known" and _is_day(value))
+        known = (isinstance(value, (int, float)) and value == value) or (part.test == "known" and _is_day(value))
         return bool(known and (part.test == "known" or value > 0))
     return bool(value == part.test)
 
@@ -262,7 +323,7 @@ def decision_of(answer: Tco) -> Decision | None:
     payback = answer["payback_months"]
     year = min(_FIRST_MONTHS, months)
     best, second = ways_of(answer)[:2]
-    cash = {row["name"]: _cash_so_far(row, model, values, year) for row in (best, second)}
+    cash = {row["name"]: cash_so_far(row, model, values, year) for row in (best, second)}
     straight = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
 
     def flip(name: str, ratio: float) -> float | None:
@@ -313,16 +374,21 @@ def decision_of(answer: Tco) -> Decision | None:
         "half_gap": ("usd", abs(half_rent - half_own)),
     }
     found = {key: value for key, (_, value) in figures.items()}
-    whole = ("usd", server_usd, found["be_server"])
     reversals = [
-        Reversal("the rental price of a GPU-hour stays above", "rent_usd_per_gpu_hour", "price",
-                 inputs["rent_usd_per_gpu_hour"], found["be_price"]),
+        Reversal(
+            "the rental price of a GPU-hour stays above",
+            "rent_usd_per_gpu_hour",
+            "price",
+            inputs["rent_usd_per_gpu_hour"],
+            found["be_price"],
+        ),
         Reversal("utilisation stays above", "utilisation_fraction", "rate", found["use"], found["be_use"]),
-        Reversal("resale brings more of what is expected than", "residual_scale_ratio", "share", 1.0,
-                 found["be_resale"]),
-        Reversal("servers cost less per GPU than", server_key, *whole),
+        Reversal(
+            "resale brings more of what is expected than", "residual_scale_ratio", "share", 1.0, found["be_resale"]
+        ),
+        Reversal("servers cost less per GPU than", server_key, "usd", server_usd, found["be_server"]),
         Reversal("the comparison runs for more months than", "months", "count", months, point.get("months")),
-    ]  # fmt: skip
+    ]
     return Decision(
         scale,
         figures,
@@ -386,7 +452,7 @@ def _worth(model: LiveModel, changes: Mapping[str, Value]) -> tuple[float, float
     return float(values["npv_own_usd"]), float(values["npv_rent_usd"])
 
 
-def _cash_so_far(row: Row, model: LiveModel, values: Mapping[str, Any], months: int) -> tuple[float, float]:
+def cash_so_far(row: Row, model: LiveModel, values: Mapping[str, Any], months: int) -> tuple[float, float]:
     """Return what a way takes in cash until a month, and at the start."""
     if row["name"] in NAMES:
         paid = values[f"{row['name']}_total_usd"]
@@ -458,8 +524,9 @@ def concept(line: str) -> str:
     return next((label for label, names in BRIDGE.items() if name in names), REST)
 
 
-def bridge_chart(title: str, ends: tuple[tuple[str, float], tuple[str, float]], effects: Sequence[tuple[str, float]],
-                 scale: Scale) -> Chart:  # fmt: skip
+def bridge_chart(
+    title: str, ends: tuple[tuple[str, float], tuple[str, float]], effects: Sequence[tuple[str, float]], scale: Scale
+) -> Chart:
     """Return the bars that lead from one end to the other, all drawn from nothing."""
     levels = [ends[0][1]]
     for _, usd in effects:
@@ -469,8 +536,18 @@ def bridge_chart(title: str, ends: tuple[tuple[str, float], tuple[str, float]], 
         rows.append(_bar(label, usd, *pair, "more" if usd > 0 else "less", scale))
     rows.append(_bar(*ends[1], 0.0, ends[1][1], "end", scale))
     description = f"Each bar starts where the one before it ends, from {ends[0][0]} to {ends[1][0]}."
-    return Chart("bridge", title, description, rows, Axis("part"), Axis("present_usd", "present value", "USD"),
-                 low="low", high="high", series="direction", label="words")  # fmt: skip
+    return Chart(
+        "bridge",
+        title,
+        description,
+        rows,
+        Axis("part"),
+        Axis("present_usd", "present value", "USD"),
+        low="low",
+        high="high",
+        series="direction",
+        label="words",
+    )
 
 
 def _bar(label: str, usd: float, one: float, other: float, direction: str, scale: Scale) -> Row:
@@ -499,8 +576,16 @@ def owners(answer: Any) -> list[Row]:
             inputs = [row for row in answer["assumptions"] if row["group"] == group and row["counts"]]
             if inputs:
                 without = sum(row["status"] == "assumed" for row in inputs)
-                rows.append({"role": role, "inputs_of": _MEANINGS[group], "count": len(inputs), "assumed": without,
-                             "name": "", "agreed": ""})  # fmt: skip
+                rows.append(
+                    {
+                        "role": role,
+                        "inputs_of": _MEANINGS[group],
+                        "count": len(inputs),
+                        "assumed": without,
+                        "name": "",
+                        "agreed": "",
+                    }
+                )
     return rows
 
 
@@ -538,20 +623,35 @@ def flip_of(name: str, value: float | None, unit: str) -> str:
 
 
 _RISKS = (
-    Column("risk", "what moves the saving most"),
+    Column("risk", "input"),
     Column("range", "from … to"),
-    Column("at_low", "buying saves, low end"),
-    Column("at_high", "buying saves, high end"),
-    Column("flips", "decision flips at"),
+    Column("at_low", "saved at low"),
+    Column("at_high", "saved at high"),
+    Column("flips", "flips at"),
     Column("owner", "who answers"),
 )
 _REVERSALS = (Column("condition", "buying beats renting while"), Column("flips", "this"), Column("now", "now"))
-_WHAT_IF = (Column("case", "what if"), Column("own", "buying"), Column("rent", "renting"),
-            Column("saving", "buying saves"), Column("wins", "cheaper"))  # fmt: skip
-_YEARS = (Column("period", "cash by year"), Column("own", "buying"), Column("rent", "renting"),
-          Column("saving", "buying saves"))  # fmt: skip
-_OWNERS = (Column("role"), Column("inputs_of", "answers for"), Column("count", "inputs"),
-           Column("assumed", "without a source"), Column("name", "name"), Column("agreed", "agreed on"))  # fmt: skip
+_WHAT_IF = (
+    Column("case", "what if"),
+    Column("own", "buying"),
+    Column("rent", "renting"),
+    Column("saving", "buying saves"),
+    Column("wins", "cheaper"),
+)
+_YEARS = (
+    Column("period", "cash by year"),
+    Column("own", "buying"),
+    Column("rent", "renting"),
+    Column("saving", "buying saves"),
+)
+_OWNERS = (
+    Column("role"),
+    Column("inputs_of", "answers for"),
+    Column("count", "inputs"),
+    Column("assumed", "without a source"),
+    Column("name", "name"),
+    Column("agreed", "agreed on"),
+)
 _DATES = (Column("on", "date"), Column("event", "what happens"))
 
 
@@ -592,10 +692,15 @@ def _tco_blocks(answer: Tco) -> list[Block]:
     npv = answer["npv_usd"]
     ends = (("Renting", npv["rent"]), ("Buying", npv["own"]))
     what_if = [
-        {"case": name, "own": scale.words(own), "rent": scale.words(rent), "saving": scale.words(rent - own),
-         "wins": "buying" if rent > own else "renting"}
+        {
+            "case": name,
+            "own": scale.words(own),
+            "rent": scale.words(rent),
+            "saving": scale.words(rent - own),
+            "wins": "buying" if rent > own else "renting",
+        }
         for name, own, rent in decision.what_if
-    ]  # fmt: skip
+    ]
     return [
         KeyFigures(tuple(Fact(question, said) for question, said in decision.answers.items()), style="answers"),
         KeyFigures(_figures(answer, words)),
@@ -625,7 +730,7 @@ def _figures(answer: Tco, words: Mapping[str, str]) -> tuple[Fact, ...]:
         Fact("Buying saves against renting", words["saving"]),
         *foreign,
         Fact("IRR of buying, paid in cash" if answer.get("financing") else "IRR of buying", words["irr"]),
-        Fact("Payback", payback),
+        Fact("Payback, paid in cash" if answer.get("financing") else "Payback", payback),
         Fact("Peak funding until payback", words["peak"]),
         Fact("Break-even utilisation", words["be_use"]),
         Fact("Break-even rent per GPU-hour", words["be_price"]),
@@ -663,39 +768,63 @@ def _mix_blocks(answer: Mix) -> list[Block]:
     chart = bridge_chart("What the mix is made of", ends, effects, scale)
     data = [row for row in chart.data if row["part"] != "Nothing yet"]
     if alone is not None:
-        best = min((row for row in answer["pure"] if row["cost_usd"] is not None), key=lambda row: row["cost_usd"])
+        best = min(
+            (row for row in answer["pure"] if row["cost_usd"] is not None), key=lambda row: float(row["cost_usd"] or 0)
+        )
         data += [
             _bar("saved", alone - cost, cost, alone, "less", scale),
             _bar(f"{best['option'].replace('_', ' ')} alone", alone, 0.0, alone, "end", scale),
         ]
-    chart = Chart("bridge", chart.title, "What each supply costs, up to the mix, and the best single option beside it.",
-                  data, chart.x, chart.y, low="low", high="high", series="direction", label="words")  # fmt: skip
+    chart = Chart(
+        "bridge",
+        chart.title,
+        "What each supply costs, up to the mix, and the best single option beside it.",
+        data,
+        chart.x,
+        chart.y,
+        low="low",
+        high="high",
+        series="direction",
+        label="words",
+    )
     pure = [
-        {"option": row["option"].replace("_", " "), "cost": MISSING if row["cost_usd"] is None
-         else scale.words(row["cost_usd"]), "note": row["note"]}
+        {
+            "option": row["option"].replace("_", " "),
+            "cost": MISSING if row["cost_usd"] is None else scale.words(row["cost_usd"]),
+            "note": row["note"],
+        }
         for row in answer["pure"]
-    ]  # fmt: skip
+    ]
     what_if = [
         {"case": name, "cost": scale.words(usd), "change": scale.words(usd - cost)} for name, usd in page.what_if
     ]
     years = [{"period": label, "cost": scale.words(usd)} for label, usd in page.years]
     binding = [
-        {"constraint": row["constraint"].replace("_", " "),
-         "worth": f"${row['usd_per_gpu_month']:,.0f} per GPU-month", "note": row["note"]}
+        {
+            "constraint": row["constraint"].replace("_", " "),
+            "worth": f"${row['usd_per_gpu_month']:,.0f} per GPU-month",
+            "note": row["note"],
+        }
         for row in answer["marginal_values"][:3]
-    ]  # fmt: skip
+    ]
     return [
         KeyFigures(tuple(Fact(question, said) for question, said in page.answers.items()), style="answers"),
         KeyFigures(tuple(Fact(label, text) for label, text in page.figures.items())),
         chart,
-        Table((Column("case", "three risks: the plan held"), Column("cost", "the mix costs"), Column("change")),
-              what_if, "What moves the cost"),
-        Table((Column("constraint"), Column("worth", "one more would save, or cost"), Column("note")), binding,
-              "What would change our mind: the limits that bind"),
+        Table(
+            (Column("case", "the plan held"), Column("cost", "the mix costs"), Column("change")),
+            what_if,
+            "Three risks: what moves the cost",
+        ),
+        Table(
+            (Column("constraint"), Column("worth", "one more would save, or cost"), Column("note")),
+            binding,
+            "What would change our mind: the limits that bind",
+        ),
         Table((Column("option", "one option alone"), Column("cost"), Column("note")), pure, "Against one option alone"),
         Table((Column("period", "cash by year"), Column("cost", "the mix")), years, "Cash by year"),
         Table(_OWNERS, owners(answer), "Who owns which assumption"),
-    ]  # fmt: skip
+    ]
 
 
 _UNSIGNED = ("on_demand", "spot")  # supplies that are used as needed
@@ -730,10 +859,14 @@ def mix_page(answer: Mix) -> MixPage:
     for row in signed:
         by_option[row["option"]] = by_option.get(row["option"], 0.0) + float(row["gpus"] or 0)
     owned = by_option.get("own", 0.0)
-    signed_for = [f"{gpus:,.0f} GPUs of {option.replace('_', ' ')}" for option, gpus in by_option.items()
-                  if option not in ("own", *_UNSIGNED)]  # fmt: skip
-    at_will = [f"up to {gpus:,.0f} {option.replace('_', ' ')}" for option, gpus in by_option.items()
-               if option in _UNSIGNED]  # fmt: skip
+    signed_for = [
+        f"{gpus:,.0f} GPUs of {option.replace('_', ' ')}"
+        for option, gpus in by_option.items()
+        if option not in ("own", *_UNSIGNED)
+    ]
+    at_will = [
+        f"up to {gpus:,.0f} {option.replace('_', ' ')}" for option, gpus in by_option.items() if option in _UNSIGNED
+    ]
     steps = [f"buy {owned:,.0f} GPUs"] if owned else []
     steps += [f"sign {' and '.join(signed_for)}"] if signed_for else []
     steps += [f"rent {' and '.join(at_will)} as needed"] if at_will else []
@@ -744,7 +877,8 @@ def mix_page(answer: Mix) -> MixPage:
         if row["signed_in_month"] is not None and row["months"] is not None
     }
     last = "; ".join(
-        f"{'what is owned' if option == 'own' else option.replace('_', ' ')} runs to {month_on(start, min(int(month), months))}"
+        f"{'what is owned' if option == 'own' else option.replace('_', ' ')} runs to"
+        f" {month_on(start, min(int(month), months))}"
         for option, month in ends.items()
     )
     answers = {

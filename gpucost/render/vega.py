@@ -161,7 +161,7 @@ def _bridge(chart: Chart) -> Spec:
         "encoding": {
             "y": _names(chart),
             "x": {"field": chart.high, "type": "quantitative"},
-            "text": figure,
+            "text": {"field": chart.label, "type": "nominal"} if chart.label else figure,
         },
     }
     return {"layer": [bars, text], **_bands(chart)}

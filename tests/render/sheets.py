@@ -67,8 +67,7 @@ def change_inputs(path: Path, changes: Mapping[str, Any], target: Path) -> Path:
                 tree = ElementTree.fromstring(data)
                 for row in tree.iter(f"{{{MAIN}}}row"):
                     cells = {str(cell.get("r"))[:1]: cell for cell in row}
-                    name = _inline(cells.get("A"))
-                    if name in left:
+                    for name in {_inline(cell) for cell in (row[0], row[-1])} & left.keys() if len(row) else ():
                         _set(cells["D"], left.pop(name))
                 data = ElementTree.tostring(tree)
             sink.writestr(item, data)

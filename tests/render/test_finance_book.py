@@ -71,7 +71,7 @@ def test_the_number_of_gpus_stays_within_its_profile(books):
 
     folder, *_ = books
     sheet = sheets(folder / "tco.xlsx")["Inputs"]
-    (row,) = [cells[0].row for cells in sheet.iter_rows(max_col=1) if cells[0].value == "gpus"]
+    (row,) = [cells[0].row for cells in sheet.iter_rows() if cells[-1].value == "gpus"]
     rules = [
         rule
         for rule in sheet.data_validations.dataValidation

@@ -412,7 +412,7 @@ def test_a_comparison_longer_than_its_sheet_is_refused_and_fails_the_checks(book
     found = verdicts(books["recalculated"]["toolong"])
     assert (found["the sheet of months holds the whole comparison"], found["Master check"]) == ("LOOK", "LOOK BELOW")
     rules = openpyxl.load_workbook(books["written"]["lean"])["Inputs"].data_validations.dataValidation
-    row = next(i for i, line in enumerate(texts(books["written"]["lean"], "Inputs"), 1) if line[0] == "months")
+    row = next(i for i, line in enumerate(texts(books["written"]["lean"], "Inputs"), 1) if line[-1] == "months")
     (rule,) = [rule for rule in rules if f"D{row}" in rule.sqref]
     assert float(rule.formula2) == LEAN_MONTHS
 
@@ -597,8 +597,9 @@ def test_an_input_that_no_formula_reads_says_that_it_is_pinned(books: dict[str, 
         for name in re.findall(r"own_([a-z0-9_]+)", cell.text)
     }
     rows = texts(path, "Inputs")
-    at = next(row for row in rows if row[0] == "name").index("status")
-    status = {row[0]: row[at] for row in rows if len(row) > at and row[at] and row[0] != "name"}
+    head = next(row for row in rows if row[0] == "input")
+    at, name = head.index("status"), head.index("name in formulas")
+    status = {row[name]: row[at] for row in rows if row is not head and row[at] and row[name]}
     assert {name for name, word in status.items() if word == "pinned"} == set(status) - read
     assert status["depreciation_method"] == "pinned"
 

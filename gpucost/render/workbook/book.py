@@ -51,6 +51,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 18},
     "heading": {"bold": True, "font_size": 12, "bottom": 1},
     "head": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top"},
+    "head line": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "valign": "top"},
     "head right": {
         "bold": True,
         "bg_color": "#E7ECF2",
@@ -89,7 +90,7 @@ def number_format(unit: str, value: Any) -> str:
         return "#,##0.0,"
     if unit.startswith(MILLIONS):
         decimals = int(unit.removeprefix(MILLIONS) or 0)
-        shown = f'"$"#,##0.{"0" * decimals},," M"'
+        shown = f'"$"#,##0.{"0" * decimals},,"M"'
         return f"{shown};-{shown}"
     if unit == "USD per hour, cents":
         return '"$"#,##0.00'

@@ -10,18 +10,18 @@ from msgspec import Struct
 from gpucost.answers.ownership import Mix, Tco
 from gpucost.money.comparison import AT_DEBT_RATE
 from gpucost.render import decision as page
-from gpucost.render.decision import Decision, Kind, Part, Ref, When
+from gpucost.render.decision import Decision, Kind, Part, Ref
 from gpucost.render.document import heading_of
 from gpucost.render.workbook.book import MILLIONS, Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import CASES, Case, CaseBlock, FlowRows, plain, scalar_reference
 from gpucost.render.workbook.live import LiveModel, compute
-from gpucost.render.workbook.options import PLACES, SENSITIVITY, RentOptions, SensitivityCases, place_of
+from gpucost.render.workbook.options import SENSITIVITY, RentOptions, SensitivityCases, place_of
 
 NAME, FIGURES = "Decision", "Decision figures"
 WIDTHS = (22, 10, 11, 10, 10, 10, 10, 12)
 FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
 LAST = len(WIDTHS) - 1  # column
-_CHART_ROWS, _CHART_SIZE = 17, (700, 330)
+_CHART_ROWS, _CHART_SIZE = 19, (700, 370)
 _TARGETS = ("npv_own_usd", "npv_rent_usd")
 _BARS = ("end", "more", "less")
 _COLORS = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
@@ -178,12 +178,20 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
     add("saving", "what buying saves", "usd", name("npv_saving_usd"))
     add("irr", "return of buying, a year", "rate", name("irr_fraction"), _number(values["irr_fraction"]))
     use, price = name("breakeven_utilisation_fraction"), name("breakeven_usd_per_gpu_hour")
-    add("be_use", "break-even utilisation", "rate",
+    add(
+        "be_use",
+        "break-even utilisation",
+        "rate",
         f'IF(ISNUMBER({use}),IF(AND({use}>0,{use}<=1),{use},"none"),"none")',
-        _between(values["breakeven_utilisation_fraction"], 1.0))  # fmt: skip
-    add("be_price", "break-even rental price", "price",
+        _between(values["breakeven_utilisation_fraction"], 1.0),
+    )
+    add(
+        "be_price",
+        "break-even rental price",
+        "price",
         f'IF(ISNUMBER({price}),IF({price}>0,{price},"none"),"none")',
-        _between(values["breakeven_usd_per_gpu_hour"], float("inf")))  # fmt: skip
+        _between(values["breakeven_usd_per_gpu_hour"], float("inf")),
+    )
     resale = of.line("own_resale_usd")
     add("resale", "what is got for what was bought", "usd", f"-SUM({resale})")
     term = f'IF({name("financing")}="loan",{name("loan_term_months")},{name("lease_term_months")})'
@@ -216,14 +224,15 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
         else:
             worth = model.cell_name(f"npv_{row['name']}_usd")
         so_far, at_start = _cash(of, row, all_months, until)
-        found = page._cash_so_far(row, model, of.values, year)
+        paid = page.cash_so_far(row, model, of.values, year)
         sheet.row(
-            row["name"], page.noun(row),
+            row["name"],
+            page.noun(row),
             Cell(Formula(worth, row["npv_usd"]), "plain", "USD in whole"),
-            Cell(Formula(so_far, found[0]), "plain", "USD in whole"),
+            Cell(Formula(so_far, paid[0]), "plain", "USD in whole"),
             page.verb(row),
-            Cell(Formula(at_start, found[1]), "plain", "USD in whole"),
-        )  # fmt: skip
+            Cell(Formula(at_start, paid[1]), "plain", "USD in whole"),
+        )
     last = sheet.next_row - 1
 
     def span(column: int) -> str:
@@ -233,7 +242,7 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
     found = {key: value for key, (_, value) in of.decision.figures.items()}
     best = f"MATCH(MIN({span(2)}),{span(2)},0)"
     second = f"MATCH(SMALL({span(2)},2),{span(2)},0)"
-    for key, meaning, kind, text in (
+    chosen: tuple[tuple[str, str, Kind, str], ...] = (
         ("best_verb", "what to do", "word", f"INDEX({span(4)},{best})"),
         ("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})"),
         ("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})"),
@@ -242,8 +251,9 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
         ("best_year", "cash of the cheapest way in the first year", "usd", f"INDEX({span(3)},{best})"),
         ("best_start", "of it at the start", "usd", f"INDEX({span(5)},{best})"),
         ("second_year", "cash of the next best way in the first year", "usd", f"INDEX({span(3)},{second})"),
-    ):
-        figures.add(key, meaning, kind, text, found[key])  # type: ignore[arg-type]
+    )
+    for key, meaning, kind, text in chosen:
+        figures.add(key, meaning, kind, text, found[key])
 
 
 def _cash(of: DecisionBook, row: Mapping[str, Any], months: str, until: str) -> tuple[str, str]:
@@ -278,8 +288,13 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
     figures.add("half_own", "buying, when rent halves", "usd", half_own.text, half_own.value)
     figures.add("half_rent", "renting, when rent halves", "usd", half_rent.text, half_rent.value)
     then = half_rent.value - half_own.value
-    figures.add("half_saving", "what buying then saves", "usd",
-                f"{figures.value('half_rent')}-{figures.value('half_own')}", then)  # fmt: skip
+    figures.add(
+        "half_saving",
+        "what buying then saves",
+        "usd",
+        f"{figures.value('half_rent')}-{figures.value('half_own')}",
+        then,
+    )
     figures.add("half_gap", "the same without its sign", "usd", f"ABS({figures.value('half_saving')})", abs(then))
     straight = f'OR({name("tax_basis")}="before",{name("loss_basis")}="at_once")'
     saving = figures.value("saving")
@@ -290,8 +305,13 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
         own, rent = (of.cases.worth(case, side) for side in ("own", "rent"))
         ratio = page.case_ratio(case)
         moved = f"{key}_moved"
-        figures.add(moved, f"what the saving changes by when {case}", "usd", f"{rent.text}-{own.text}-{saving}",
-                    rent.value - own.value - found["saving"])  # fmt: skip
+        figures.add(
+            moved,
+            f"what the saving changes by when {case}",
+            "usd",
+            f"{rent.text}-{own.text}-{saving}",
+            rent.value - own.value - found["saving"],
+        )
         multiple = f"1-{saving}*({ratio!r}-1)/{figures.value(moved)}"
         exists = f'IF({multiple}>=0,{multiple},"none")'
         text = f'IF({straight},IF(ABS({figures.value(moved)})<0.005,"none",{exists}),"none")'
@@ -300,43 +320,58 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
         flip = page.flipping_ratio(found["saving"], rent.value - own.value, ratio) if at_once else None
         figures.add(key, meaning, "share", text, flip)
     cell = figures.value("be_server_ratio")
-    figures.add("be_server", "price of a server per GPU at which both cost the same", "usd",
-                f'IF(ISNUMBER({cell}),{cell}*{name("server_usd_per_gpu")},"none")', found["be_server"])  # fmt: skip
+    figures.add(
+        "be_server",
+        "price of a server per GPU at which both cost the same",
+        "usd",
+        f'IF(ISNUMBER({cell}),{cell}*{name("server_usd_per_gpu")},"none")',
+        found["be_server"],
+    )
 
 
 def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
-    """Write the running total of what buying saves, the funding it needs, and when it has paid back."""
+    """Write the running total of what buying saves, the funding it needs, and when it has paid back.
+
+    The funding is that of the plan as it is financed; it pays back as if it were paid in cash, as its return is.
+    """
     sheet, months = figures.sheet, of.model.months
-    saving = of.line("saving_usd")
+    lines = ("saving_usd", "saving_in_cash_usd")
     top = sheet.next_row + 4  # the figures, their dates, and a heading stand between
-    month, so_far, below = (
+    out, so_far, below = (
         f"'{sheet.name}'!{address(top, column, fixed=True)}:{address(top + months, column, fixed=True)}"
-        for column in (0, 2, 3)
+        for column in (2, 4, 5)
     )
     found = {key: value for key, (_, value) in of.decision.figures.items()}
     last = f"MAX({below})"
     at, after = f"INDEX({so_far},{last}+1)", f"INDEX({so_far},{last}+2)"
     end = of.model.cell_name("months")
-    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({so_far}))", found["peak"])
-    figures.add("payback", "months until buying has paid back", "count",
-                f'IF(MIN({so_far})>=0,"none",IF({last}>={end},"none",{last}+{at}/({at}-{after})))', found["payback"])  # fmt: skip
+    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({out}))", found["peak"])
+    figures.add(
+        "payback",
+        "months until buying has paid back",
+        "count",
+        f'IF(MIN({so_far})>=0,"none",IF({last}>={end},"none",{last}+{at}/({at}-{after})))',
+        found["payback"],
+    )
     cell = figures.value("payback")
-    figures.add("payback_on", "the day", "date", f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")',
-                found["payback_on"])  # fmt: skip
-    sheet.heading("month", "buying saves", "so far", "month, while below nothing")
+    figures.add(
+        "payback_on", "the day", "date", f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")', found["payback_on"]
+    )
+    sheet.heading("month", "buying saves", "so far", "paid in cash", "so far", "month, while below nothing")
     assert sheet.next_row == top, "the figures above read these rows"
-    assert month
-    total = 0.0
-    for number, usd in enumerate(of.values["saving_usd"]):
-        total += float(usd)
+    totals = [0.0, 0.0]
+    for number in range(months + 1):
         row = sheet.next_row
-        running = address(row, 1) if number == 0 else f"{address(row - 1, 2)}+{address(row, 1)}"
-        sheet.row(
-            number,
-            Cell(Formula(f"INDEX({saving},{number + 1})", float(usd)), "plain", "USD in whole"),
-            Cell(Formula(running, total), "plain", "USD in whole"),
-            Formula(f"IF({address(row, 2)}<0,{address(row, 0)},0)", float(number) if total < 0 else 0.0),
-        )
+        cells: list[Any] = []
+        for place, name in enumerate(lines):
+            usd = float(of.values[name][number])
+            totals[place] += usd
+            column = 1 + 2 * place
+            running = address(row, column) if number == 0 else f"{address(row - 1, column + 1)}+{address(row, column)}"
+            cells.append(Cell(Formula(f"INDEX({of.line(name)},{number + 1})", usd), "plain", "USD in whole"))
+            cells.append(Cell(Formula(running, totals[place]), "plain", "USD in whole"))
+        while_below = f"IF({address(row, 4)}<0,{address(row, 0)},0)"
+        sheet.row(number, *cells, Formula(while_below, float(number) if totals[1] < 0 else 0.0))
 
 
 class Bars(Struct, frozen=True):
@@ -366,10 +401,13 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
         texts.append(_effect(of, label) if label != page.REST else "")
     listed = [row for row, text in enumerate(texts[1:], first + 1) if text]
     others = "-".join([f"{own}-{rent}", *(address(row, 2) for row in listed)])
-    rows = [("Renting", npv["rent"], rent), *((label, usd, texts[number] or others)
-            for number, (label, usd) in enumerate(decision.bridge, 1)), ("Buying", npv["own"], own)]  # fmt: skip
+    rows = [
+        ("Renting", npv["rent"], rent),
+        *((label, usd, texts[number] or others) for number, (label, usd) in enumerate(decision.bridge, 1)),
+        ("Buying", npv["own"], own),
+    ]
     pairs = [(0.0, npv["rent"]), *pairwise(levels), (0.0, npv["own"])]
-    for number, ((label, usd, text), (one, other)) in enumerate(zip(rows, pairs, strict=True)):
+    for (label, usd, text), (one, other) in zip(rows, pairs, strict=True):
         row = sheet.next_row
         is_end = row in (first, end)
         level = address(row, 2) if is_end else f"{address(row - 1, 3)}+{address(row, 2)}"
@@ -429,8 +467,16 @@ def chart_of(book: Workbook, bars: Bars) -> Any:
     series += [(kind, 9 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
     for name, column, color in series:
         fill = {"none": True} if color is None else {"color": color}
-        chart.add_series({"name": name, "categories": names, "fill": fill, "gap": 35,
-                          "border": {"none": True}, "values": [bars.names, bars.first, column, bars.last, column]})  # fmt: skip
+        chart.add_series(
+            {
+                "name": name,
+                "categories": names,
+                "fill": fill,
+                "gap": 35,
+                "border": {"none": True},
+                "values": [bars.names, bars.first, column, bars.last, column],
+            }
+        )
     chart.set_legend({"none": True})
     return chart
 
@@ -442,10 +488,14 @@ def dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CH
 
     chart.set_title({"name": title, "name_font": {"size": 12}})
     chart.set_x_axis({"num_font": {"size": 8, "rotation": 360}, "label_position": "low", "major_tick_mark": "none"})
-    chart.set_y_axis({
-        "num_format": number_format(unit if scale.millions else "dollars", 0.0), "num_font": {"size": 9},
-        "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}}, "line": {"none": True},
-    })  # fmt: skip
+    chart.set_y_axis(
+        {
+            "num_format": number_format(unit if scale.millions else "dollars", 0.0),
+            "num_font": {"size": 9},
+            "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}},
+            "line": {"none": True},
+        }
+    )
     chart.set_size({"width": size[0], "height": size[1]})
 
 
@@ -469,7 +519,10 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
             "IRR of buying" + (", paid in cash" if answer.get("financing") else ""),
             _of(figures, "irr", "fraction of one"),
         ),
-        ("Payback, months", Cell(Formula(figures.said("payback"), figures.words["payback"]), "figure")),
+        (
+            "Payback, months" + (", paid in cash" if answer.get("financing") else ""),
+            Cell(Formula(figures.said("payback"), figures.words["payback"]), "figure"),
+        ),
         ("Peak funding until payback", _of(figures, "peak", usd)),
         ("Break-even utilisation", _of(figures, "be_use", "fraction of one")),
         (
@@ -484,7 +537,7 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         foreign: float = money[side]  # type: ignore[literal-required]
         facts.append((label, Cell(Formula(name, foreign), "figure", "USD in whole")))
     if chance is not None:
-        facts.append(("Buying beats renting, of draws as delivered", Cell(chance, "figure", "fraction of one")))
+        facts.append(("Buying wins, of draws", Cell(chance, "figure", "fraction of one")))
     key_figures(sheet, facts)
     sheet.skip()
     chart = chart_of(book, bars)
@@ -492,8 +545,8 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
     place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
     _write_risks(sheet, figures, of, usd)
     _write_reversals(sheet, figures, of)
-    sheet.page.set_h_pagebreaks([sheet.next_row])
     _write_what_if(sheet, of, usd, figures)
+    sheet.page.set_h_pagebreaks([sheet.next_row])
     _write_years(sheet, figures, of, usd)
     _write_dates(sheet, figures, of)
     write_owners(sheet, answer)
@@ -578,27 +631,29 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         return f"INDEX({column(place)},MATCH(LARGE({moved},{number}),{moved},0))"
 
     sheet.row(Cell("Three risks: what moves the saving most", "heading"))
-    table_head(
-        sheet, "input", "", "from … to", "", ">buying saves, low", ">buying saves, high", ">flips it", "who answers"
-    )
+    table_head(sheet, "input", "", "from … to", "", ">saved, low", ">saved, high", ">flips it", "who answers")
     order = sorted(range(len(spans)), key=lambda number: -spans[number].width)
     for rank, number in enumerate(order[:3], 1):
         entry = spans[number].entry
         low, base, high = (
             float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2)
         )
-        flips = "yes" if low * base < 0 or high * base < 0 else "no"
+        said = "yes" if low * base < 0 or high * base < 0 else "no"
         sheet.row(
             Cell(Formula(found(0, rank), heading_of(entry.name)), "cell"),
             None,
-            Cell(Formula(found(1, rank), page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0),
-                                                       entry.unit)), "plain"),
+            Cell(
+                Formula(
+                    found(1, rank), page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0), entry.unit)
+                ),
+                "plain",
+            ),
             None,
             Cell(Formula(of_sheet(5, rank), low), "right", usd),
             Cell(Formula(of_sheet(7, rank), high), "right", usd),
-            Cell(Formula(found(3, rank), flips), "right"),
+            Cell(Formula(found(3, rank), said), "right"),
             Cell(Formula(found(4, rank), page.owner_of(of.answer, entry.name)), "words"),
-        )  # fmt: skip
+        )
     sheet.skip()
 
 
@@ -611,7 +666,13 @@ def table_head(sheet: Sheet, *heads: str) -> None:
         rooms[-1] += sheet.widths[number]
     lines = max(-(-len(text) // max(int(room) - 2, 1)) for text, room in zip(filter(None, heads), rooms, strict=True))
     sheet.page.set_row(sheet.next_row, 15 * min(lines, 3))
-    sheet.row(*(Cell(text.removeprefix(">"), "head right" if text.startswith(">") else "head") for text in heads))
+    roomy = [number + 1 < len(heads) and not heads[number + 1] for number in range(len(heads))]
+    sheet.row(
+        *(
+            Cell(text.removeprefix(">"), "head right" if text.startswith(">") else "head line" if over else "head")
+            for text, over in zip(heads, roomy, strict=True)
+        )
+    )
 
 
 def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
@@ -636,8 +697,10 @@ def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
             unit = {"price": "USD per hour, cents", "share": "fraction of one", "rate": "fraction of one"}.get(
                 row.kind, "dollars"
             )
-            cells = (Formula(text, words if figures.values[key] is not None else always),
-                     Cell(Formula(cell, row.now), "right", unit))  # fmt: skip
+            cells = (
+                Formula(text, words if figures.values[key] is not None else always),
+                Cell(Formula(cell, row.now), "right", unit),
+            )
         sheet.row(Cell(row.condition), None, None, None, Cell(cells[0], "plain"), None, None, cells[1])
     sheet.skip()
 
@@ -653,11 +716,14 @@ def _write_what_if(sheet: Sheet, of: DecisionBook, usd: str, figures: _Figures) 
             sides = [Formula(figures.value(key), usd_) for key, usd_ in (("own", own), ("rent", rent))]
         at = [address(sheet.next_row, column) for column in (4, 5, 6)]
         sheet.row(
-            name, None, None, None,
+            name,
+            None,
+            None,
+            None,
             *(Cell(side, "right", usd) for side in sides),
             Cell(Formula(f"{at[1]}-{at[0]}", sides[1].value - sides[0].value), "right", usd),
             Formula(f'IF({at[2]}>0,"buying","renting")', "buying" if sides[1].value > sides[0].value else "renting"),
-        )  # fmt: skip
+        )
     sheet.skip()
 
 
@@ -682,19 +748,27 @@ def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         ]
         values = (row["own_total_usd"], row["rent_total_usd"])
         sheet.row(
-            label, None, None, None,
+            label,
+            None,
+            None,
+            None,
             *(Cell(Formula(text, value), "right", usd) for text, value in zip(texts, values, strict=True)),
             Cell(Formula(f"{at[1]}-{at[0]}", values[1] - values[0]), "right", usd),
-        )  # fmt: skip
-    totals = [(f"SUM({line})", float(of.values[f"{side}_total_usd"].sum()))
-              for line, side in zip(lines, ("own", "rent"), strict=True)]  # fmt: skip
+        )
+    totals = [
+        (f"SUM({line})", float(of.values[f"{side}_total_usd"].sum()))
+        for line, side in zip(lines, ("own", "rent"), strict=True)
+    ]
     at = [address(sheet.next_row, column) for column in (4, 5)]
     assert first < sheet.next_row
     sheet.row(
-        Cell("all of it", "answer"), Cell("", "answer"), Cell("", "answer"), Cell("", "answer"),
+        Cell("all of it", "answer"),
+        Cell("", "answer"),
+        Cell("", "answer"),
+        Cell("", "answer"),
         *(Cell(Formula(*total), "answer", usd) for total in totals),
         Cell(Formula(f"{at[1]}-{at[0]}", totals[1][1] - totals[0][1]), "answer", usd),
-    )  # fmt: skip
+    )
     sheet.skip()
 
 
@@ -707,14 +781,18 @@ def _write_dates(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     debt = (
         f'IF(ISNUMBER({figures.value("debt_on")}),"last payment of the "&{figures.said("debt")},"nothing is borrowed")'
     )
-    for key, event in (("year_end", "end of the first year of cost"), ("payback_on", "buying has paid back"),
-                       ("debt_on", ""), ("end", "end of the comparison")):  # fmt: skip
+    for key, event in (
+        ("year_end", "end of the first year of cost"),
+        ("payback_on", "buying has paid back"),
+        ("debt_on", ""),
+        ("end", "end of the comparison"),
+    ):
         paid = (
             "nothing is borrowed"
             if figures.values["debt_on"] is None
             else f"last payment of the {figures.words['debt']}"
         )
-        said = Formula(debt, paid) if not event else event
+        said = event if event else Formula(debt, paid)
         sheet.row(Formula(figures.said(key), figures.words[key]), said)
     for row in of.answer.get("contract_ends") or ():
         sheet.row(row["ends_on"], f"{row['option'].replace('_', ' ')} ends (as delivered), then {row['then']}")
@@ -727,9 +805,15 @@ def write_owners(sheet: Sheet, answer: Any) -> None:
     table_head(sheet, "role", "answers for", "", ">inputs", ">no source", "name", "", "agreed on")
     for row in page.owners(answer):
         sheet.row(
-            row["role"], row["inputs_of"], None, Cell(row["count"], "right"), Cell(row["assumed"], "right"),
-            Cell("", "input"), Cell("", "input"), Cell("", "input"),
-        )  # fmt: skip
+            row["role"],
+            row["inputs_of"],
+            None,
+            Cell(row["count"], "right"),
+            Cell(row["assumed"], "right"),
+            Cell("", "input"),
+            Cell("", "input"),
+            Cell("", "input"),
+        )
 
 
 # --- The page of a mix: its cost follows the sheet of its cash.
@@ -766,9 +850,16 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) ->
     span = (top, top + len(parts) - 1)
     for name, column, color in (("", 5, None), ("", 4, _COLORS["less"])):
         fill = {"none": True} if color is None else {"color": color}
-        chart.add_series({"name": name, "categories": [sheet.name, span[0], 0, span[1], 0], "fill": fill, "gap": 35,
-                          "border": {"none": True},
-                          "values": [sheet.name, span[0], column, span[1], column]})  # fmt: skip
+        chart.add_series(
+            {
+                "name": name,
+                "categories": [sheet.name, span[0], 0, span[1], 0],
+                "fill": fill,
+                "gap": 35,
+                "border": {"none": True},
+                "values": [sheet.name, span[0], column, span[1], column],
+            }
+        )
     chart.set_legend({"none": True})
     dress(chart, "What the mix is made of, present value", scale)
     place_chart(sheet, chart, "What each supply costs, up to the mix, and the best single option beside it")

@@ -4,14 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.formula.language import names
-from gpucost.render.document import in_words
+from gpucost.render.document import heading_of, in_words
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 
 NAME = "Inputs"
 BASE = "Base"
-_BEFORE = {"name": 32, "meaning": 46, "unit": 28}  # columns and their widths
-_AFTER = {"in use": 16, "as delivered": 16, "changed": 9, "source": 44, "dated": 12, "status": 11}
+_BEFORE = {"input": 32, "meaning": 46, "unit": 28}  # columns and their widths
+_AFTER = {
+    "in use": 16,
+    "as delivered": 16,
+    "changed": 9,
+    "source": 44,
+    "dated": 12,
+    "status": 11,
+    "name in formulas": 30,
+}
 _BASE = len(_BEFORE)  # column
 _WIDTH = 16
 
@@ -79,7 +87,7 @@ def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], 
     style = "input" if live else "shade"
     delivered = _BASE + len(texts) + list(_AFTER).index("as delivered")
     sheet.row(
-        entry.name,
+        heading_of(entry.name),
         Cell(
             entry.description
             + ("" if live else "; fixed: it shapes a lookup table, so changing it needs a new run of gpucost"),
@@ -96,6 +104,7 @@ def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], 
         ),
         entry.observed or str(source.get("published_on") or source.get("accessed_on") or ""),
         entry.status if live else "pinned",
+        Cell(entry.name, "shade"),
     )
     sheet.page.data_validation(row, _BASE, row, _BASE + len(values), _validation(entry))
     return row

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from gpucost.answers.ownership import interruptible
+from gpucost.render.document import heading_of
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import CASES, Case, CaseBlock, FlowRows, plain, scalar_reference
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
@@ -407,7 +408,7 @@ def spans(model: LiveModel) -> list[InputSwing]:
         if entry.low is None or entry.high is None or entry.low == entry.high or entry.name not in reached:
             continue
         cases = [
-            Case(f"{entry.name} {end}", {entry.name: value}, compute(model, {entry.name: value}))
+            Case(f"{heading_of(entry.name)}, {end}", {entry.name: value}, compute(model, {entry.name: value}))
             for end, value in (("low", entry.low), ("high", entry.high))
         ]
         width = abs(float(cases[1].values[model.answer]) - float(cases[0].values[model.answer]))
@@ -463,7 +464,7 @@ def write_sensitivity(sheet: Sheet, blocks: list[SensitivityCases]) -> dict[str,
             low, base, high = (plain(cell.value.value) for cell in cells)
             unit = span.entry.unit
             sheet.row(
-                span.entry.name,
+                heading_of(span.entry.name),
                 Cell(span.entry.description or span.entry.name.replace("_", " "), "wrap"),
                 unit,
                 Cell(span.entry.low, "plain", unit),

@@ -362,7 +362,10 @@ def _years(sheet: Sheet, side: str, cash: int, top: int, years: Any, months: int
 def _present(
     sheet: Sheet, model: LiveModel, flows: FlowRows, currency: Mapping[str, Any], row: int, months: int
 ) -> list[int]:
-    """Write present values and return their rows: at the cost of capital given for the currency, else at the one that the rates imply."""
+    """Write present values and return their rows.
+
+    They are taken at the cost of capital given for the currency, else at the one that the rates imply.
+    """
     spot = address(row, _FIRST, fixed=True)
     code = currency["currency"]
     if currency["discounting"].startswith("given"):

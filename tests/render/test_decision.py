@@ -1,0 +1,346 @@
+"""The page that a board reads: the same answers in workbook, page, print and slides, and what they rest on."""
+
+import re
+import sys
+from functools import cache
+from html import unescape
+
+import pytest
+
+import gpucost
+from gpucost.render.build import boarded
+from gpucost.render.decision import decision_of, flipping_ratio, mix_page, section
+from gpucost.render.document import Chart, KeyFigures
+from tests.money.plans import catalog
+from tests.render.programs import recalculate
+from tests.render.sheets import change_inputs
+
+QUESTIONS = ("What do we decide?", "What does it cost this year?", "What if rent halves?", "When does it end?")
+ASKED = {"gpu": "h100-sxm", "gpus": 64, "rent": 2.35, "years": 3, "draws": 20}
+
+
+@cache
+def compared(**changes):
+    return gpucost.tco(**{**ASKED, **changes}, catalog=catalog())
+
+
+@cache
+def mixed():
+    return gpucost.mix([16] * 6 + [32] * 18, gpu="h100-sxm", rent=2.35, catalog=catalog())
+
+
+def answers_of(payload):
+    """Return what the page says to each question."""
+    page = section(payload)
+    (block,) = [block for block in page.blocks if isinstance(block, KeyFigures) and block.style == "answers"]
+    return {fact.label: fact.value for fact in block.items}
+
+
+def plain(text):
+    """Return a text without breaks: a print wraps where it likes."""
+    return re.sub(r"\s+", "", text)
+
+
+# --- What it says.
+
+
+@pytest.mark.parametrize("financing", ["cash", "loan"])
+def test_the_figures_are_those_of_the_answer(financing):
+    payload = compared(financing=financing).payload
+    decision = decision_of(payload)
+    figures = {key: value for key, (_, value) in decision.figures.items()}
+    first_year = [row for row in payload["cash_flows"] if row["month"] <= 12]
+    best = {"own": "buying", "rent": "renting"}[min(("own", "rent"), key=lambda side: payload["npv_usd"][side])]
+    side = "own" if best == "buying" else "rent"
+    assert figures["best_noun"] == best
+    assert figures["best_less"] == pytest.approx(abs(payload["npv_usd"]["saving"]))
+    assert figures["best_year"] == pytest.approx(sum(row[f"{side}_total_usd"] for row in first_year), rel=1e-9)
+    assert figures["best_start"] == pytest.approx(payload["cash_flows"][0][f"{side}_total_usd"], rel=1e-9)
+    assert figures["end"] == payload["cash_flows"][-1]["on"]
+    assert figures["debt_on"] == (None if financing == "cash" else "2029-" + payload["cash_flows"][0]["on"][5:])
+
+
+def test_what_if_agrees_with_asking_anew():
+    """Each case of the page is what the question answers when it is asked with the changed input."""
+    decision = decision_of(compared().payload)
+    found = {name: rent - own for name, own, rent in decision.what_if}
+    server_usd = next(row["value"] for row in compared().payload["assumptions"] if row["name"] == "server_usd")
+    anew = {
+        "rent halves": compared(rent=1.175),
+        "use halves": compared(utilisation=0.35),
+        "nothing is resold": compared(set=("residual_scale_ratio=0",)),
+        "servers cost half more": compared(set=(f"server_usd={1.5 * server_usd}",)),
+    }
+    for name, result in anew.items():
+        assert found[name] == pytest.approx(result.payload["npv_usd"]["saving"], rel=1e-9, abs=0.01), name
+
+
+def test_the_price_of_servers_that_changes_our_mind_does():
+    """At the price that the page names owning and renting cost the same."""
+    decision = decision_of(compared().payload)
+    per_gpu = decision.figures["be_server"][1]
+    (nodes,) = [row["value"] for row in compared().payload["assumptions"] if row["name"] == "gpus_per_node"]
+    at = compared(set=(f"server_usd={per_gpu * nodes!r}",)).payload["npv_usd"]
+    assert abs(at["saving"]) < 1e-6 * at["own"]
+
+
+def test_the_resale_that_changes_our_mind_does():
+    """A line through two multiples finds the one at which nothing is saved; 2.0 saves 30, 1.0 saves 10, so 0.5 none."""
+    assert flipping_ratio(10.0, 30.0, 2.0) == pytest.approx(0.5)
+    decision = decision_of(compared(rent=2.0, years=3).payload)
+    share = decision.figures["be_resale"][1]
+    if share is not None:
+        at = compared(rent=2.0, years=3, set=(f"residual_scale_ratio={share!r}",)).payload["npv_usd"]
+        assert abs(at["saving"]) < 1e-6 * at["own"]
+
+
+def test_the_bridge_leads_from_rent_to_own_and_begins_at_nothing():
+    payload = compared(financing="loan", tax="25%").payload
+    decision, npv = decision_of(payload), payload["npv_usd"]
+    assert npv["rent"] + sum(usd for _, usd in decision.bridge) == pytest.approx(npv["own"], abs=1.0)
+    (chart,) = [block for block in section(payload).blocks if isinstance(block, Chart)]
+    ends = [row for row in chart.data if row["direction"] == "end"]
+    assert [row["low"] for row in ends] == [0.0, 0.0]
+    for one, other in zip(chart.data, chart.data[1:-1], strict=False):
+        assert {other["low"], other["high"]} & {one["low"], one["high"]}, other  # each hangs at the one before
+
+
+def test_an_option_beside_the_two_sides_is_recommended_with_its_cash():
+    """A quote at a fifth of the rent wins: the page says so, with the cash of its twelve months."""
+    quoted = compared(rent=("2.35", "acme=0.5/h, 36 months, take-or-pay"))
+    said = answers_of(quoted.payload)
+    assert said["What do we decide?"].startswith("Take acme")
+    hours = 64 * 730 * 12
+    figures = {key: value for key, (_, value) in decision_of(quoted.payload).figures.items()}
+    paid = figures["best_year"]
+    assert 0.5 * hours <= paid < 0.5 * hours * 1.6, (
+        paid
+    )  # take-or-pay pays every hour; storage and the like come on top
+
+
+def test_a_small_plan_is_in_dollars_and_a_large_one_in_millions():
+    small = answers_of(gpucost.tco(gpu="rtx-4090", gpus=1, rent=0.4, draws=0, catalog=catalog()).payload)
+    large = answers_of(compared(gpus=1024).payload)
+    assert "M " not in small["What do we decide?"]
+    assert re.search(r"\$\d+\.\dM over", large["What do we decide?"])
+
+
+# --- Every medium says it on its first page.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("boards")
+    for name, result in (("tco", compared(financing="loan")), ("mix", mixed())):
+        for ending, write in (
+            ("xlsx", result.to_excel),
+            ("html", result.to_html),
+            ("pdf", result.to_pdf),
+            ("pptx", result.to_pptx),
+        ):
+            write(str(place / f"{name}.{ending}"))
+    return place
+
+
+def first_page(path):
+    """Return the text of the first page: sheet, screen, paper or slide."""
+    if path.suffix == ".pdf":
+        from pypdf import PdfReader
+
+        return PdfReader(path).pages[0].extract_text()
+    if path.suffix == ".pptx":
+        from pptx import Presentation
+
+        slide = Presentation(str(path)).slides[0]
+        return "\n".join(shape.text_frame.text for shape in slide.shapes if shape.has_text_frame)
+    if path.suffix == ".xlsx":
+        from openpyxl import load_workbook
+
+        book = load_workbook(path, data_only=True)
+        assert book.sheetnames[0] == "Decision"
+        return "\n".join(str(cell) for row in book.worksheets[0].iter_rows(values_only=True) for cell in row if cell)
+    text = path.read_text(encoding="utf-8")
+    body = text[text.index('<section class="board"') : text.index("<nav")]
+    return unescape(re.sub("<[^>]*>", " ", body))
+
+
+@pytest.mark.parametrize("name", ["tco", "mix"])
+@pytest.mark.parametrize("ending", ["xlsx", "html", "pdf", "pptx"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_on_the_first_page(folder, name, ending, question):
+    payload = (compared(financing="loan") if name == "tco" else mixed()).payload
+    page = plain(first_page(folder / f"{name}.{ending}"))
+    assert plain(question) in page
+    assert plain(answers_of(payload)[question]) in page
+
+
+@pytest.mark.parametrize("name", ["tco", "mix"])
+def test_a_print_has_two_pages_and_letters_of_8_points(folder, name):
+    from pypdf import PdfReader
+
+    sizes = set()
+    reader = PdfReader(folder / f"{name}.pdf")
+    for page in reader.pages:
+        page.extract_text(visitor_text=lambda text, _cm, tm, _font, size: text.strip() and sizes.add(size * tm[0]))
+    assert len(reader.pages) <= 2
+    assert min(sizes) >= 8.0
+
+
+def test_a_print_of_a_page_says_its_size(folder):
+    assert "@page { size: A4" in (folder / "tco.html").read_text(encoding="utf-8")
+
+
+def test_slides_have_charts_that_hold_the_figures(folder):
+    from pptx import Presentation
+
+    payload = compared(financing="loan").payload
+    slides = Presentation(str(folder / "tco.pptx")).slides
+    charts = [shape.chart for slide in slides for shape in slide.shapes if shape.has_chart]
+    bridge = charts[0]
+    values = {series.name: list(series.values) for series in bridge.plots[0].series}
+    assert values["end"][0] == pytest.approx(payload["npv_usd"]["rent"])
+    assert values["end"][-1] == pytest.approx(payload["npv_usd"]["own"])
+    moves = sum(values["more"]) - sum(values["less"])
+    assert values["end"][0] + moves == pytest.approx(values["end"][-1], abs=1.0)
+    mix_chart = next(
+        shape.chart
+        for slide in Presentation(str(folder / "mix.pptx")).slides
+        for shape in slide.shapes
+        if shape.has_chart
+    )
+    ends = next(list(series.values) for series in mix_chart.plots[0].series if series.name == "end")
+    assert max(ends) == pytest.approx(max(mixed().payload["best_pure_usd"], mixed().payload["cost_usd"]))
+
+
+def test_names_of_owners_are_left_open(folder):
+    from openpyxl import load_workbook
+
+    sheet = load_workbook(folder / "tco.xlsx")["Decision"]
+    heads = next(row for row in sheet.iter_rows() if row[0].value == "role")
+    below = [sheet.cell(row, 6).value for row in range(heads[0].row + 1, heads[0].row + 12)]
+    roles = {sheet.cell(row, 1).value for row in range(heads[0].row + 1, heads[0].row + 12)}
+    assert not any(below)
+    assert roles == {"Finance", "Infrastructure", "Procurement"}
+
+
+# --- The workbook's page follows its inputs.
+
+
+def test_the_sentences_follow_the_inputs(tmp_path, require_program):
+    """After the rent is typed anew, LibreOffice finds the sentences that Python says of the question asked anew."""
+    rents = ("2.35", "acme=2.2/h, 12 months, take-or-pay")
+    before = compared(rent=rents, years=2)
+    before.to_excel(str(tmp_path / "before.xlsx"))
+    change_inputs(tmp_path / "before.xlsx", {"rent_usd_per_gpu_hour": 6.0}, tmp_path / "dear.xlsx")
+    change_inputs(tmp_path / "before.xlsx", {"rent_usd_per_gpu_hour": 1.1}, tmp_path / "cheap.xlsx")
+    change_inputs(
+        tmp_path / "before.xlsx",
+        {"financing": "loan", "loan_term_months": 18.0, "wacc_fraction": 0.14},
+        tmp_path / "loan.xlsx",
+    )
+    names = ["before", "dear", "cheap", "loan"]
+    found = recalculate(
+        require_program("soffice", "libreoffice"), [tmp_path / f"{name}.xlsx" for name in names], tmp_path
+    )
+    asked = {
+        "before": before,
+        "dear": compared(rent=("6.0", rents[1]), years=2),
+        "cheap": compared(rent=("1.1", rents[1]), years=2),
+        "loan": compared(rent=rents, years=2, financing="loan", wacc="14%", set=("loan_term_months=18",)),
+    }
+    for name, book in zip(names, found, strict=True):
+        column = [row[0] for row in book.rows("Decision")]
+        said = {question: column[column.index(question) + 1] for question in QUESTIONS}
+        assert said == answers_of(asked[name].payload), name
+    verbs = {name: answers_of(asked[name].payload)[QUESTIONS[0]].split(":")[0] for name in names}
+    assert len(set(verbs.values())) > 1, verbs
+
+
+def test_every_cell_of_the_page_is_what_python_found(tmp_path, require_program):
+    from tests.render.test_workbook import differences
+
+    for name, changes in {"taxed": {"tax": "25%", "financing": "lease"}, "plain": {"currency": "EUR"}}.items():
+        compared(**changes).to_excel(str(tmp_path / f"{name}.xlsx"))
+    books = [tmp_path / "taxed.xlsx", tmp_path / "plain.xlsx"]
+    found = recalculate(require_program("soffice", "libreoffice"), books, tmp_path)
+    for book, other in zip(books, found, strict=True):
+        wrong = [line for line in differences(book, other) if line.startswith("('Decision")]
+        assert not wrong, wrong[:5]
+
+
+def test_the_bars_of_the_sheet_begin_at_nothing(folder):
+    import zipfile
+
+    with zipfile.ZipFile(folder / "tco.xlsx") as packed:
+        charts = [packed.read(name).decode() for name in packed.namelist() if "charts/chart" in name]
+    (bridge,) = [text for text in charts if "From renting to buying" in text]
+    assert "<c:min" not in bridge.replace('<c:min val="0"/>', "")
+    assert 'val="stacked"' in bridge
+
+
+# --- What is missing, and what is no answer.
+
+
+@pytest.mark.parametrize(("package", "ending", "extra"), [("reportlab", "pdf", "pdf"), ("pptx", "pptx", "pptx")])
+def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, package, ending, extra):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    file = tmp_path / f"board.{ending}"
+    asked = ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--rent", "2.35", "--draws", "0", "-o", str(file)]
+    result = CliRunner().invoke(cli, asked)
+    assert getattr(result.exception, "exit_code", None) == 2
+    assert f"pip install 'gpucost[{extra}]'" in f"{result.output}{result.exception}"
+    assert not file.exists()
+
+
+def test_a_list_is_no_board(tmp_path):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    result = CliRunner().invoke(cli, ["gpus", "-o", str(tmp_path / "gpus.pdf")])
+    assert result.exit_code == 2
+    assert "not written as .pdf" in result.output
+
+
+def test_other_answers_are_printed_by_their_sections(tmp_path):
+    from pypdf import PdfReader
+
+    result = gpucost.estimate(model="llama-3-8b", tokens="100b", gpu="h100-sxm", catalog=catalog())
+    result.to_pdf(str(tmp_path / "run.pdf"))
+    result.to_pptx(str(tmp_path / "run.pptx"))
+    text = plain("".join(page.extract_text() for page in PdfReader(tmp_path / "run.pdf").pages))
+    assert plain(result.document().title) in text
+    assert plain(result.document().lead)[:60] in text
+    assert first_page(tmp_path / "run.pptx")
+
+
+def test_a_scenario_has_the_page_of_each_part():
+    payload = {
+        "kind": "scenario",
+        "name": "both",
+        "description": "",
+        "warnings": [],
+        "sources": {},
+        "request": {},
+        "as_of": "2026-11-24",
+        "catalog_version": "x",
+        "schema_version": 2,
+        "lead": "",
+        "parts": [{"name": "one", "payload": compared().payload}, {"name": "two", "payload": mixed().payload}],
+    }
+    pages = [part for part in boarded(payload).sections if part.board]
+    assert [page.title for page in pages] == ["one: the decision", "two: the decision"]
+
+
+def test_the_page_of_a_mix_adds_up():
+    payload = mixed().payload
+    page = mix_page(payload)
+    assert sum(usd for _, usd in page.parts) == pytest.approx(payload["cost_usd"], abs=1.0)
+    paid = sum(row["total_usd"] for row in payload["cash_by_month"] if row["month"] <= 12)
+    assert page.scale.words(paid) in page.answers["What does it cost this year?"]
