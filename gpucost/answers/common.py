@@ -142,6 +142,21 @@ class Seen(Listed):
     price_confidence: str
 
 
+class OfferPoint(TypedDict):
+    """An offer in the picture of all of them: who sells what, and whether one can order it for all that is known."""
+
+    provider: str
+    instance_type: str
+    region: str | None
+    option: str
+    term_months: int
+    gpu: str
+    gpus: int
+    age_days: int
+    orderable: bool
+    front: bool  # no other one that can be ordered is better in both directions of the picture
+
+
 class LayoutRow(TypedDict):
     """How a training job is spread (`gpucost.types.Layout`)."""
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import AnswerFrame, BillLine, Excluded, FormulaLine, Seen, Seller
+from gpucost.answers.common import AnswerFrame, BillLine, Excluded, FormulaLine, OfferPoint, Seen, Seller
 
 Factors = dict[str, float | None]  # every number from which replicas, hours, cost and carbon follow
 
@@ -174,6 +174,16 @@ class BillModel(TypedDict):
     answers: list[FormulaLine]
 
 
+class ServingPoint(OfferPoint):
+    """An offer in the picture of cost against the time of a token."""
+
+    tpot_ms: float
+    usd_per_mtok: float
+    usd_per_mtok_low: float
+    usd_per_mtok_high: float
+    usd_per_month: float
+
+
 class Inference(AnswerFrame, HostedBeside):
     """What serving a model costs, on every offer."""
 
@@ -181,6 +191,7 @@ class Inference(AnswerFrame, HostedBeside):
     said: list[str]
     options: list[ServingOption]
     offers_ranked: int
+    points: NotRequired[list[ServingPoint]]  # every offer, whether one can order it, and the front
     split_rule: str
     tradeoff: list[Batch]
     excluded: list[Excluded]

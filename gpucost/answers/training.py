@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.combined import Change
-from gpucost.answers.common import AnswerFrame, AssumedValue, BillLine, Excluded, LayoutRow, Seen, Seller
+from gpucost.answers.common import AnswerFrame, AssumedValue, BillLine, Excluded, LayoutRow, OfferPoint, Seen, Seller
 
 # --- Answers about speed: a timed layout, and a roofline.
 
@@ -336,6 +336,21 @@ class Highlight(TypedDict):
     confirm: NotRequired[str]  # what to ask the seller before a large order
 
 
+class RunPoint(OfferPoint):
+    """An offer at a size: what the run costs there and how long it takes."""
+
+    days: float
+    cost_usd: float
+    cost_low_usd: float
+    cost_high_usd: float
+
+
+class RegionBest(RunPoint):
+    """The cheapest offer of a region, and how many there are."""
+
+    offers: int
+
+
 class PriceMonth(TypedDict):
     """On-demand prices of one accelerator in a month."""
 
@@ -358,6 +373,8 @@ class Estimate(AnswerFrame):
     options: list[RankedOption]
     options_found: int
     offers_found: int
+    points: NotRequired[list[RunPoint]]  # every option, and the other sizes on the front of cost against days
+    by_region: NotRequired[list[RegionBest]]
     scaling: list[Size]
     alternatives: list[Alternative]
     drivers: list[Driver]

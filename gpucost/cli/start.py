@@ -28,7 +28,24 @@ _files_option = click.option(
     "--open/--no-open", "opened", default=True, is_flag=True, help="Open the page in the browser.  [default: open]"
 )
 @_files_option
-def serve(port: int, opened: bool, files: Path | None) -> None:
+@click.option(
+    "--static",
+    "static_folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Write the page with its answers into DIR/index.html, for people without gpucost, and end.",
+)
+@click.option(
+    "--question",
+    "questions_asked",
+    metavar="TEXT",
+    multiple=True,
+    help="With --static: what the page's address has behind the question mark; may be repeated."
+    "  [default: model=8b&tokens=100b]",
+)
+def serve(
+    port: int, opened: bool, files: Path | None, static_folder: str | None, questions_asked: tuple[str, ...]
+) -> None:
     """Serve a page on which you change assumptions and see the answer: offers, cost against days, rent or buy.
 
     Only on this machine: the address holds a token, nothing is stored, and the page contacts no other server.
@@ -37,7 +54,15 @@ def serve(port: int, opened: bool, files: Path | None) -> None:
     pip install 'gpucost[serve]'
     gpucost serve
     gpucost serve --port 8000 --no-open
+    gpucost serve --static plan --question "model=70b&tokens=1t&deadline=60d"
     """
+    if static_folder is not None:
+        from gpucost.page import static
+
+        say(f"wrote {static.write(static_folder, questions_asked)}: one file, to be opened or sent as it is")
+        return
+    if questions_asked:
+        raise UsageError("--question goes with --static; a page that is served has the question in its address.")
     from gpucost.page.app import serve
 
     serve(port, say, opened=opened, folder=files)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.arguments.files import without_contents
 from gpucost.errors import GpuCostError, UsageError
-from gpucost.page import questions
+from gpucost.page import questions, static
+from gpucost.render.wording import without_commands
 from gpucost.store.files import SpareFolder
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ _DOCUMENT = {
 }
 _ANSWERS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "plan": questions.plan,
+    "serve": questions.serve,
     "own": questions.own,
+    "fit": questions.fit,
     "choices": lambda asked: questions.choices(),
 }
 
@@ -114,9 +117,11 @@ def _export(request: "Request") -> "Response":
     name, asked = request.path_params["name"], _query(request)
     if name == "scenario.toml":
         return _safely(lambda: _download(questions.scenario(asked).encode(), "application/toml", name), asked)
+    if name == "plan.html":
+        return _safely(lambda: _download(static.page([asked]).encode(), _DOCUMENT[".html"], name), asked)
     ending = Path(name).suffix
     if name not in ("estimate.xlsx", "estimate.html"):
-        return _plain("there is no such file. Files: estimate.xlsx, estimate.html, scenario.toml.", 404)
+        return _plain("there is no such file. Files: estimate.xlsx, estimate.html, plan.html, scenario.toml.", 404)
     return _safely(lambda: _download(_document(asked, ending), _DOCUMENT[ending], name), asked)
 
 
@@ -139,11 +144,18 @@ def _safely(make: Callable[[], "Response"], asked: Mapping[str, str]) -> "Respon
     try:
         return make()
     except GpuCostError as error:
-        return _json({"error": " ".join(without_contents(error, asked).split()), "exit_code": error.exit_code}, 422)
+        return _json(refusal(error, asked), 422)
     except Exception as error:  # the page says it and lives on
         return _json({"error": f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it."}, 500)
     finally:
         _turns.release()
+
+
+def refusal(error: GpuCostError, asked: Mapping[str, str]) -> dict[str, Any]:
+    """Return a refusal: the command's sentence, the same without flags, and the nearest questions with an answer."""
+    sentence = " ".join(without_contents(error, asked).split())
+    said = {"error": sentence, "said": without_commands(sentence), "exit_code": error.exit_code}
+    return {**said, "nearest": questions.nearest(error, asked)}
 
 
 def _json(value: Any, status: int) -> "Response":

@@ -165,7 +165,7 @@ def with_unit(text: str, unit: str) -> str:
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
-ChartKind = Literal["bridge", "bar", "stacked", "area", "line", "scatter", "tornado", "roofline", "heat"]
+ChartKind = Literal["bridge", "bar", "stacked", "area", "line", "scatter", "offers", "tornado", "roofline", "heat"]
 
 
 class Column(Struct, frozen=True):
@@ -276,6 +276,8 @@ class Chart(Struct, frozen=True):
     """A chart as data: what is drawn, not how. `description` says in words what the picture shows.
 
     bar: x names the bars, y their length, `low`/`high` keys draw a range.  stacked: `series` splits each bar.
+    offers: every offer as a point, `series` says whether one can order it, `low` marks those on the front, which is
+    drawn as a line, and `label` names them.
     line, scatter: x and y are numbers or dates, one line or colour per `series`; `label` names points.
     area: areas of each `series` stacked over x; the series that `label` names is a line over them.
     tornado: x names the assumption; `low` and `high` are keys of the result at its low and high value;

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.training import Estimate, Highlight, RankedOption
+from gpucost.answers.training import Estimate, Highlight, RankedOption, RunPoint
 from gpucost.render import roofline
 from gpucost.render.document import (
     Axis,
@@ -26,7 +26,8 @@ from gpucost.render.offers import (
     bill_table,
     excluded_table,
     not_included,
-    offer_charts,
+    offer_bars,
+    offers_picture,
     offers_table,
     option_text,
     range_text,
@@ -56,8 +57,10 @@ def document(answer: Estimate) -> Document:
     return document_of(
         answer,
         _title(answer),
+        Section("Every offer: cost against days", _picture(answer), detail=True),
         Section("", _figures(best), detail=True),
         Section(heading, offers_table(columns_of("estimate"), options, answer["excluded"])),
+        Section("The cheapest offer of each region", _regions(answer), detail=True),
         Section("Cost against time", _scaling(answer)),
         Section("What would change the cost", _changes(answer)),
         Section("Bill of the top offer", _bill(best)),
@@ -134,6 +137,32 @@ def _figures(best: RankedOption) -> list[Block]:
     return [*present_figures(facts)]
 
 
+def _picture(answer: Estimate) -> list[Block]:
+    """Return all offers as points; of an answer that was saved without them, those that it lists."""
+    points = answer.get("points") or [
+        {**{key: row[key] for key in _POINT}, "orderable": not row.get("missing"), "front": False}  # type: ignore[misc]
+        for row in answer["options"]
+    ]
+    return offers_picture(points, Axis("days", log=True), Axis("cost_usd", log=True), "Cost against days")
+
+
+_POINT = tuple(name for name in RunPoint.__annotations__ if name not in ("orderable", "front"))
+
+
+def _regions(answer: Estimate) -> list[Block]:
+    rows = [
+        {
+            **row,
+            "region": row["region"] or "any region",
+            "option": option_text(row["option"], row["term_months"]),
+            "cluster": f"{row['gpus']:,} × {row['gpu']}",
+            "order": "can be ordered" if row["orderable"] else "quoted, not verified",
+        }
+        for row in answer.get("by_region") or ()
+    ]
+    return [Table(columns_of("estimate regions"), rows, interactive=True)] if len(rows) > 1 else []
+
+
 def _scaling(answer: Estimate) -> list[Block]:
     rows = answer["scaling"]
     if len(rows) < 2:
@@ -207,11 +236,12 @@ def _layout(best: RankedOption) -> list[Block]:
 
 
 def _charts(options: Sequence[RankedOption]) -> list[Block]:
-    names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {row['option']}" for row in options]
+    names = [
+        f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {option_text(row['option'], row['term_months'])}"
+        for row in options
+    ]
     keys = ("cost_usd", "cost_low_usd", "cost_high_usd", "provider", "gpu", "gpus", "days")
-    bars = "Cost by offer, with ranges", "{} Lines show the range that holds 80 % of outcomes."
-    points = "Cost against time, all offers", "Each point is an offer, coloured by GPU. {}"
-    return offer_charts(options, names, keys, Axis("days", log=True), bars, points)
+    return offer_bars(options, names, keys, "Cost by offer, with ranges", "{} Lines span 80 % of what may happen.")
 
 
 def _history(answer: Estimate) -> list[Block]:

@@ -8,12 +8,15 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from gpucost.errors import UsageError
 from gpucost.render.document import (
     Chart,
     Column,
     Document,
     Row,
+    Section,
     Table,
     amount,
     cell_text,
@@ -23,6 +26,7 @@ from gpucost.render.document import (
     visible,
 )
 from gpucost.render.vega import COLORS, specification
+from gpucost.render.wording import for_readers
 from gpucost.store.files import write_text
 
 if TYPE_CHECKING:
@@ -51,6 +55,7 @@ def write_page(document: Document, path: str) -> None:
 def page(document: Document) -> str:
     """Return the whole page: charts drawn by an embedded Vega-Lite, no request to anywhere."""
     template = _templates().get_template("page.html")
+    document = picture_first(for_readers(document))
     charted = any(isinstance(block, Chart) for section in document.sections for block in section.blocks)
     return template.render(
         **_template_values(document, charts=True),
@@ -58,6 +63,19 @@ def page(document: Document) -> str:
         request=visible(json.dumps(dict(document.request), ensure_ascii=False, separators=(",", ":"), default=str)),
         library=_library() if charted else "window.vegaEmbed = () => {};",
     )
+
+
+def picture_first(document: Document) -> Document:
+    """Return a document that begins with a picture: where its first part has none, the first one of the others."""
+    drawn = [number for number, part in enumerate(document.sections) if any(isinstance(b, Chart) for b in part.blocks)]
+    if not drawn or drawn[0] == 0:
+        return document
+    sections = list(document.sections)
+    part = sections[drawn[0]]
+    picture = next(block for block in part.blocks if isinstance(block, Chart))
+    rest = tuple(block for block in part.blocks if block is not picture)
+    sections[drawn[0]] = replace(part, blocks=rest)
+    return replace(document, sections=(Section("", (picture,)), *(part for part in sections if part.blocks)))
 
 
 def fragment(document: Document) -> str:
@@ -141,7 +159,7 @@ def _table(table: Table, *, live: bool) -> dict[str, Any]:
     cut = f"The first {len(rows):,} of {len(table.rows):,} rows; the workbook and the CSV output have all."
     return {
         "live": live,
-        "heads": [(head_text(column), right[column.key]) for column in columns],
+        "heads": [(head_text(column), right[column.key], column.priority) for column in columns],
         "rows": [[_cell(row, column, right[column.key]) for column in columns] for row in rows],
         "ids": [_ids(row) for row in rows],
         "totals": [_total(table.total, column, right[column.key]) for column in columns] if table.total else [],
@@ -154,7 +172,17 @@ def _cell(row: Row, column: Column, right: bool) -> dict[str, Any]:
     raw = "" if value is None else repr(value)
     breaks = not right and len(text) > _SHORT and _IDENTIFIER.fullmatch(text)
     pieces = _PIECE.findall(text) if breaks else ()  # it may break after these
-    room = "" if right or len(text) <= _LONG else "long" if len(text) <= _LONGER else "longer"
+    room = (
+        ""
+        if right
+        else "short"
+        if len(text) <= _SHORT
+        else ""
+        if len(text) <= _LONG
+        else "long"
+        if len(text) <= _LONGER
+        else "longer"
+    )
     return {"text": text, "number": right, "value": raw, "room": room, "pieces": pieces}
 
 

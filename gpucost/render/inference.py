@@ -24,7 +24,8 @@ from gpucost.render.offers import (
     bill_table,
     excluded_table,
     not_included,
-    offer_charts,
+    offer_bars,
+    offers_picture,
     offers_table,
     option_text,
     range_text,
@@ -50,8 +51,9 @@ def document(answer: Inference) -> Document:
     return document_of(
         answer,
         f"Serving {answer['request']['model']}",
-        Section("", [Paragraph(line) for line in answer["said"]]),
+        Section("Every offer: cost of tokens against speed", _picture(answer), detail=True),
         Section("", _figures(answer), detail=True),
+        Section("", [Paragraph(line) for line in answer["said"]]),
         *_offers(answer),
         Section("Self-host or API", _api(answer)),
         Section("Bill of the top offer", bill),
@@ -212,6 +214,10 @@ def _tradeoff(answer: Inference) -> list[Block]:
 def _charts(options: Sequence[ServingOption]) -> list[Block]:
     names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}" for row in options]
     keys = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "provider", "gpu", "tpot_ms")
-    speed = "Each point is an offer: time per output token across, cost per million tokens up."
-    bars, points = ("Cost per million tokens by offer", "{}"), ("Cost against speed", speed)
-    return offer_charts(options, names, keys, Axis("tpot_ms"), bars, points)
+    return offer_bars(options, names, keys, "Cost per million tokens by offer", "{}")
+
+
+def _picture(answer: Inference) -> list[Block]:
+    """Return all offers as points; nothing of an answer that was saved without them."""
+    across, up = Axis("tpot_ms", log=True), Axis("usd_per_mtok", log=True)
+    return offers_picture(answer.get("points") or (), across, up, "Cost of a million tokens against the time of one")

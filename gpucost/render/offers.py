@@ -1,11 +1,12 @@
 """What the answers about training and serving share: offers, the bill, what was left out, the causes of a range."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.answers.common import BillLine, Excluded
-from gpucost.answers.serving import ServingOption
-from gpucost.answers.training import TrainingOption
+from gpucost.answers.serving import ServingOption, ServingPoint
+from gpucost.answers.training import RunPoint, TrainingOption
 from gpucost.options import OPTIONS
 from gpucost.render.document import (
     Axis,
@@ -15,11 +16,57 @@ from gpucost.render.document import (
     Paragraph,
     Row,
     Table,
+    amount,
     columns_of,
     format_named,
     format_value,
 )
+from gpucost.render.vega import CAN_BE_ORDERED, QUOTED
 from gpucost.units import counted
+
+# --- The picture of all offers.
+
+
+def offers_picture(
+    points: Sequence[RunPoint] | Sequence[ServingPoint], across: Axis, up: Axis, title: str
+) -> list[Block]:
+    """Return every offer as a point of cost against time, those that one can order apart, with the front drawn."""
+    if not points:
+        return []
+    front = [point for point in points if point["front"]]
+    cost, time = (lambda point: point[up.key]), (lambda point: point[across.key])
+    ends = [min(front, key=cost), min(front, key=time)] if front else []
+    rows = [
+        {
+            "offer": f"{point['gpus']:,} × {point['gpu']}",
+            across.key: point[across.key],
+            up.key: point[up.key],
+            "provider": point["provider"],
+            "option": option_text(point["option"], point["term_months"]),
+            **({"region": point["region"]} if point["region"] else {}),
+            "age_days": point["age_days"],
+            "state": CAN_BE_ORDERED if point["orderable"] else QUOTED,
+            "front": point["front"],
+            "name": f"{point['gpus']:,} × {point['gpu']}, {point['provider']}"
+            if any(point is end for end in ends)
+            else "",
+        }
+        for point in points
+    ]
+    sure = sum(point["orderable"] for point in points)
+    told = [f"{counted(len(points), 'point')}: {sure:,} can be ordered."]
+    if ends:
+        cheap, fast = (
+            f"{name} {end['gpus']:,} × {end['gpu']} at {end['provider']},"
+            f" {format_named(up.key, end[up.key])}, {amount(end[across.key], across.measure)}"
+            for name, end in zip(("the cheapest", "the fastest"), ends, strict=True)
+        )
+        told.append(
+            f"The line joins offers that no other one beats in both: from {cheap}"
+            + ("." if ends[0] is ends[1] else f", to {fast}.")
+        )
+    return [Chart("offers", title, " ".join(told), rows, across, up, series="state", label="name", low="front")]
+
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.
 
@@ -160,6 +207,7 @@ def _price_cause(option: Mapping[str, Any]) -> Cause:
 # --- Offers with their notes, the bill, and what the figures leave out.
 
 _BARS = 15
+_RANKS = 4  # offers that a note names one by one
 _NOTES = 5  # different notes below a table; the others stand in JSON
 
 
@@ -170,40 +218,40 @@ def offers_table(
 ) -> list[Table]:
     """Return the offers; below them each note once, with the ranks that it belongs to, and how many were left out."""
     ranks: dict[str, list[str]] = {}
+    old = [row for row in options if any(_OLD.match(note) for note in row["notes"])]
     for row in options:
         for note in row["notes"]:
-            ranks.setdefault(note, []).append(str(row["rank"]))
-    lines = [f"{_rank_list(note_ranks)}: {note}" for note, note_ranks in list(ranks.items())[:_NOTES]]
-    if len(ranks) > _NOTES:
-        lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} in the JSON output.")
+            if not _OLD.match(note):
+                ranks.setdefault(note, []).append(str(row["rank"]))
+    lines = [_old_prices(old)] if old else []
+    lines += [f"{_rank_list(note_ranks)}: {note}." for note, note_ranks in list(ranks.items())[: _NOTES - len(lines)]]
+    if (more := len(ranks) + bool(old) - _NOTES) > 0:
+        lines.append(f"{counted(more, 'more note')} in the JSON output.")
     if excluded:
         lines.append(f"{counted(len(excluded), 'offer')} left out; reports and the JSON output give each reason.")
     return [Table(headings, options, note="\n".join(lines), interactive=True)]
 
 
-def offer_charts(
+def offer_bars(
     options: Sequence[TrainingOption | ServingOption],
     names: Sequence[str],
     keys: Sequence[str],
-    across: Axis,
-    bars: tuple[str, str],
-    points: tuple[str, str],
+    title: str,
+    described: str,
 ) -> list[Block]:
-    """Return the offers as bars of their cost with its range, and as points of that cost.
+    """Return the offers as bars of their cost with its range.
 
-    `keys` are what a point knows, the cost and the ends of its range first; a picture has a title and words, in which
-    {} stands for the cheapest.
+    `keys` are what a bar knows, the cost and the ends of its range first; {} in the description is the cheapest.
     """
     cost, low, high, *_ = keys
     rows: Sequence[Row] = options
-    dots = [
+    bars = [
         {"offer": name, **{key: value for key, value in row.items() if key in keys}}
         for name, row in zip(names, rows, strict=True)
     ]
-    cheapest, log = f"The cheapest is {names[0]}, {format_named(cost, rows[0][cost])}.", Axis(cost, log=True)
+    cheapest = f"The cheapest is {names[0]}, {format_named(cost, rows[0][cost])}."
     return [
-        Chart("bar", bars[0], bars[1].format(cheapest), dots[:_BARS], Axis("offer"), Axis(cost), low=low, high=high),
-        Chart("scatter", points[0], points[1].format(cheapest), dots, across, log, series="gpu", label="provider"),
+        Chart("bar", title, described.format(cheapest), bars[:_BARS], Axis("offer"), Axis(cost), low=low, high=high)
     ]
 
 
@@ -218,9 +266,30 @@ def option_text(option: str, term_months: int) -> str:
     return OPTIONS[option].label.replace("calendar reservation", "calendar") + term
 
 
+_OLD = re.compile(r"price is \d+ days old")  # how the note of an old price begins (`gpucost.market.terms`)
+
+
+def _old_prices(rows: Sequence[TrainingOption | ServingOption]) -> str:
+    """Say of all old prices at once how old they are and what follows."""
+    ages = sorted({row["age_days"] for row in rows})
+    span = f"{ages[0]} to {ages[-1]}" if len(ages) > 1 else f"{ages[0]}"
+    prices, ranges = ("their prices were", "their ranges are") if len(rows) > 1 else ("its price was", "its range is")
+    return (
+        f"{_rank_list([str(row['rank']) for row in rows])}: {prices} seen {span} days ago, longer than a price of"
+        f" that kind usually holds, so {ranges} wider."
+    )
+
+
 def _rank_list(ranks: Sequence[str]) -> str:
-    first_ranks = ", ".join(ranks[:4])
-    return f"{first_ranks} …" if len(ranks) > 4 else first_ranks
+    """Name offers by their ranks.
+
+    >>> _rank_list(["2"]), _rank_list(["1", "3"]), _rank_list(["1", "3", "4", "6", "7"])
+    ('Offer 2', 'Offers 1 and 3', 'Offers 1, 3, 4 and 2 more')
+    """
+    if len(ranks) == 1:
+        return f"Offer {ranks[0]}"
+    last = ranks[-1] if len(ranks) <= _RANKS else f"{len(ranks) - _RANKS + 1} more"
+    return f"Offers {', '.join(ranks[: min(len(ranks), _RANKS) - 1])} and {last}"
 
 
 def excluded_table(rows: Sequence[Excluded]) -> list[Table]:

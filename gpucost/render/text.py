@@ -104,7 +104,7 @@ def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
         yield "(nothing to draw)"
     elif chart.kind in ("bar", "tornado"):
         yield from _tornado(chart, terminal) if chart.kind == "tornado" else _bars(chart, rows, terminal)
-    elif chart.kind in ("line", "area", "scatter", "roofline") and all(
+    elif chart.kind in ("line", "area", "scatter", "offers", "roofline") and all(
         _across(row.get(chart.x.key)) is not None for row in rows
     ):
         yield from _plot_grid(chart, rows, terminal)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
-from gpucost.render.document import Axis, Chart, Slider, heading_of, short_unit, with_heading
+from gpucost.render.document import Axis, Chart, Slider, heading_of, measure_of, short_unit, with_heading
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -47,6 +47,7 @@ def specification(chart: Chart) -> Spec:
         "tornado": _tornado,
         "heat": _heat,
         "roofline": _roofline,
+        "offers": _offers,
     }.get(chart.kind, _points)
     fields = draw(chart)
     spec: Spec = {
@@ -110,8 +111,9 @@ def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
     for key in chosen:
         sample = next((row[key] for row in chart.data if row.get(key) is not None), None)
         numeric = isinstance(sample, (int, float)) and not isinstance(sample, bool)
+        channel = {"field": key, "title": with_heading(heading_of(key), short_unit(measure_of(key)))}
         channels.append(
-            {"field": key, "type": "quantitative", "format": ",.4~g"} if numeric else {"field": key, "type": "nominal"}
+            {**channel, "type": "quantitative", "format": ",.4~g"} if numeric else {**channel, "type": "nominal"}
         )
     return channels
 
@@ -283,6 +285,54 @@ def _points(chart: Chart) -> Spec:
         layers.insert(0, {"mark": {"type": "rule", "opacity": 0.5}, "encoding": {"x": across, **span, **_color(chart)}})
     layers += [_vertical(label, x, across["type"]) for label, x in chart.marks]
     return {"layer": layers, "height": _PLAIN_HEIGHT}
+
+
+CAN_BE_ORDERED, QUOTED = "can be ordered", "quoted, not verified"
+
+
+def _offers(chart: Chart) -> Spec:
+    """Draw every offer as a point, those that one can order filled, and the front as a line with its ends named."""
+    across, up = _axis(chart.x, chart), _axis(chart.y, chart)
+    keys = ("offer", chart.x.key, chart.y.key, "provider", "region", "option", chart.series, "age_days")
+    tooltip = _tooltip(chart, *(key for key in keys if any(key in row for row in chart.data)))
+    # a series without a point has no place in the legend
+    states = [name for name in (CAN_BE_ORDERED, QUOTED) if any(row[chart.series] == name for row in chart.data)]
+    colors = {CAN_BE_ORDERED: COLORS[0], QUOTED: COLORS[6]}
+    color = {
+        "field": chart.series,
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": states, "range": [colors[name] for name in states]},
+    }
+    shared = {"x": across, "y": up}
+    test = f"datum['{chart.series}'] === '{CAN_BE_ORDERED}'"
+    points = {
+        "mark": {"type": "point", "size": 64, "strokeWidth": 1.5},
+        "encoding": {
+            **shared,
+            "color": color,
+            "fill": {"condition": {"test": test, "value": COLORS[0]}, "value": "transparent"},
+            "fillOpacity": {"value": 0.75},
+            "tooltip": tooltip,
+        },
+    }
+    on_front = [{"filter": f"datum['{chart.low}']"}]
+    line = {
+        "transform": on_front,
+        "mark": {"type": "line", "color": COLORS[1], "strokeWidth": 2, "interpolate": "step-before"},
+        "encoding": {**shared, "order": {"field": chart.x.key, "type": "quantitative"}},
+    }
+    names = {
+        "transform": [{"filter": f"datum['{chart.label}']"}],
+        "mark": {"type": "text", "dy": 12, "baseline": "top", "fontWeight": "bold", "limit": 230},
+        "encoding": {
+            **shared,
+            "text": {"field": chart.label},
+        },
+    }
+    drawn = [line] if any(row[chart.low] for row in chart.data) else []
+    named = [names] if any(row[chart.label] for row in chart.data) else []
+    return {"layer": [*drawn, points, *named], "height": 380}
 
 
 def _vertical(label: str, x: float, kind: str) -> Spec:

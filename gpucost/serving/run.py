@@ -23,6 +23,7 @@ from gpucost.answers.serving import (
     ServesNot,
     ServingFit,
     ServingOption,
+    ServingPoint,
     SoldFleet,
 )
 from gpucost.catalog import Catalog
@@ -546,6 +547,7 @@ def payload(
         "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
+        "points": points(request, market, plans, pairs, order),
         "split_rule": SPLIT_RULE,
         **hosted,
         "tradeoff": []
@@ -558,6 +560,49 @@ def payload(
         "model": model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
+
+
+_MOST_POINTS = 2000
+
+
+def points(
+    request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, order: Integers
+) -> list[ServingPoint]:
+    """Return each product once, where it is cheapest, as a point of the cost of tokens against the time of one.
+
+    The front is of those that one can order: none of them is both cheaper and faster than one on it.
+    """
+    complete = verified(request, market, pairs, order).tolist()
+    leading = any(complete)
+    rows: dict[tuple[object, ...], ServingPoint] = {}
+    for row, ok in zip(order.tolist(), complete, strict=True):
+        offer, costs = market.facts.offers[int(pairs.offer[row])], pairs.costs
+        point: ServingPoint = {
+            "provider": offer.provider,
+            "instance_type": offer.instance_type,
+            "region": offer.region or None,
+            "option": offer.option,
+            "term_months": offer.term_months,
+            "gpu": offer.gpu,
+            "gpus": int(pairs.gpus[row]),
+            "age_days": offer.age_days,
+            "orderable": ok,
+            "front": False,
+            "tpot_ms": float(plans.tpot_s[int(pairs.plan[row])]) * MS_PER_S,
+            "usd_per_mtok": float(costs.usd_per_mtok[row]),
+            "usd_per_mtok_low": float(costs.usd_per_mtok_low[row]),
+            "usd_per_mtok_high": float(costs.usd_per_mtok_high[row]),
+            "usd_per_month": float(costs.usd_per_month[row]),
+        }
+        name = (offer.provider, offer.instance_type, offer.option, offer.term_months, offer.payment, point["gpus"])
+        if name not in rows or point["usd_per_mtok"] < rows[name]["usd_per_mtok"]:
+            rows[name] = point
+    shown = list(rows.values())[:_MOST_POINTS]
+    fastest = float("inf")
+    for point in sorted(shown, key=lambda point: (point["usd_per_mtok"], point["tpot_ms"])):
+        if (point["orderable"] or not leading) and point["tpot_ms"] < fastest:
+            point["front"], fastest = True, point["tpot_ms"]
+    return shown
 
 
 def lead(

@@ -142,10 +142,10 @@ def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indice
     usable = judged[can_be_option(problem, cases, request, judged)]
     order = usable[np.lexsort(_keys(problem, cases, request, usable))]
     if request.include_unverified:
-        return _front(cases, order) if request.optimize == "pareto" else order
+        return front_of(cases, order) if request.optimize == "pareto" else order
     sure = verified(problem, cases, order)
     if request.optimize == "pareto":
-        return _front(cases, order[sure] if sure.any() else order)
+        return front_of(cases, order[sure] if sure.any() else order)
     return np.concatenate([order[sure], order[~sure]])
 
 
@@ -171,7 +171,7 @@ def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indic
     return by_id, age, cases.gpus[index], costs.days[index], costs.cost_usd[index], goal[index]
 
 
-def _front(cases: Cases, order: Indices) -> Indices:
+def front_of(cases: Cases, order: Indices) -> Indices:
     """Keep the options that no other one beats in both cost and days; `order` is by cost, then days."""
     days = cases.costs.days[order]
     best_before = np.concatenate([[np.inf], np.minimum.accumulate(days)[:-1]])

@@ -20,7 +20,9 @@ from gpucost.answers.training import (
     Highlight,
     Interruptions,
     RankedOption,
+    RegionBest,
     RunOutcome,
+    RunPoint,
     Size,
     Speed,
     TrainingOption,
@@ -75,6 +77,7 @@ from gpucost.training.cases import (
     can_be_option,
     evaluate,
     exclusion,
+    front_of,
     lacking,
     lines_of,
     orderable,
@@ -454,6 +457,65 @@ def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highligh
     }
 
 
+_MOST_POINTS = 2000
+
+
+def points(problem: Problem, cases: Cases, groups: list[list[int]]) -> list[RunPoint]:
+    """Return every option as a point of cost against days, and what stands on the front beside them.
+
+    The front is of all sizes of the offers that one can order: none of them is both cheaper and faster than one on it.
+    """
+    firsts = np.array([group[0] for group in groups[:_MOST_POINTS]], np.int64)
+    every = np.arange(len(cases))
+    every = every[can_be_option(problem, cases, problem.requests[0], every)]
+    sure = verified(problem, cases, every)
+    leading = every[sure] if sure.any() else every
+    front = set(
+        front_of(cases, leading[np.lexsort((cases.costs.days[leading], cases.costs.cost_usd[leading]))]).tolist()
+    )
+    shown = np.array([*firsts, *sorted(front - set(firsts.tolist()))], np.int64)
+    complete = verified(problem, cases, shown)
+    return [
+        _point(problem, cases, int(case), bool(ok), int(case) in front)
+        for case, ok in zip(shown, complete, strict=True)
+    ]
+
+
+def _point(problem: Problem, cases: Cases, case: int, can_be_ordered: bool, front: bool) -> RunPoint:
+    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
+    return {
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region or None,
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "gpu": offer.gpu,
+        "gpus": int(cases.gpus[case]),
+        "age_days": offer.age_days,
+        "orderable": can_be_ordered,
+        "front": front,
+        "days": float(costs.days[case]),
+        "cost_usd": float(costs.cost_usd[case]),
+        "cost_low_usd": float(costs.cost_low_usd[case]),
+        "cost_high_usd": float(costs.cost_high_usd[case]),
+    }
+
+
+def by_region(problem: Problem, cases: Cases, order: Indices) -> list[RegionBest]:
+    """Return the cheapest offer of each region, of those that one can order where it has such, cheapest first."""
+    complete = verified(problem, cases, order)
+    best: dict[str, tuple[tuple[bool, float], int, bool]] = {}
+    counts: dict[str, int] = {}
+    for case, ok in zip(order.tolist(), complete.tolist(), strict=True):
+        region = problem.supply.offers[int(cases.offer[case])].region
+        counts[region] = counts.get(region, 0) + 1
+        key = (not ok, float(cases.costs.cost_usd[case]))
+        if region not in best or key < best[region][0]:
+            best[region] = (key, case, ok)
+    ranked = sorted(best.items(), key=lambda item: (item[1][0], item[0]))
+    return [{**_point(problem, cases, case, ok, False), "offers": counts[region]} for region, (_, case, ok) in ranked]
+
+
 def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
     total = float(cases.costs.cost_usd[best])
@@ -629,6 +691,8 @@ def payload(
         "options": options,
         "options_found": len(groups),
         "offers_found": len(order),
+        "points": points(problem, cases, groups),
+        "by_region": by_region(problem, cases, order),
         "scaling": scaling(problem, cases, int(order[0])),
         "alternatives": alternatives(problem, cases, order),
         "drivers": drivers(cases, int(order[0]), loading),

@@ -148,11 +148,20 @@ def test_a_thousand_random_requests_are_answered_or_refused(client):
     chance = random.Random(3)
     values = ["8b", "", "\x1b[31m", "nan", "-1", "0", "1e308", "💥", "h100", "1b", "../x", "100%", "2026-13-40", "=1+1",
               "9" * 400, "<script>", "eu", "true", "none"]  # fmt: skip
-    names = [*questions.FIELDS, *questions.OWN_FIELDS, "own_price", "pool", "plan", "set", "as_of"]
+    names = [
+        *questions.FIELDS,
+        *questions.OWN_FIELDS,
+        *questions.SERVE_FIELDS,
+        "own_price",
+        "pool",
+        "plan",
+        "set",
+        "as_of",
+    ]
     for number in range(1000):
         asked = {"model": "8b", "tokens": "1b", "gpus": "8", "gpu": "h100"} if number % 20 == 0 else {}
         asked |= {chance.choice(names): chance.choice(values) for _ in range(chance.randint(1, 4))}
-        name = chance.choice(["plan", "plan", "own", "choices", "nonsense"])
+        name = chance.choice(["plan", "plan", "own", "serve", "fit", "choices", "nonsense"])
         answer = get(client, f"api/{name}", **asked)
         assert answer.status_code in (200, 404, 422), (name, asked, answer.text)
 
@@ -195,15 +204,16 @@ def opened(browser, address, *, width=1400, **asked):
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: None if request.url.startswith((address, "data:")) else said.append(request.url))
     page.goto(f"{address}?{urlencode(asked)}")
-    page.locator("#offers tbody tr").first.wait_for()
-    page.locator("#own svg").wait_for()
+    first = {"serve": "#serve-offers tbody tr", "own": "#own svg", "fit": "#memory svg"}.get(asked.get("tab"))
+    page.locator(first or "#offers tbody tr").first.wait_for()
     return page, said
 
 
+@pytest.mark.parametrize("tab", ["train", "serve", "own", "fit"])
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_page_passes_the_accessibility_check_at_every_width_in_light_and_dark(browser, address, width):
+def test_the_page_passes_the_accessibility_check_at_every_width_in_light_and_dark(browser, address, width, tab):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-    page, said = opened(browser, address, width=width, **ASKED)
+    page, said = opened(browser, address, width=width, **ASKED, tab=tab)
     back = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(back)
     for scheme in ("light", "dark"):
@@ -212,8 +222,10 @@ def test_the_page_passes_the_accessibility_check_at_every_width_in_light_and_dar
         found = axe.Axe().run(page).response["violations"]
         assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        cost = page.locator("#offers tbody td").first
-        assert cost.bounding_box()["x"] + cost.bounding_box()["width"] <= width
+        cut = "all => all.filter((one) => one.offsetWidth && one.scrollWidth > one.clientWidth + 1).length"
+        assert page.locator(".wide").evaluate_all(cut) == 0
+        ticks = page.locator(".chart:visible svg .tick.y")
+        assert tab == "fit" or ticks.count() >= 2
     assert said == []
 
 
@@ -223,7 +235,7 @@ def test_the_page_shows_what_the_command_prints(browser, address):
     from gpucost.cli import cli
 
     page, _ = opened(browser, address, **ASKED)
-    command = page.locator("#command").inner_text()
+    command = page.locator("#command").text_content()
     printed = CliRunner().invoke(cli, [*command.split()[1:], "--format", "csv", "--fields", "cost_usd"]).output.split()
     shown = page.locator("#offers td[data-usd]").evaluate_all("cells => cells.map(cell => cell.dataset.usd)")
     assert [float(value) for value in shown[:10]] == [float(value) for value in printed[1:11]]
@@ -236,7 +248,7 @@ def test_the_answer_follows_the_keyboard_and_the_address_holds_it(browser, addre
     page.keyboard.press("Tab")
     page.keyboard.press("Control+A")
     page.keyboard.type("200b")
-    page.locator("#command", has_text="200b").wait_for()
+    page.locator("#command", has_text="200b").wait_for(state="attached")
     after = page.locator("#headline").inner_text()
     assert after != before
     assert "tokens=200b" in page.url
@@ -253,11 +265,236 @@ def test_the_answer_follows_the_keyboard_and_the_address_holds_it(browser, addre
 def test_a_wrong_value_is_said_beside_its_field_and_mended(browser, address):
     page, _ = opened(browser, address, **ASKED)
     page.fill("input[name=tokens]", "many")
-    page.locator("#error", has_text="--tokens").wait_for()
+    page.locator("#error", has_text="okens").wait_for()
     assert page.locator("input[name=tokens]").get_attribute("aria-invalid") == "true"
     page.fill("input[name=tokens]", "50b")
     page.locator("#headline", has_text="USD").wait_for()
     assert page.locator("#error").is_hidden()
+
+
+def test_back_undoes_one_change_at_a_time_and_the_tabs(browser, address):
+    page, said = opened(browser, address, **ASKED)
+    page.fill("input[name=tokens]", "200b")
+    page.locator("input[name=tokens]").blur()
+    page.locator("#command", has_text="200b").wait_for(state="attached")
+    page.fill("input[name=gpus]", "32")
+    page.locator("input[name=gpus]").blur()
+    page.locator("#train-cards", has_text="32 ×").wait_for()
+    page.locator("#tab-fit").click()
+    page.locator("#memory svg").wait_for()
+    assert "tab=fit" in page.url
+    page.go_back()
+    page.locator("#pareto svg").wait_for()
+    assert page.locator("#tab-train").get_attribute("aria-selected") == "true"
+    page.go_back()
+    page.locator("#train-cards", has_text="64 ×").wait_for()
+    assert page.locator("input[name=tokens]").input_value() == "200b"
+    page.go_back()
+    page.locator("#command", has_text="100b").wait_for(state="attached")
+    assert page.locator("input[name=tokens]").input_value() == "100b"
+    assert said == []
+
+
+def test_a_slider_writes_into_its_field_and_the_answer_follows(browser, address):
+    page, said = opened(browser, address, **ASKED)
+    before = page.locator("#headline").inner_text()
+    page.locator('input[data-for="overhead"]').fill("45")
+    page.locator("#command", has_text="--overhead 45%").wait_for(state="attached")
+    assert page.locator("input[name=overhead]").input_value() == "45%"
+    assert page.locator("#headline").inner_text() != before
+    page.locator('input[data-for="tokens"]').fill("12")
+    page.locator("#command", has_text="--tokens 1t").wait_for(state="attached")
+    page.fill("input[name=tokens]", "10b")
+    page.locator("#command", has_text="--tokens 10b").wait_for(state="attached")
+    assert page.locator('input[data-for="tokens"]').input_value() == "10"
+    assert said == []
+
+
+def test_a_refusal_dims_what_was_shown_and_offers_what_can_be_had(browser, address):
+    page, _ = opened(browser, address, model="8b", tokens="100b", gpu="h100", gpus="8")
+    page.fill("input[name=deadline]", "2d")
+    page.locator("#error", has_text="No offer meets 2 days").wait_for()
+    assert "--" not in page.locator("#refused").inner_text()
+    assert page.locator("#shown.stale #offers tbody tr").count() > 0
+    assert page.locator("input[name=deadline]").get_attribute("aria-invalid") == "true"
+    offers = page.locator("#nearest button")
+    assert offers.count() == 2
+    assert offers.first.inner_text().startswith("Deadline: ")
+    offers.first.click()
+    page.locator("#shown:not(.stale)").wait_for()
+    assert page.locator("#refused").is_hidden()
+    assert page.locator("input[name=deadline]").input_value() != "2d"
+
+
+@pytest.mark.parametrize(("asked", "field", "value"), [
+    ({"model": "8b", "tokens": "100b", "gpu": "h100", "gpus": "8", "deadline": "2d"}, "deadline", "21d"),
+    ({"model": "70b", "tokens": "1b", "gpu": "l4", "gpus": "1"}, "gpus", ""),
+])  # fmt: skip
+def test_the_nearest_questions_have_an_answer(client, asked, field, value):
+    refused = get(client, "api/plan", **asked)
+    assert refused.status_code == 422
+    offered = refused.json()["nearest"]
+    assert (offered[0]["field"], offered[0]["value"]) == (field, value)
+    for change in offered:
+        answer = get(client, "api/plan", **{**asked, change["field"]: change["value"]})
+        assert answer.json()["headline"] == change["headline"]
+
+
+def test_a_budget_below_every_offer_gets_the_least_that_will_do(client):
+    asked = {**ASKED, "budget": "100"}
+    (first, *_) = get(client, "api/plan", **asked).json()["nearest"]
+    assert first["field"] == "budget"
+    assert get(client, "api/plan", **{**asked, "budget": first["value"]}).status_code == 200
+    less = str(int(first["value"]) - 1)
+    assert get(client, "api/plan", **{**asked, "budget": less}).status_code == 422
+
+
+def test_scenarios_stand_side_by_side_and_in_the_address(browser, address):
+    page, said = opened(browser, address, **ASKED)
+    page.locator("#keep").click()
+    page.fill("input[name=tokens]", "50b")
+    rows = page.locator("#beside-table tbody tr")
+    rows.nth(1).wait_for()
+    page.locator("#beside-table", has_text="8b, 50b").wait_for()
+    assert "this one" in rows.first.inner_text()
+    costs = [float(cell.replace(",", "")) for cell in rows.locator("td:nth-child(2)").all_inner_texts()]
+    assert costs[0] < costs[1]
+    again, _ = opened(browser, page.url.partition("?")[0], **{})
+    again.goto(page.url)
+    again.locator("#beside-table tbody tr").nth(1).wait_for()
+    page.get_by_role("button", name="Remove 8b, 100b").click()
+    page.locator("#beside.empty").wait_for(state="attached")
+    assert "beside" not in page.url
+    assert said == []
+
+
+def test_own_or_rent_speaks_of_this_run(client):
+    plan = get(client, "api/plan", **ASKED).json()["rows"][0]
+    found = get(client, "api/own", **ASKED).json()
+    run = found["run"]
+    assert (found["gpu"], found["gpus"]) == (plan["gpu"], plan["gpus"])
+    answer = gpucost.tco(gpu=plan["gpu"], gpus=plan["gpus"], rent=round(plan["usd_per_gpu_hour"], 4), draws=0).payload
+    assert found["own_usd_per_gpu_hour"] == answer["levelised_usd_per_gpu_hour"]
+    # 4 years of 8,760 hours, by hand
+    hours = plan["gpus"] * 4 * 8760
+    paid = sum(line["quantity"] for line in plan["lines"] if line["unit"] == "GPU-hour")
+    assert run["share_fraction"] == pytest.approx(paid / hours, rel=1e-3)
+    assert run["runs"] == pytest.approx(found["breakeven"]["utilisation_fraction"] * hours / paid, rel=1e-3)
+    assert f"{plan['gpus']} × {plan['gpu']}" in found["headline"]
+
+
+def test_memory_is_that_of_the_machines_of_the_plan(client):
+    plan = get(client, "api/plan", **ASKED).json()["rows"][0]
+    found = get(client, "api/fit", **ASKED).json()
+    assert (found["gpu"], found["gpus"], found["fits"]) == (plan["gpu"], plan["gpus"], True)
+    assert sum(part["needed_gb"] for part in found["components"]) == pytest.approx(found["needed_gb"], rel=0.08)
+    alone = get(client, "api/fit", model="70b", tokens="1b", gpu="l4", gpus="1").json()
+    assert not alone["fits"]
+    assert alone["needed_gb"] > alone["usable_gb"]
+
+
+def test_serving_is_what_the_library_says(client):
+    asked = {"model": "8b", "tokens": "100b", "gpu": "h100", "tokens_per_month": "20b", "weights": "fp8"}
+    found = get(client, "api/serve", **asked).json()
+    best = gpucost.inference(model="8b", gpu="h100", tokens_per_month="20b", precision="fp8", top=questions.ROWS)
+    assert found["rows"][0]["usd_per_mtok"] == best.best["usd_per_mtok"]
+    assert found["headline"] == best.payload["lead"]
+    assert len(found["points"]["rows"]) == len(best.payload["points"])
+
+
+def test_every_offer_is_a_point_and_countries_are_named(browser, address, client):
+    page, _ = opened(browser, address, model="8b", tokens="100b")
+    found = get(client, "api/plan", model="8b", tokens="100b").json()
+    assert page.locator("#pareto circle").count() == len(found["points"]["rows"]) > 100
+    orderable = found["points"]["names"].index("orderable")
+    quotes = sum(not row[orderable] for row in found["points"]["rows"])
+    assert page.locator("#pareto circle.quote").count() == quotes > 0
+    assert page.locator("#pareto path.front").count() == 1
+    where = page.locator("#regions tbody td:first-child").all_inner_texts()
+    assert any(text.startswith("United States") for text in where)
+    links = page.locator("#sources a")
+    assert links.count() > 0
+    assert all(link.get_attribute("href").startswith("https://") for link in links.all())
+    assert {link.get_attribute("rel") for link in links.all()} == {"noreferrer noopener"}
+
+
+@pytest.mark.parametrize("tab", ["train", "serve", "own", "fit"])
+def test_paper_takes_two_pages(browser, address, tab):
+    page, _ = opened(browser, address, model="8b", tokens="100b", tab=tab)
+    page.locator(f"#panel-{tab} svg").first.wait_for()
+    printed = page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
+    page.emulate_media(media="print")
+    assert page.locator("form").is_hidden()
+    assert page.locator("#headline").is_visible()
+
+
+def test_a_copy_stands_alone_and_says_no_command(browser, tmp_path):
+    from gpucost.page import static
+
+    asked = ["model=8b&tokens=100b&gpu=h100&gpus=64", "model=8b&tokens=50b&gpu=h100&gpus=64"]
+    path = static.write(str(tmp_path / "plan"), asked)
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True)
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else said.append(request.url))
+    page.goto(f"file://{path}")
+    page.locator("#offers tbody tr").first.wait_for()
+    best = gpucost.estimate(model="8b", tokens="100b", gpu="h100", gpus=64)
+    assert page.locator("#headline").inner_text() == best.headline
+    for tab, shown in (("own", "#own svg"), ("fit", "#memory svg"), ("serve", "#serve-offers tbody tr")):
+        page.locator(f"#tab-{tab}").click()
+        page.locator(shown).first.wait_for()
+        text = page.locator("body").inner_text()
+        assert not re.search(r"--[a-z]|gpucost [a-z]", text), tab
+    page.locator("#tab-train").click()
+    page.select_option("#copied", asked[1])
+    page.locator("#train-cards").wait_for()
+    other = gpucost.estimate(model="8b", tokens="50b", gpu="h100", gpus=64)
+    page.locator("#headline", has_text=f"{other.best['cost_usd']:,.0f} USD").wait_for()
+    assert page.locator("input[name=tokens]").is_disabled()
+    assert said == []
+    page.goto(f"file://{path}?{asked[1]}")
+    page.locator("#headline", has_text=f"{other.best['cost_usd']:,.0f} USD").wait_for()
+
+
+def test_the_command_writes_a_copy_and_the_page_hands_one_out(client, tmp_path):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    ran = CliRunner().invoke(
+        cli, ["serve", "--static", str(tmp_path / "p"), "--question", f"http://x/?{urlencode(ASKED)}"]
+    )
+    assert ran.exit_code == 0, ran.output
+    written = (tmp_path / "p" / "index.html").read_text("utf-8")
+    handed = get(client, "export/plan.html", **ASKED).text
+    assert handed == written
+    assert '<link rel="stylesheet"' not in written
+    assert not re.search(r"<script[^>]+src=", written)
+    assert "default-src 'none'" in written
+    wrong = CliRunner().invoke(cli, ["serve", "--static", str(tmp_path / "q"), "--question", "model=8b"])
+    assert wrong.exit_code == 2
+    assert "tokens is missing" in wrong.output
+    assert not (tmp_path / "q" / "index.html").exists()
+
+
+def test_an_answer_asked_again_is_not_computed_again_unless_files_may_be_named(monkeypatch, tmp_path):
+    from gpucost.ask import dispatch
+
+    asked = []
+    monkeypatch.setattr(questions, "_answered", questions._Kept(2))
+    monkeypatch.setattr(dispatch, "answer", lambda name, stated, catalog: asked.append(stated) or object())
+    first = questions._answered("estimate", {"model": "8b"})
+    assert questions._answered("estimate", {"model": "8b"}) is first
+    questions._answered("estimate", {"model": "70b"})
+    questions._answered("estimate", {"model": "405b"})
+    assert questions._answered("estimate", {"model": "8b"}) is not first  # the oldest was forgotten
+    count = len(asked)
+    monkeypatch.setattr(questions, "files", tmp_path)
+    questions._answered("estimate", {"model": "8b"})
+    assert len(asked) == count + 1
 
 
 def test_a_page_of_another_site_is_refused_and_so_is_another_host(client):
@@ -276,8 +513,8 @@ def test_a_page_of_another_site_is_refused_and_so_is_another_host(client):
 def test_the_page_reads_no_file_of_the_user(client, tmp_path):
     for name in ("secret.csv", "config.json"):
         (tmp_path / name).write_text("CANARYONE,CANARYTWO\nCANARYTHREE,5\n")
-        for argument in (*questions.FIELDS, *questions.OWN_FIELDS, questions.PRICE):
-            for kind in ("plan", "own"):
+        for argument in (*questions.FIELDS, *questions.OWN_FIELDS, *questions.SERVE_FIELDS, questions.PRICE):
+            for kind in ("plan", "own", "serve", "fit"):
                 asked = {**ASKED, "own_gpu": "h100-sxm", "own_gpus": "8", argument: str(tmp_path / name)}
                 text = get(client, f"api/{kind}", **asked).text
                 assert "CANARY" not in text, (argument, kind)

@@ -4,10 +4,15 @@
 /** @typedef {Record<string, any>} Row */
 
 const form = /** @type {HTMLFormElement} */ (document.getElementById("form"));
-const WAIT_MS = 60; // after the last key, before the page asks
-const USUAL = /** @type {Row} */ ({ method: "full", software: "typical", optimize: "cost" }); // not worth saying
-const NARROW = window.matchMedia("(max-width: 52rem)");
+const WAIT_MS = 30; // after the last key, before the page asks
+const USUAL = /** @type {Row} */ ({ method: "full", software: "typical", optimize: "cost", weights: "auto" }); // not worth saying
+const NARROW = window.matchMedia("screen and (max-width: 52rem)");
 const NS = "http://www.w3.org/2000/svg";
+const TABS = ["train", "serve", "own", "fit"];
+const QUESTION = /** @type {Row} */ ({ train: "plan", serve: "serve", own: "own", fit: "fit" });
+const MOST_BESIDE = 4;
+const held = document.getElementById("kept"); // answers inside a copy of the page
+const copies = /** @type {Row|null} */ (held ? JSON.parse(held.textContent || "{}") : null);
 
 /** @param {string} id @returns {HTMLElement} */
 const at = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -33,93 +38,208 @@ function draw(name, attributes, text) {
 
 const money = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const cents = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const three = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
 
 /** @param {number} value */
-const usd = (value) => (value >= 100 ? money : cents).format(value);
+const usd = (value) => (Math.abs(value) >= 100 ? money.format(value) : Math.abs(value) >= 1 ? cents.format(value) : three.format(value));
 /** @param {number} value */
-const days = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+const short = (value) => three.format(value);
 /** @param {number} value */
-const percent = (value) => `${Math.round(value * 100)}%`;
+const percent = (value) => (value < 0.1 ? `${three.format(value * 100)}%` : `${Math.round(value * 100)}%`);
 /** @param {string} word */
 const plain = (word) => word.replaceAll("_", " ");
+/** @param {Row} row */
+const bought = (row) => plain(row.option) + (row.term_months ? `, ${row.term_months} months` : "");
+/** @param {Row} row */
+const machines = (row) => `${row.gpus.toLocaleString("en-US")} × ${row.gpu}`;
+
+let tab = "train";
+let copied = ""; // the question of a copy in sight
+let beside = /** @type {string[]} */ ([]); // other questions, side by side with this one
 
 /** What is asked, as the address holds it: only what differs from an empty page. */
 function asked() {
+  if (copies) return new URLSearchParams(copied); // its fields only show what was asked
   const found = new URLSearchParams();
   for (const [name, value] of new FormData(form)) if (String(value).trim() && value !== USUAL[name]) found.set(name, String(value).trim());
   return found;
 }
 
-/** Fill the form from the address. */
-function restore() {
-  for (const [name, value] of new URLSearchParams(location.search)) {
+/** The whole address: the question, the tab, and what it is compared with. */
+function address() {
+  const found = asked();
+  if (tab !== "train") found.set("tab", tab);
+  for (const other of beside) found.append("beside", other);
+  return `?${found}`;
+}
+
+/** Fill the form from an address. @param {string} search */
+function restore(search) {
+  form.reset();
+  usual();
+  const all = new URLSearchParams(search);
+  for (const [name, value] of all) {
     const field = form.elements.namedItem(name);
     if (field instanceof HTMLInputElement && field.type === "checkbox") field.checked = value === "true";
     else if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) field.value = value;
   }
+  for (const name of ["own_gpu", "own_gpus"]) if (!all.has(name)) /** @type {HTMLInputElement} */ (form.elements.namedItem(name)).value = "";
+  beside = all.getAll("beside").slice(0, MOST_BESIDE);
+  choose(TABS.includes(all.get("tab") || "") ? String(all.get("tab")) : "train");
+  slide();
 }
 
 /** @param {string} name @param {URLSearchParams} query @param {AbortSignal} [signal] @returns {Promise<Row>} */
 async function get(name, query, signal) {
+  if (copies) {
+    const kept = (copies[String(query)] || Object.values(copies)[0])[name];
+    if (kept.error) throw Object.assign(new Error(kept.error), { said: kept.said, nearest: [] });
+    return kept;
+  }
   const answer = await fetch(`api/${name}?${query}`, { signal });
   const found = await answer.json();
-  if (!answer.ok) throw new Error(found.error || "the server does not answer.");
+  if (!answer.ok) throw Object.assign(new Error(found.error || "the server does not answer."), found);
   return found;
 }
 
-const shown = /** @type {{plan?: Row, own?: Row}} */ ({}); // the last answers, to draw again
+const shown = /** @type {Row} */ ({}); // the last answer of each tab, to draw again
+const answers = /** @type {Row} */ ({}); // what each tab shows now: the question behind it
 let running = new AbortController();
 let timer = 0;
+let settled = true; // whether the next change is a step that Back undoes
 
-/** Ask again: both questions at once, the older ones dropped. */
-async function ask() {
+/** Ask again what the tab in sight shows; what was asked before is dropped. @param {boolean} [again] */
+async function ask(again = false) {
+  const query = asked();
+  links(query);
+  const name = tab;
+  if (!again && answers[name] === String(query)) return showShared(shown[name]);
   running.abort();
   running = new AbortController();
-  const query = asked();
-  history.replaceState(null, "", `?${query}`);
-  for (const name of ["xlsx", "html"]) at(name).setAttribute("href", `export/estimate.${name}?${query}`);
-  at("toml").setAttribute("href", `export/scenario.toml?${query}`);
   at("answer").setAttribute("aria-busy", "true");
-  await Promise.all([
-    get("plan", query, running.signal).then(showPlan).catch((error) => fail(error, "error", ["headline", "lead"])),
-    get("own", query, running.signal).then(showOwn).catch((error) => fail(error, "own-error", ["own-headline"])),
-  ]);
+  try {
+    const found = await get(QUESTION[name], query, running.signal);
+    answers[name] = String(query);
+    shown[name] = found;
+    show(name);
+  } catch (error) {
+    const failure = /** @type {any} */ (error);
+    if (failure.name === "AbortError") return;
+    fail(failure);
+  }
   at("answer").setAttribute("aria-busy", "false");
+  if (name === "train") await compare();
 }
 
-/** @param {Error} error @param {string} where @param {string[]} emptied */
-function fail(error, where, emptied) {
-  if (error.name === "AbortError") return;
-  at(where).textContent = error.message;
-  at(where).hidden = false;
-  for (const id of emptied) at(id).textContent = "";
+/** @param {URLSearchParams} query */
+function links(query) {
+  for (const name of ["xlsx", "html"]) at(name).setAttribute("href", `export/estimate.${name}?${query}`);
+  at("toml").setAttribute("href", `export/scenario.toml?${query}`);
+  at("alone").setAttribute("href", `export/plan.html?${query}`);
+}
+
+const FREED = /** @type {Row} */ ({ deadline: "No deadline", budget: "No budget", gpus: "Any number of GPUs", strict_prices: "Old prices too", option: "Any way to buy", gpu: "Any GPU" });
+
+/** Say why there is no answer, dim the old one, and offer the nearest questions that have one. @param {any} error */
+function fail(error) {
+  at("error").textContent = `${error.said || error.message}`.replace(/^\w/, (letter) => letter.toUpperCase());
+  at("refused").hidden = false;
+  at("shown").classList.add("stale");
+  at("shown").hidden = !shown[tab];
+  for (const id of ["headline", "rest"]) at(id).textContent = "";
+  const offers = (error.nearest || []).map((/** @type {Row} */ change) => {
+    const what = change.value && change.value !== "none" ? `${named(change.field)}: ${change.value}` : FREED[change.field] || `Any ${named(change.field).toLowerCase()}`;
+    const button = make("button", { type: "button", class: "act" }, what);
+    button.addEventListener("click", () => set(change.field, change.value));
+    return make("span", { class: "offer" }, button, ` ${change.headline}`);
+  });
+  at("nearest").replaceChildren(...offers);
+  at("nearest").hidden = !offers.length;
   const flag = /^--([a-z-]+)/.exec(error.message);
-  const field = flag ? form.elements.namedItem(flag[1].replaceAll("-", "_")) : null;
+  const advised = (error.nearest || [])[0];
+  const field = form.elements.namedItem(flag ? flag[1].replaceAll("-", "_") : advised ? advised.field : "");
   if (field instanceof HTMLElement) field.setAttribute("aria-invalid", "true");
 }
 
-/** @param {string} where */
-function clear(where) {
-  at(where).hidden = true;
-  at(where).textContent = "";
+/** The label of a field. @param {string} name */
+function named(name) {
+  const field = form.elements.namedItem(name);
+  const label = field instanceof HTMLElement ? field.closest("label") : null;
+  return label ? String(label.firstChild?.textContent).trim() || plain(name) : plain(name);
+}
+
+/** Set a field as a person would. @param {string} name @param {string} value */
+function set(name, value) {
+  const field = form.elements.namedItem(name);
+  if (field instanceof HTMLInputElement && field.type === "checkbox") field.checked = Boolean(value);
+  else if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) field.value = value;
+  if (field instanceof HTMLElement) field.dispatchEvent(new Event("input", { bubbles: true }));
+  settled = true;
+}
+
+/** @param {string} name */
+function show(name) {
+  at("refused").hidden = true;
+  at("error").textContent = "";
+  at("nearest").replaceChildren();
+  at("shown").classList.remove("stale");
+  at("shown").hidden = false;
+  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  /** @type {Row} */ ({ train: showPlan, serve: showServe, own: showOwn, fit: showFit })[name](shown[name]);
+  showShared(shown[name]);
+  slide();
+}
+
+/** What every tab has: its headline, warnings, sources, command. @param {Row|undefined} found */
+function showShared(found) {
+  if (!found) return;
+  const [headline, ...rest] = String(found.headline || found.lead).split(/(?<=[.!?])\s+(?=\S)/);
+  at("headline").textContent = headline;
+  at("rest").textContent = found.rest || rest.join(" ");
+  if (copies && found.as_of) stamp(found);
+  at("command").textContent = found.command || "";
+  at("warnings").hidden = !found.warnings.length;
+  at("warnings").replaceChildren(...found.warnings.map((/** @type {string} */ text) => make("li", {}, text)));
+  at("sources-part").hidden = !found.sources;
+  if (found.sources) showSources(found.sources, found.rows);
+}
+
+/** Say of which day the prices are. @param {Row} found */
+function stamp(found) {
+  at("stamp").textContent = `Prices as of ${found.as_of}${found.catalog_version ? `, catalog ${found.catalog_version}` : ""}.`;
+}
+
+/** @param {string} id @param {[string, string, string?][]} cards */
+function showCards(id, cards) {
+  at(id).replaceChildren(...cards.map(([label, value, small]) => make("div", {}, make("dt", {}, label), make("dd", {}, value, ...(small ? [make("small", {}, small)] : [])))));
 }
 
 /** @param {Row} found */
 function showPlan(found) {
-  clear("error");
-  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
-  at("headline").textContent = found.headline;
-  at("lead").textContent = found.lead.slice(found.headline.length).trim();
-  at("stamp").textContent = `Prices as of ${found.as_of}, catalog ${found.catalog_version}. Every change asks again.`;
-  at("command").textContent = found.command;
+  const best = found.rows[0];
+  at("lead").textContent = found.lead.slice(found.headline.length).trim() || found.lead;
   at("found").textContent = `${Math.min(found.rows.length, found.found)} of ${found.found} options; ranges are 80 %.`;
+  showCards("train-cards", [
+    ["Cost of the run", `${usd(best.cost_usd)} USD`, `${usd(best.cost_low_usd)} to ${usd(best.cost_high_usd)}`],
+    ["Time", `${short(best.days)} days`, `${short(best.days_low)} to ${short(best.days_high)}`],
+    ["On", machines(best), `${best.provider}, ${bought(best)}`],
+    ["A GPU-hour", `${cents.format(best.usd_per_gpu_hour)} USD`, `seen ${best.age_days} days ago`],
+    ["Speed", `${percent(best.mfu_fraction)} MFU`, `of the peak, in training steps`],
+  ]);
   showQuoted(found.quoted);
-  at("warnings").hidden = !found.warnings.length;
-  at("warnings").replaceChildren(...found.warnings.map((/** @type {string} */ text) => make("li", {}, text)));
-  shown.plan = found;
   showOffers(found.rows, found.sources);
+  showPoints("pareto", "train-said", "pareto-table", found.points, "days", "cost_usd", ["days", "cost, USD"], found.quoted);
   showCurve(found.curve);
-  showSources(found.sources, found.rows);
+  const rows = found.regions.slice(0, 40).map((/** @type {Row} */ row) => [placed(row), usd(row.cost_usd), short(row.days), machines(row), row.provider]);
+  table("regions", ["Where", "Cost, USD", "Days", "Cluster", "Provider"], rows, [1, 2], [4]);
+}
+
+const places = new Intl.DisplayNames(["en"], { type: "region", fallback: "code" });
+
+/** The name of a country or region, with the region that is cheapest there. @param {Row} row */
+function placed(row) {
+  const name = /^[A-Z]{2}$/.test(row.place) ? places.of(row.place) || row.place : row.place;
+  return row.region && row.region !== row.place && row.region !== name ? `${name} (${row.region})` : name;
 }
 
 /** @param {Row|null} quoted */
@@ -132,9 +252,24 @@ function showQuoted(quoted) {
     `${usd(quoted.cost_usd)} USD (${usd(quoted.cost_low_usd)} to ${usd(quoted.cost_high_usd)}), ${than} than listed.`;
 }
 
-/** @param {string[]} names @returns {HTMLElement} */
-const headings = (names) =>
-  make("thead", {}, make("tr", {}, ...names.map((name) => make("th", { scope: "col" }, name))));
+/** @param {string[]} names @param {number[]} [right] @returns {HTMLElement} */
+const headings = (names, right = []) =>
+  make("thead", {}, make("tr", {}, ...names.map((name, column) => make("th", { scope: "col", class: right.includes(column) ? "number" : null }, name))));
+
+/**
+ * Write a table of texts; a narrow screen leaves out the columns `less`.
+ * @param {string} id @param {string[]} names @param {(string|Node)[][]} rows @param {number[]} right @param {number[]} [less]
+ */
+function table(id, names, rows, right, less = []) {
+  const body = make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, column) => make("td", { class: right.includes(column) ? "number" : null }, cell)))));
+  at(id).replaceChildren(headings(names, right), body);
+  leave(id, less);
+}
+
+/** Mark the columns that a narrow screen leaves out. @param {string} id @param {number[]} less */
+function leave(id, less) {
+  for (const row of /** @type {HTMLTableElement} */ (at(id)).rows) for (const column of less) if (row.cells.length > column) row.cells[column].classList.add("less");
+}
 
 /** @param {Row[]} rows @param {Row} sources */
 function showOffers(rows, sources) {
@@ -149,17 +284,20 @@ function showOffers(rows, sources) {
     body.append(
       make("tr", {},
         make("td", { class: "number", "data-usd": row.cost_usd, title: `${cents.format(row.cost_usd)} USD` }, usd(row.cost_usd)),
-        make("td", { class: "number" }, days(row.days)),
-        make("td", {}, `${row.gpus} × ${row.gpu}`),
+        make("td", { class: "number" }, short(row.days)),
+        make("td", { class: "whole" }, machines(row)),
         make("td", {}, row.provider),
-        make("td", {}, plain(row.option) + (row.term_months ? `, ${row.term_months} months` : "")),
+        make("td", {}, bought(row)),
         make("td", { class: "number" }, `${usd(row.cost_low_usd)} to ${usd(row.cost_high_usd)}`),
         make("td", {}, row.region || "any region"),
         make("td", { class: "number", title: `seen on ${row.price_observed_on}` }, `${row.age_days} d`),
-        make("td", {}, button)),
+        make("td", { class: "screen" }, button)),
       bill);
   }
-  at("offers").replaceChildren(headings(["Cost, USD", "Days", "Cluster", "Provider", "Purchase", "Range, USD", "Region", "Price seen", "Bill"]), body);
+  const heads = headings(["Cost, USD", "Days", "Cluster", "Provider", "Purchase", "Range, USD", "Region", "Price seen", "Bill"], [0, 1, 5, 7]);
+  heads.querySelectorAll("th")[8].classList.add("screen");
+  at("offers").replaceChildren(heads, body);
+  leave("offers", [4, 5, 6, 7]);
 }
 
 /** @param {Row} row @param {Row} sources @returns {HTMLElement} */
@@ -173,51 +311,116 @@ function billOf(row, sources) {
   return make("ul", {}, ...lines, ...notes, make("li", {}, `Together ${cents.format(row.cost_usd)} USD; ${percent(row.mfu_fraction)} MFU; ${row.usd_per_gpu_hour} USD per GPU-hour, seen on ${row.price_observed_on}.`));
 }
 
+/** Where a source stands, as a link where it has an address. @param {string} locator @returns {Node|string} */
+function linked(locator) {
+  const found = /^(https:\/\/\S+?)[.,;]?(\s.*)?$/s.exec(locator);
+  const repository = /^github:([\w.-]+\/[\w.-]+)(.*)$/s.exec(locator);
+  const [href, rest] = found ? [found[1], found[2] || ""] : repository ? [`https://github.com/${repository[1]}`, repository[2]] : ["", locator];
+  if (!href) return locator;
+  const link = make("a", { href, rel: "noreferrer noopener", target: "_blank" }, found ? href : `github.com/${/** @type {string[]} */ (/** @type {unknown} */ (repository))[1]}`);
+  return make("span", {}, link, rest);
+}
+
 /** @param {Row} sources @param {Row[]} rows */
 function showSources(sources, rows) {
   at("sources").replaceChildren(...Object.entries(sources).map(([id, source]) => {
     const used = rows.filter((row) => row.source_ids.includes(id)).map((row) => row.rank);
     const on = source.published_on || source.accessed_on || "undated";
-    return make("li", {}, `${source.publisher}: ${source.title} (${on}); option${used.length > 1 ? "s" : ""} ${used.join(", ")}. ${source.locator || ""}`);
+    return make("li", {}, `${source.publisher}: ${source.title} (${on}); option${used.length > 1 ? "s" : ""} ${used.join(", ")}. `, linked(source.locator || ""));
   }));
 }
 
-/** Ticks of a logarithmic axis. @param {number} low @param {number} high */
+/** Ticks of a logarithmic axis, at least two however short it is. @param {number} low @param {number} high */
 function ticks(low, high) {
-  const found = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
-    for (const step of [1, 2, 5]) {
-      const value = step * 10 ** power;
-      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
-    }
-  return found;
+  for (const steps of [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], [1, 1.2, 1.5, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9]]) {
+    const found = [];
+    for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.ceil(Math.log10(high)); power++)
+      for (const step of steps) {
+        const value = Number((step * 10 ** power).toPrecision(3));
+        if (value >= low && value <= high) found.push(value);
+      }
+    if (found.length >= 4) return found;
+  }
+  const step = 10 ** Math.floor(Math.log10((high - low) / 2));
+  const fine = [];
+  const each = (high - low) / step > 8 ? 2 * step : step;
+  for (let value = Math.ceil(low / each) * each; value <= high; value += each) fine.push(Number(value.toPrecision(6)));
+  return fine.length > 1 ? fine : [low, high];
 }
 
 /** Width and height of a chart in its place, in pixels. @param {string} id @returns {[number, number]} */
-const room = (id) => [Math.max(300, at(id).clientWidth), NARROW.matches ? 280 : 360];
+const room = (id) => [Math.max(280, at(id).clientWidth || at("answer").clientWidth - 10), NARROW.matches ? 280 : 360];
+
+/**
+ * Make a chart with two logarithmic axes, its grid and its labels.
+ * @param {string} id @param {[number, number]} xs @param {[number, number]} ys @param {string[]} titles @param {string} label
+ */
+function axes(id, xs, ys, titles, label) {
+  const [[width, height], left, bottom, top, right] = [room(id), 74, 46, 30, 24];
+  const [[x0, x1], [y0, y1]] = [xs, ys];
+  const x = (/** @type {number} */ value) => left + ((Math.log(value) - Math.log(x0)) / (Math.log(x1) - Math.log(x0))) * (width - left - right);
+  const y = (/** @type {number} */ value) => height - bottom - ((Math.log(value) - Math.log(y0)) / (Math.log(y1) - Math.log(y0))) * (height - bottom - top);
+  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  let last = -Infinity;
+  for (const value of ticks(x0, x1)) {
+    svg.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: height - bottom }));
+    if (x(value) - last < 44) continue;
+    svg.append(draw("text", { class: "tick", x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, short(value)));
+    last = x(value);
+  }
+  for (const value of ticks(y0, y1)) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, usd(value)));
+  svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, titles[0]), draw("text", { x: 8, y: 18 }, titles[1]));
+  return { svg, x, y, width, right };
+}
+
+/**
+ * Draw every offer as a point, those that one can order filled, and the front; write them as a table.
+ * @param {string} id @param {string} said @param {string} tableId @param {Row} points @param {string} across @param {string} up
+ * @param {string[]} titles @param {Row|null} [quoted]
+ */
+function showPoints(id, said, tableId, points, across, up, titles, quoted = null) {
+  const all = points.rows.map((/** @type {any[]} */ cells) => Object.fromEntries(points.names.map((/** @type {string} */ name, /** @type {number} */ at_) => [name, cells[at_]])));
+  const sure = all.filter((/** @type {Row} */ row) => row.orderable);
+  const front = all.filter((/** @type {Row} */ row) => row.front).sort((/** @type {Row} */ a, /** @type {Row} */ b) => a[across] - b[across]);
+  const [low, high] = [(/** @type {string} */ key) => Math.min(...all.map((/** @type {Row} */ row) => row[key])), (/** @type {string} */ key) => Math.max(...all.map((/** @type {Row} */ row) => row[key]))];
+  const lowest = Math.min(low(up), quoted ? quoted.cost_usd : Infinity);
+  const cheap = front[front.length - 1] || all[0], fast = front[0] || all[0];
+  const text = `${all.length.toLocaleString("en-US")} points; ${sure.length.toLocaleString("en-US")} can be ordered (filled), the others are quotes that nobody verified. ` +
+    (front.length ? `The line joins those that no other one beats in both: from ${machines(cheap)} at ${cheap.provider} (${usd(cheap[up])} USD, ${short(cheap[across])} ${titles[0]}) to ${machines(fast)} at ${fast.provider} (${usd(fast[up])} USD, ${short(fast[across])} ${titles[0]}).` : "");
+  at(said).textContent = text;
+  const { svg, x, y, width, right } = axes(id, [low(across) / 1.15, high(across) * 1.15], [lowest / 1.25, high(up) * 1.25], titles, text);
+  const step = front.map((/** @type {Row} */ row, /** @type {number} */ number) => `${number ? `H${x(row[across])}V${y(row[up])}` : `M${x(row[across])},${y(row[up])}`}`).join("");
+  if (front.length > 1) svg.append(draw("path", { class: "front", d: step }));
+  for (const row of [...all].sort((a, b) => Number(a.orderable) - Number(b.orderable) || Number(a.front) - Number(b.front))) {
+    const dot = draw("circle", { class: row.orderable ? (row.front ? "dot chosen" : "dot") : "dot quote", cx: x(row[across]), cy: y(row[up]), r: row.front ? 5.5 : 4.5 });
+    dot.append(draw("title", {}, `${machines(row)} at ${row.provider}${row.region ? ` in ${row.region}` : ""}, ${plain(row.option)}: ${usd(row[up])} USD, ${short(row[across])} ${titles[0]}, price seen ${row.age_days} days ago${row.orderable ? "" : ", not verified"}`));
+    svg.append(dot);
+  }
+  for (const [row, over] of /** @type {[Row, boolean][]} */ (cheap === fast ? [[cheap, false]] : [[cheap, false], [fast, true]])) {
+    const px = x(row[across]);
+    const anchor = px > width - 150 - right ? "end" : px < 190 ? "start" : "middle";
+    svg.append(draw("text", { class: "name", x: anchor === "end" ? px + 8 : anchor === "start" ? px - 4 : px, y: y(row[up]) + (over ? -11 : 20), "text-anchor": anchor }, `${machines(row)}, ${row.provider}`));
+  }
+  at(id).replaceChildren(svg);
+  const listed = [...all].sort((a, b) => a[up] - b[up]).slice(0, 200);
+  table(tableId, [titles[1], titles[0], "Cluster", "Provider", "Purchase", "Can be ordered"], listed.map((row) => [usd(row[up]), short(row[across]), machines(row), row.provider, plain(row.option), row.orderable ? (row.front ? "yes, front" : "yes") : "no"]), [0, 1], [4]);
+}
 
 /** @param {Row[]} curve */
 function showCurve(curve) {
-  const [[width, height], left, bottom, top, right] = [room("curve"), 70, 46, 30, 24];
-  const body = make("tbody", {}, ...curve.map((row) => make("tr", {}, make("td", {}, String(row.gpus)), make("td", { class: "number" }, days(row.days)), make("td", { class: "number" }, usd(row.cost_usd)), make("td", { class: "number" }, `${usd(row.cost_low_usd)} to ${usd(row.cost_high_usd)}`))));
-  at("curve-table").replaceChildren(headings(["GPUs", "Days", "Cost, USD", "Range"]), body);
-  if (!curve.length) return at("curve").replaceChildren("No other size can be bought here.");
+  at("curve-title").closest("section")?.toggleAttribute("hidden", curve.length < 2);
+  if (curve.length < 2) return;
+  const rows = curve.map((row) => [String(row.gpus), short(row.days), usd(row.cost_usd), `${usd(row.cost_low_usd)} to ${usd(row.cost_high_usd)}`]);
+  table("curve-table", ["GPUs", "Days", "Cost, USD", "Range"], rows, [0, 1, 2, 3]);
   const xs = curve.map((row) => row.days);
-  const [x0, x1] = [Math.min(...xs) / 1.15, Math.max(...xs) * 1.15];
-  const [y0, y1] = [Math.min(...curve.map((row) => row.cost_low_usd)) / 1.1, Math.max(...curve.map((row) => row.cost_high_usd)) * 1.1];
-  const x = (/** @type {number} */ value) => left + ((Math.log(value) - Math.log(x0)) / (Math.log(x1) - Math.log(x0))) * (width - left - right);
-  const y = (/** @type {number} */ value) => height - bottom - ((Math.log(value) - Math.log(y0)) / (Math.log(y1) - Math.log(y0))) * (height - bottom - top);
   const best = curve.find((row) => row.chosen) || curve[0];
-  const label = `Cost against days of the first offer at ${curve.length} sizes, from ${days(Math.min(...xs))} to ${days(Math.max(...xs))} days; ${best.gpus} GPUs take ${days(best.days)} days and ${usd(best.cost_usd)} USD.`;
-  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  for (const value of ticks(x0, x1)) svg.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: height - bottom }), draw("text", { class: "tick", x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, days(value)));
-  for (const value of ticks(y0, y1)) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, usd(value)));
-  svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "days"), draw("text", { x: 8, y: 18 }, "cost, USD"));
+  const label = `Cost against days of the first offer at ${curve.length} sizes, from ${short(Math.min(...xs))} to ${short(Math.max(...xs))} days; ${best.gpus} GPUs take ${short(best.days)} days and ${usd(best.cost_usd)} USD.`;
+  const { svg, x, y } = axes("curve", [Math.min(...xs) / 1.2, Math.max(...xs) * 1.2], [Math.min(...curve.map((row) => row.cost_low_usd)) / 1.1, Math.max(...curve.map((row) => row.cost_high_usd)) * 1.1], ["days", "cost, USD"], label);
   let last = -Infinity;
   for (const row of [...curve].sort((one, other) => one.days - other.days)) {
     svg.append(draw("line", { class: "range", x1: x(row.days), x2: x(row.days), y1: y(row.cost_low_usd), y2: y(row.cost_high_usd) }));
     const dot = draw("circle", { class: row.chosen ? "dot chosen" : "dot", cx: x(row.days), cy: y(row.cost_usd), r: row.chosen ? 7 : 5 });
-    dot.append(draw("title", {}, `${row.gpus} GPUs: ${days(row.days)} days, ${cents.format(row.cost_usd)} USD`));
+    dot.append(draw("title", {}, `${row.gpus} GPUs: ${short(row.days)} days, ${cents.format(row.cost_usd)} USD`));
     svg.append(dot);
     if (x(row.days) - last > 44 || row.chosen) {
       svg.append(draw("text", { x: x(row.days) + 9, y: y(row.cost_usd) - 9 }, `${row.gpus}`));
@@ -227,24 +430,129 @@ function showCurve(curve) {
   at("curve").replaceChildren(svg);
 }
 
+// --- Scenarios side by side.
+
+/** Say in a few words what is asked. @param {URLSearchParams} query */
+function named_question(query) {
+  const parts = [query.get("model") || "", query.get("tokens") || ""];
+  for (const [name, value] of query) if (!["model", "tokens"].includes(name)) parts.push(name === "strict_prices" ? "no old prices" : `${named(name).toLowerCase()} ${value}`);
+  return parts.filter(Boolean).join(", ");
+}
+
+/** Show this question and those kept beside it, each with its answer. */
+async function compare() {
+  const now = String(asked());
+  const others = beside.filter((other) => other !== now);
+  /** @type {HTMLButtonElement} */ (at("keep")).disabled = beside.includes(now) || beside.length >= MOST_BESIDE;
+  at("beside-table").closest(".wide")?.toggleAttribute("hidden", !others.length);
+  at("beside").classList.toggle("empty", !others.length);
+  if (!others.length) return at("beside-table").replaceChildren();
+  const signal = running.signal;
+  const rows = await Promise.all([now, ...others].map(async (text) => {
+    const query = new URLSearchParams(text);
+    try {
+      return { text, query, best: (text === now ? shown.train : await get("plan", query, signal)).rows[0], why: "" };
+    } catch (error) {
+      const failure = /** @type {any} */ (error);
+      return { text, query, best: null, why: failure.name === "AbortError" ? "" : String(failure.said || failure.message) };
+    }
+  }));
+  if (signal.aborted) return;
+  const most = Math.max(...rows.map((row) => row.best?.cost_high_usd || 0)) || 1;
+  const cells = rows.map(({ text, query, best, why }, number) => {
+    const name = make("span", {}, number ? named_question(query) : `${named_question(query)} (this one)`);
+    const acts = make("span", { class: "screen" });
+    if (number && !copies) {
+      const open = make("button", { type: "button" }, "open");
+      open.addEventListener("click", () => { step(); const kept = beside; restore(`?${text}`); beside = kept; note(); ask(); });
+      const drop = make("button", { type: "button", "aria-label": `Remove ${named_question(query)}` }, "remove");
+      drop.addEventListener("click", () => { step(); beside = beside.filter((other) => other !== text); note(); compare(); });
+      acts.append(open, " ", drop);
+    }
+    if (!best) return [name, "–", "–", why || "–", "", "", acts];
+    const bar = draw("svg", { width: 160, height: 16, viewBox: "0 0 160 16", "aria-hidden": "true" });
+    const scale = 158 / most;
+    bar.append(draw("rect", { class: "bar", x: 0, y: 3, width: best.cost_usd * scale, height: 10 }), draw("line", { class: "reach", x1: best.cost_low_usd * scale, x2: best.cost_high_usd * scale, y1: 8, y2: 8 }));
+    return [name, usd(best.cost_usd), short(best.days), `${machines(best)}, ${best.provider}`, `${usd(best.cost_low_usd)} to ${usd(best.cost_high_usd)}`, bar, acts];
+  });
+  table("beside-table", ["Question", "Cost, USD", "Days", "On", "Range, USD", "Cost and its range", "Act"], cells, [1, 2, 4], [4, 5]);
+  for (const row of /** @type {HTMLTableElement} */ (at("beside-table")).rows) row.cells[6].classList.add("screen");
+}
+
+// --- The other tabs.
+
+/** @param {Row} found */
+function showServe(found) {
+  const best = found.rows[0];
+  showCards("serve-cards", [
+    ["A million tokens", `${usd(best.usd_per_mtok)} USD`, `${usd(best.usd_per_mtok_low)} to ${usd(best.usd_per_mtok_high)}`],
+    ["A month", `${usd(best.usd_per_month)} USD`],
+    ["On", machines(best), `${best.provider}, ${bought(best)}`],
+    ["Time per output token", `${short(best.tpot_ms)} ms`, `first token after ${short(best.ttft_ms)} ms`],
+  ]);
+  showPoints("serve-pareto", "serve-said", "serve-table", found.points, "tpot_ms", "usd_per_mtok", ["ms per output token", "USD per million tokens"]);
+  const rows = found.rows.map((/** @type {Row} */ row) => [usd(row.usd_per_mtok), usd(row.usd_per_month), short(row.tpot_ms), machines(row), row.provider, bought(row), row.region || "any region", `${row.age_days} d`]);
+  table("serve-offers", ["USD per million tokens", "USD a month", "ms per token", "Cluster", "Provider", "Purchase", "Region", "Price seen"], rows, [0, 1, 2, 7], [5, 6, 7]);
+  const hosted = found.hosted.map((/** @type {Row} */ row) => [row.provider, row.model, usd(row.usd_per_mtok), `${usd(row.usd_per_mtok_input)} in, ${usd(row.usd_per_mtok_output)} out`, row.observed_on]);
+  table("hosted", ["Provider", "Model", "USD per million tokens", "Prompt, output", "Price seen"], hosted, [2], [3]);
+  const parts = Object.entries(found.memory || {}).filter(([key, value]) => key.endsWith("_gb") && Number(value) > 0 && !/usable|free|total|needed|memory/.test(key));
+  at("serve-memory-part").hidden = !parts.length;
+  if (parts.length) bars("serve-memory", parts.map(([key, value]) => [plain(key.replace(/_gb$/, "")), Number(value)]), null);
+}
+
+/** Draw bars of memory, GB, and a line at what is usable. @param {string} id @param {[string, number][]} parts @param {number|null} limit */
+function bars(id, parts, limit) {
+  const [width] = room(id);
+  const left = NARROW.matches ? 118 : 190, each = 26, top = 8, right = 70, height = top + parts.length * each + 34;
+  const most = Math.max(...parts.map(([, value]) => value), 1e-9) * 1.02;
+  const x = (/** @type {number} */ value) => left + (value / most) * (width - left - right);
+  const label = `Memory by component, GB: ${parts.map(([name, value]) => `${name} ${short(value)}`).join(", ")}.`;
+  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  parts.forEach(([name, value], row) => {
+    const y = top + row * each;
+    svg.append(draw("text", { class: "tick", x: left - 8, y: y + 17, "text-anchor": "end" }, name), draw("rect", { class: "bar", x: left, y: y + 3, width: Math.max(x(value) - left, 1), height: each - 8 }), draw("text", { x: x(value) + 6, y: y + 17 }, short(value)));
+  });
+  const sum = parts.reduce((total, [, value]) => total + value, 0);
+  svg.append(draw("text", { x: left, y: height - 10 }, `GB; together ${short(sum)}${limit ? ` of ${short(limit)} usable` : ""}`));
+  at(id).replaceChildren(svg);
+}
+
+/** @param {Row} found */
+function showFit(found) {
+  const spare = found.usable_gb - found.needed_gb;
+  showCards("fit-cards", [
+    [found.fits ? "It fits" : "It does not fit", `${short(found.needed_gb)} GB`, `of ${short(found.usable_gb)} GB usable on each GPU`],
+    [spare >= 0 ? "To spare" : "Missing", `${short(Math.abs(spare))} GB`, `needed ${short(found.needed_low_gb)} to ${short(found.needed_high_gb)} GB`],
+    ["On", machines(found), Object.entries(found.layout).filter(([name, value]) => ["tensor", "pipeline", "context", "expert", "data"].includes(name) && Number(value) > 1).map(([name, value]) => `${name} ${value}`).join(", ") || "one GPU a copy"],
+  ]);
+  bars("memory", found.components.filter((/** @type {Row} */ row) => row.needed_gb > 0).map((/** @type {Row} */ row) => [plain(row.component), row.needed_gb]), found.usable_gb);
+  table("memory-table", ["Component", "GB", "Share", "How it follows", "In numbers"], found.components.map((/** @type {Row} */ row) => [plain(row.component), short(row.needed_gb), percent(row.share_fraction), row.formula, row.numbers]), [1, 2], [4]);
+  const fewest = (/** @type {number|null} */ gpus) => (gpus === null ? "none fits" : String(gpus));
+  table("sizes", ["Model of", "Full training", "LoRA", "QLoRA"], found.sizes.map((/** @type {Row} */ row) => [row.size, fewest(row.full_gpus), fewest(row.lora_gpus), fewest(row.qlora_gpus)]), [1, 2, 3]);
+  table("changes", ["Change", "GB needed", "Fits", "At the price of"], found.changes.map((/** @type {Row} */ row) => [row.change, short(row.needed_gb), row.fits ? "yes" : "no", row.cost]), [1]);
+  if (!found.changes.length) at("changes").replaceChildren(make("tbody", {}, make("tr", {}, make("td", {}, "Nothing needed: it fits as it is."))));
+}
+
 /** @param {Row} found */
 function showOwn(found) {
-  clear("own-error");
-  shown.own = found;
-  at("own-headline").textContent = found.headline;
+  const run = found.run, even = found.breakeven.utilisation_fraction;
+  showCards("own-cards", [
+    ["Owned", `${cents.format(found.own_usd_per_gpu_hour)} USD`, "per GPU-hour in use"],
+    ["Rented", `${cents.format(found.rent_usd_per_gpu_hour)} USD`, "per GPU-hour"],
+    ["As cheap at", even === null ? "no use" : percent(even), "of all hours in use"],
+    ...(run && run.runs !== null ? [/** @type {[string, string, string]} */ (["Such runs", `${short(Math.ceil(run.runs))}`, `in ${short(run.years)} years make owning as cheap`])] : []),
+  ]);
   const points = found.by_utilisation.filter((/** @type {Row} */ row) => row.own !== undefined && row.rent !== undefined);
-  const body = make("tbody", {}, ...points.map((/** @type {Row} */ row) => make("tr", {}, make("td", {}, percent(row.utilisation_fraction)), make("td", { class: "number" }, usd(row.own)), make("td", { class: "number" }, usd(row.rent)))));
-  at("own-table").replaceChildren(headings(["Hours in use", "Own, USD per GPU-month", "Rent, USD per GPU-month"]), body);
-  const [[width, height], left, bottom, top, right] = [room("own"), 60, 46, 30, 24];
+  table("own-table", ["Hours in use", "Own, USD per GPU-month", "Rent, USD per GPU-month"], points.map((/** @type {Row} */ row) => [percent(row.utilisation_fraction), usd(row.own), usd(row.rent)]), [1, 2]);
+  const [[width, height], left, bottom, top, right] = [room("own"), 66, 46, 30, 24];
   const most = Math.max(...points.map((/** @type {Row} */ row) => Math.max(row.own, row.rent))) * 1.05 || 1;
   const x = (/** @type {number} */ value) => left + value * (width - left - right);
   const y = (/** @type {number} */ value) => height - bottom - (value / most) * (height - bottom - top);
-  const even = found.breakeven.utilisation_fraction;
   const label = even === null ? "Owning and renting by hours in use; the lines do not cross." : `Owning and renting by hours in use; owning is cheaper above ${percent(even)}.`;
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  for (let share = 0; share <= 1.0001; share += 0.2) svg.append(draw("line", { class: "grid", x1: x(share), x2: x(share), y1: top, y2: height - bottom }), draw("text", { class: "tick", x: x(share), y: height - bottom + 18, "text-anchor": "middle" }, percent(share)));
+  for (let share = 0; share <= 1.0001; share += 0.2) svg.append(draw("line", { class: "grid", x1: x(share), x2: x(share), y1: top, y2: height - bottom }), draw("text", { class: "tick", x: x(share), y: height - bottom + 18, "text-anchor": "middle" }, `${Math.round(share * 100)}%`));
   const step = 10 ** Math.floor(Math.log10(most)) / (most / 10 ** Math.floor(Math.log10(most)) < 3 ? 2 : 1);
-  for (let value = 0; value <= most; value += step) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, money.format(value)));
+  for (let value = 0; value <= most; value += step) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, money.format(value)));
   for (const side of ["own", "rent"]) {
     svg.append(draw("polyline", { class: `line-${side}`, points: points.map((/** @type {Row} */ row) => `${x(row.utilisation_fraction)},${y(row[side])}`).join(" ") }));
     const end = points[points.length - 1];
@@ -258,25 +566,145 @@ function showOwn(found) {
   at("own").replaceChildren(svg);
 }
 
-/** @param {Row} choices */
-function fill(choices) {
-  for (const name of ["model", "gpu", "region", "provider"]) at(`${name}-list`).replaceChildren(...choices[name].map((/** @type {string} */ value) => make("option", { value })));
-  for (const name of ["method", "software", "option", "optimize"]) {
-    const select = /** @type {HTMLSelectElement} */ (form.elements.namedItem(name));
-    select.append(...choices[name].map((/** @type {string} */ value) => make("option", { value }, plain(value))));
-    if (name === "software") select.value = "typical";
+// --- Tabs, sliders, and the address.
+
+/** Show a tab and the fields that it asks. @param {string} name */
+function choose(name) {
+  tab = name;
+  for (const one of TABS) {
+    at(`tab-${one}`).setAttribute("aria-selected", String(one === name));
+    at(`tab-${one}`).tabIndex = one === name ? 0 : -1;
+    at(`panel-${one}`).hidden = one !== name;
+  }
+  for (const part of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-tabs]"))) part.hidden = !String(part.dataset.tabs).split(" ").includes(name);
+}
+
+const SIGNS = /** @type {[number, string][]} */ ([[1e12, "t"], [1e9, "b"], [1e6, "m"]]);
+
+/** Write a number of tokens as a person does. @param {number} value */
+function counted(value) {
+  const [unit, sign] = SIGNS.find(([unit_]) => value >= unit_ * 0.9995) || [1, ""];
+  return `${Number((value / unit).toPrecision(2))}${sign}`;
+}
+
+/** What a slider writes into its field, and where it stands for what the field holds. */
+const SLIDES = /** @type {Record<string, {write: (value: number) => string, read: (text: string) => number}>} */ ({
+  tokens: { write: (value) => counted(10 ** value), read: (text) => Math.log10(parsed(text)) },
+  tokens_per_month: { write: (value) => counted(10 ** value), read: (text) => Math.log10(parsed(text)) },
+  deadline: { write: (value) => `${value}d`, read: (text) => parseFloat(text || "30") },
+  tpot: { write: (value) => `${value}ms`, read: (text) => parseFloat(text || "300") },
+  mfu: { write: (value) => `${value}%`, read: (text) => (text ? parseFloat(text) * (text.includes("%") || parseFloat(text) > 1 ? 1 : 100) : 100 * (shown.train?.rows[0].mfu_fraction || 0.4)) },
+  overhead: { write: (value) => `${value}%`, read: (text) => parseFloat(text || "20") },
+  utilisation: { write: (value) => `${value}%`, read: (text) => parseFloat(text || "70") },
+  own_price: { write: (value) => String(value), read: (text) => (text ? parseFloat(text) : shown.train?.rows[0].usd_per_gpu_hour || 2.5) },
+});
+
+/** @param {string} text */
+function parsed(text) {
+  const found = /^([\d.]+)\s*([kmbt]?)/i.exec(text || "20b");
+  const units = /** @type {Row} */ ({ k: 1e3, m: 1e6, b: 1e9, t: 1e12 });
+  return found ? parseFloat(found[1]) * (units[found[2].toLowerCase()] || 1) : 1e11;
+}
+
+/** Put every slider where its field says. */
+function slide() {
+  for (const slider of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("input[type=range]"))) {
+    const name = String(slider.dataset.for);
+    const field = /** @type {HTMLInputElement} */ (form.elements.namedItem(name));
+    const value = SLIDES[name].read(field.value.trim());
+    if (Number.isFinite(value) && document.activeElement !== slider) slider.value = String(value);
+    slider.setAttribute("aria-valuetext", field.value || "as assumed");
   }
 }
 
+/** Begin a step that Back undoes. */
+function step() {
+  if (!settled) return;
+  history.pushState(null, "", location.href);
+  settled = false;
+}
+
+/** Write the question into the address. */
+function note() {
+  if (!copies) history.replaceState(null, "", address());
+  settled = true;
+}
+
+/** @param {Row} choices */
+function fill(choices) {
+  for (const name of ["model", "gpu", "region", "provider"]) at(`${name}-list`).replaceChildren(...choices[name].map((/** @type {string} */ value) => make("option", { value })));
+  for (const name of ["method", "software", "option", "optimize", "weights"]) {
+    const select = /** @type {HTMLSelectElement} */ (form.elements.namedItem(name));
+    select.append(...choices[name].map((/** @type {string} */ value) => make("option", { value }, plain(value))));
+  }
+  stamp(choices);
+  usual();
+}
+
+/** Choose what is usual where nothing is said. */
+function usual() {
+  for (const [name, value] of Object.entries(USUAL)) /** @type {HTMLSelectElement} */ (form.elements.namedItem(name)).value = value;
+}
+
 form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("input", () => {
+form.addEventListener("input", (event) => {
+  const target = /** @type {HTMLInputElement} */ (event.target);
+  if (!copies) step();
+  if (target.type === "range") {
+    const name = String(target.dataset.for);
+    /** @type {HTMLInputElement} */ (form.elements.namedItem(name)).value = SLIDES[name].write(Number(target.value));
+  }
+  slide();
+  if (!copies) history.replaceState(null, "", address());
   clearTimeout(timer);
   timer = window.setTimeout(ask, WAIT_MS);
 });
-window.addEventListener("resize", () => {
-  if (shown.plan) showCurve(shown.plan.curve);
-  if (shown.own) showOwn(shown.own);
-});
+form.addEventListener("change", () => { settled = true; });
+at("keep").addEventListener("click", () => { step(); beside = [...new Set([...beside, String(asked())])]; note(); compare(); });
+for (const name of TABS) {
+  at(`tab-${name}`).addEventListener("click", () => { step(); choose(name); note(); ask(); });
+  at(`tab-${name}`).addEventListener("keydown", (event) => {
+    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!move) return;
+    const next = TABS[(TABS.indexOf(name) + move + TABS.length) % TABS.length];
+    at(`tab-${next}`).focus();
+    at(`tab-${next}`).click();
+  });
+}
+/** Draw what the tab in sight shows anew, as wide as there is room. */
+function again() { if (shown[tab]) show(tab); }
+window.addEventListener("resize", again);
 if (NARROW.matches) for (const part of form.querySelectorAll("details")) part.open = false;
-window.addEventListener("popstate", () => { restore(); ask(); });
-get("choices", new URLSearchParams()).then((choices) => { fill(choices); restore(); return ask(); }).catch((error) => fail(error, "error", []));
+window.addEventListener("popstate", () => { clearTimeout(timer); settled = true; restore(location.search); ask(); });
+
+if (copies) {
+  const keys = Object.keys(copies);
+  for (const id of ["take", "keep"]) at(id).hidden = true;
+  at("copy").hidden = false;
+  const select = /** @type {HTMLSelectElement} */ (at("copied"));
+  const words = (/** @type {string} */ key) => named_question(new URLSearchParams(key));
+  const open = (/** @type {string} */ key) => {
+    copied = key;
+    const query = new URLSearchParams(key);
+    for (const name of ["method", "software", "option", "optimize", "weights"]) {
+      const value = query.get(name) || USUAL[name];
+      if (value) /** @type {HTMLSelectElement} */ (form.elements.namedItem(name)).replaceChildren(make("option", { value }, plain(value)));
+    }
+    const now = tab;
+    restore(`?${key}`);
+    choose(now);
+    beside = keys.filter((other) => other !== key);
+    for (const name of TABS) delete answers[name];
+    for (const field of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("input, select"))) field.disabled = true;
+    ask();
+  };
+  select.append(...keys.map((key) => make("option", { value: key }, words(key))));
+  select.addEventListener("change", () => open(select.value));
+  const first = new URLSearchParams(location.search);
+  for (const name of ["tab", "beside"]) first.delete(name);
+  select.value = keys.includes(String(first)) ? String(first) : keys[0];
+  select.closest("label")?.toggleAttribute("hidden", keys.length < 2);
+  open(select.value);
+} else {
+  get("choices", new URLSearchParams()).then((choices) => { fill(choices); restore(location.search); return ask(); }).catch(fail);
+}

@@ -62,6 +62,40 @@
     document.querySelectorAll("table.whole").forEach((table) => table.classList.remove("whole"));
   });
 
+  const KEPT = 3;  // columns that always stay
+  const all = new Set();  // tables whose reader asked for all columns
+  const fold = (table) => {  // a table that is too wide hides what says least, as a terminal does; a button shows it
+    const heads = [...table.tHead.rows[0].cells], box = table.parentElement;
+    const show = (column, shown) => { for (const row of table.rows) row.cells[column]?.classList.toggle("folded", !shown); };
+    heads.forEach((_, column) => show(column, true));
+    const leaving = heads.map((head, column) => [Number(head.dataset.leaves || 0), column]).filter(([rank]) => rank);
+    leaving.sort(([a, at], [b, other]) => b - a || other - at);
+    const rest = heads.map((head, column) => [0, column]).filter(([, column]) => column >= KEPT && !heads[column].dataset.leaves);
+    leaving.push(...rest.reverse());
+    const gone = [];
+    while (!all.has(table) && leaving.length && box.clientWidth && box.scrollWidth > box.clientWidth) {
+      const [, column] = leaving.shift();
+      show(column, false);
+      gone.push(column);
+    }
+    let button = box.nextElementSibling?.classList.contains("more") ? box.nextElementSibling : null;
+    if (!button && gone.length) {
+      button = document.createElement("button");
+      button.type = "button";
+      button.className = "more";
+      button.addEventListener("click", () => { all.has(table) ? all.delete(table) : all.add(table); fold(table); });
+      box.after(button);
+    }
+    if (!button) return;
+    button.hidden = !gone.length && !all.has(table);
+    const names = gone.sort((a, b) => a - b).map((column) => heads[column].textContent).join(", ");
+    button.textContent = all.has(table) ? "Fewer columns" : `${gone.length} more column${gone.length > 1 ? "s" : ""}: ${names}`;
+  };
+  const foldAll = () => document.querySelectorAll(".wide > table:not(.part)").forEach(fold);
+  foldAll();
+  addEventListener("resize", foldAll);
+  document.querySelectorAll("details").forEach((part) => part.addEventListener("toggle", () => part.querySelectorAll(".wide > table").forEach(fold)));
+
   for (const table of document.querySelectorAll(".wide > table")) {  // money off the edge stands beside its label
     const heads = [...table.tHead.rows[0].cells], edge = table.parentElement.getBoundingClientRect().right;
     const summed = [...(table.tFoot?.rows[0].cells ?? [])].findIndex((cell, column) => column && cell.textContent.trim());

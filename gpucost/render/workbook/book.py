@@ -10,6 +10,7 @@ from msgspec import Struct
 from gpucost.errors import UsageError
 from gpucost.limits import limit
 from gpucost.render.document import MISSING, visible
+from gpucost.render.wording import without_commands
 
 _FRESH = "Static: computed for the inputs as delivered."
 _STALE = "Static and out of date: inputs have changed since this was computed."
@@ -284,7 +285,7 @@ class Sheet:
 
 def cell_text(text: str) -> str:
     """Return a text as a cell shows it; of one that is longer than a cell its beginning, and that it goes on."""
-    text = visible(text)
+    text = without_commands(visible(text))  # whoever opens a book has no command line
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}… (cut: {len(text):,} characters)"
 
 
