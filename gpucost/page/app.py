@@ -109,7 +109,7 @@ def _answer(request: "Request") -> "Response":
     if answer is None:
         return _plain("there is no such question.", 404)
     asked = _query(request)
-    return _safely(lambda: _json(answer(asked), 200), asked)
+    return _safely(lambda: _json(answer(asked), 200), asked, request.path_params["name"])
 
 
 def _export(request: "Request") -> "Response":
@@ -137,25 +137,25 @@ def _query(request: "Request") -> dict[str, str]:
     return dict(request.query_params)
 
 
-def _safely(make: Callable[[], "Response"], asked: Mapping[str, str]) -> "Response":
+def _safely(make: Callable[[], "Response"], asked: Mapping[str, str], name: str = "plan") -> "Response":
     """Answer in turn, so that many who ask at once need no more memory; what goes wrong is said."""
     if not _turns.acquire(timeout=PATIENCE_S):
         return _plain("too many questions at once. Ask again in a minute.", 503)
     try:
         return make()
     except GpuCostError as error:
-        return _json(refusal(error, asked), 422)
+        return _json(refusal(error, asked, name), 422)
     except Exception as error:  # the page says it and lives on
         return _json({"error": f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it."}, 500)
     finally:
         _turns.release()
 
 
-def refusal(error: GpuCostError, asked: Mapping[str, str]) -> dict[str, Any]:
+def refusal(error: GpuCostError, asked: Mapping[str, str], name: str) -> dict[str, Any]:
     """Return a refusal: the command's sentence, the same without flags, and the nearest questions with an answer."""
     sentence = " ".join(without_contents(error, asked).split())
     said = {"error": sentence, "said": without_commands(sentence), "exit_code": error.exit_code}
-    return {**said, "nearest": questions.nearest(error, asked)}
+    return {**said, "nearest": questions.nearest(error, asked, name)}
 
 
 def _json(value: Any, status: int) -> "Response":

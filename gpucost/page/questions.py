@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
@@ -157,7 +157,7 @@ def plan(query: Query) -> dict[str, Any]:
         "drivers": payload["drivers"],
         "assumptions": payload["assumptions"],
         "warnings": [without_commands(text) for text in payload["warnings"]],
-        "sources": {name: source for name, source in payload["sources"].items() if name in used},
+        "sources": _with_links(payload["sources"], used),
         "as_of": payload["as_of"],
         "catalog_version": payload["catalog_version"],
         "command": command(query),
@@ -181,6 +181,33 @@ def _columns(points: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
     """Return points as rows without their names, which a page of thousands of points need not repeat."""
     rows = [[labelled(point[name]) if name == "option" else point[name] for name in names] for point in points]
     return {"names": list(names), "rows": rows}
+
+
+_ADDRESS = re.compile(r"https://[^\s()<>]+[^\s()<>.,;]")
+_REPOSITORY = re.compile(r"github:([\w.-]+/[\w.-]+)")
+
+
+def _with_links(sources: Mapping[str, Mapping[str, Any]], used: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return the sources that were used, each with the address where a reader finds it, if it has one."""
+    return {
+        name: {**source, "href": address_of(str(source.get("locator") or ""))}
+        for name, source in sources.items()
+        if name in used
+    }
+
+
+def address_of(locator: str) -> str | None:
+    """Return the address that a locator holds.
+
+    >>> address_of("https://lambda.ai/pricing, seen by hand"), address_of("github:a/b data/prices.json@05")
+    ('https://lambda.ai/pricing', 'https://github.com/a/b')
+    >>> address_of("javascript:alert(1)"), address_of("table 3")
+    (None, None)
+    """
+    if address := _ADDRESS.search(locator):
+        return address[0]
+    repository = _REPOSITORY.match(locator)
+    return f"https://github.com/{repository[1]}" if repository else None
 
 
 @lru_cache(maxsize=1)
@@ -220,7 +247,7 @@ def serve(query: Query) -> dict[str, Any]:
         "hosted": sorted(payload["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:6],
         "memory": payload["options"][0].get("memory"),
         "warnings": [without_commands(text) for text in payload["warnings"]],
-        "sources": {name: source for name, source in payload["sources"].items() if name in used},
+        "sources": _with_links(payload["sources"], used),
         "as_of": payload["as_of"],
         "catalog_version": payload["catalog_version"],
         "command": _command("inference", named),
@@ -397,38 +424,40 @@ def _command(question: str, arguments: Mapping[str, Any]) -> str:
 # --- A refusal: the nearest question that has an answer.
 
 _FREED = ("gpus", "deadline", "budget", "option", "region", "provider", "strict_prices", "gpu")  # the gentlest first
+_SERVE_FREED = ("tpot", "tokens_per_month", "weights", "option", "region", "provider", "strict_prices", "gpu")
 _CHANGES, _TRIES = 2, 6
 _TRY = re.compile(r"--([a-z-]+) (\S+)")
 _COSTS = re.compile(r"costs ([\d,.]+) USD")
 
 
-def nearest(error: GpuCostError, query: Query) -> list[dict[str, Any]]:
+def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[str, Any]]:
     """Return the smallest changes of a refused question that have an answer, each with that answer's headline.
 
     What the refusal itself advises comes first, then each wish left out in turn; every one of them was asked.
     """
     if not isinstance(error, (NothingFitsError, OverBudgetError, PriceMissingError)):
         return []
+    ask = {"plan": plan, "serve": serve, "own": own, "fit": fit}[tab]
     offered: list[dict[str, Any]] = []
-    for change in list(dict.fromkeys(_changes(error, query)))[:_TRIES]:
+    for change in list(dict.fromkeys(_changes(error, query, _SERVE_FREED if tab == "serve" else _FREED)))[:_TRIES]:
         name, value = change
         try:
-            headline = estimate({**query, name: value}).payload["headline"]
+            answer = ask({**query, name: value})
         except GpuCostError:
             continue
-        offered.append({"field": name, "value": value, "headline": headline})
+        offered.append({"field": name, "value": value, "headline": answer.get("headline") or answer["lead"]})
         if len(offered) == _CHANGES:
             break
     return offered
 
 
-def _changes(error: GpuCostError, query: Query) -> Iterator[tuple[str, str]]:
+def _changes(error: GpuCostError, query: Query, freed: Sequence[str]) -> Iterator[tuple[str, str]]:
     said = str(error)
     advised = {flag.replace("-", "_"): value.rstrip(".,") for flag, value in _TRY.findall(said)}
-    yield from ((name, value) for name, value in advised.items() if name in FIELDS)
+    yield from ((name, value) for name, value in advised.items() if name in (*FIELDS, *SERVE_FIELDS))
     if isinstance(error, OverBudgetError) and (cost := _COSTS.search(said)):
         yield "budget", str(-int(-float(cost[1].replace(",", "")) // 1))
-    yield from ((name, "none" if name == "deadline" else "") for name in _FREED if query.get(name, "").strip())
+    yield from ((name, "none" if name == "deadline" else "") for name in freed if query.get(name, "").strip())
 
 
 def _shell(value: str) -> str:

@@ -16,6 +16,7 @@ _NOT_COMMANDS = "offline|reads|and|is|has|can"  # what may follow the name in a 
 _COMMAND = rf"(?<![\w./-])gpucost (?!(?:{_NOT_COMMANDS})\b)[a-z]+"
 # what only a command line has; words that stand in code of another program stay as they are
 _SPOKEN = re.compile(rf"(?<![\w-]){_FLAG}\b|{_COMMAND}\b")
+_SUBJECT = re.compile(r"^--([a-z][a-z0-9-]*)(?=:| is | are | and | takes | needs | goes )")
 _ASIDE = re.compile(r" ?\([^()]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CODE = re.compile(r"(?<![\w/.:@-])[a-z]+(?:_[a-z]+|_[0-9]+[a-z])+(?![\w/@(-])(?!\.\w)")
@@ -33,9 +34,12 @@ def without_commands(text: str) -> str:
     'engine vllm, served with default settings. Cheapest first.'
     >>> without_commands("--deadline is missing")
     'deadline is missing'
+    >>> without_commands("--gpus: 12 is no multiple of 8; give 8 or 16")
+    'gpus: 12 is no multiple of 8; give 8 or 16'
     """
     if not _SPOKEN.search(text):
         return text
+    text = _SUBJECT.sub(lambda flag: flag[1].replace("-", " "), text)  # what a refusal speaks of
     shorter = _ASIDE.sub(lambda aside: "" if _SPOKEN.search(aside[0]) else aside[0], text)
     sentences = [_said(sentence) for sentence in _SENTENCE.split(shorter)]
     return " ".join(sentence for sentence in sentences if sentence) or _named(text)

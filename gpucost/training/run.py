@@ -86,6 +86,7 @@ from gpucost.training.cases import (
     orderable,
     rank,
     rate_is_prior,
+    too_bound,
     too_old,
     verified,
 )
@@ -909,6 +910,9 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         if not len(timely):
             return _too_slow(problem, cases, request.deadline_days, fitting)
         fitting = timely
+    # an offer that nobody could order is no reason to raise a budget to its price
+    buyable = fitting[orderable(problem, cases, fitting) & ~too_bound(problem, cases, request, fitting)]
+    fitting = buyable if len(buyable) else fitting
     cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
     if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
         offer = problem.supply.offers[int(cases.offer[cheapest])]

@@ -311,14 +311,10 @@ function billOf(row, sources) {
   return make("ul", {}, ...lines, ...notes, make("li", {}, `Together ${cents.format(row.cost_usd)} USD; ${percent(row.mfu_fraction)} MFU; ${row.usd_per_gpu_hour} USD per GPU-hour, seen on ${row.price_observed_on}.`));
 }
 
-/** Where a source stands, as a link where it has an address. @param {string} locator @returns {Node|string} */
-function linked(locator) {
-  const found = /^(https:\/\/\S+?)[.,;]?(\s.*)?$/s.exec(locator);
-  const repository = /^github:([\w.-]+\/[\w.-]+)(.*)$/s.exec(locator);
-  const [href, rest] = found ? [found[1], found[2] || ""] : repository ? [`https://github.com/${repository[1]}`, repository[2]] : ["", locator];
-  if (!href) return locator;
-  const link = make("a", { href, rel: "noreferrer noopener", target: "_blank" }, found ? href : `github.com/${/** @type {string[]} */ (/** @type {unknown} */ (repository))[1]}`);
-  return make("span", {}, link, rest);
+/** Where a source stands, as a link where it has an address. @param {Row} source @returns {Node|string} */
+function linked(source) {
+  if (!source.href) return source.locator || "";
+  return make("a", { href: source.href, rel: "noreferrer noopener", target: "_blank" }, source.locator);
 }
 
 /** @param {Row} sources @param {Row[]} rows */
@@ -326,7 +322,7 @@ function showSources(sources, rows) {
   at("sources").replaceChildren(...Object.entries(sources).map(([id, source]) => {
     const used = rows.filter((row) => row.source_ids.includes(id)).map((row) => row.rank);
     const on = source.published_on || source.accessed_on || "undated";
-    return make("li", {}, `${source.publisher}: ${source.title} (${on}); option${used.length > 1 ? "s" : ""} ${used.join(", ")}. `, linked(source.locator || ""));
+    return make("li", {}, `${source.publisher}: ${source.title} (${on}); option${used.length > 1 ? "s" : ""} ${used.join(", ")}. `, linked(source));
   }));
 }
 
@@ -402,6 +398,13 @@ function showPoints(id, said, tableId, points, across, up, titles, quoted = null
     svg.append(draw("text", { class: "name", x: anchor === "end" ? px + 8 : anchor === "start" ? px - 4 : px, y: y(row[up]) + (over ? -11 : 20), "text-anchor": anchor }, `${machines(row)}, ${row.provider}`));
   }
   at(id).replaceChildren(svg);
+  const box = /** @type {HTMLDetailsElement} */ (at(tableId).closest("details"));
+  box.ontoggle = () => { if (box.open) listPoints(tableId, all, across, up, titles); };
+  if (box.open) listPoints(tableId, all, across, up, titles);
+}
+
+/** Write points as a table, when somebody opens it. @param {string} tableId @param {Row[]} all @param {string} across @param {string} up @param {string[]} titles */
+function listPoints(tableId, all, across, up, titles) {
   const listed = [...all].sort((a, b) => a[up] - b[up]).slice(0, 200);
   table(tableId, [titles[1], titles[0], "Cluster", "Provider", "Purchase", "Can be ordered"], listed.map((row) => [usd(row[up]), short(row[across]), machines(row), row.provider, plain(row.option), row.orderable ? (row.front ? "yes, front" : "yes") : "no"]), [0, 1], [4]);
 }
