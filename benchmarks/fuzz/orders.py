@@ -211,7 +211,8 @@ def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
         rows = answer["options"]
         if answer["request"].get("top") == 0:
             return {f"{row['offer_id']}, {row['gpus']}": row[figure] for row in rows}
-        return {f"least {figure}": min(row[figure] for row in rows)} if rows else {}
+        sure = [row for row in rows if not row.get("missing")]  # what lacks something stands below, however cheap
+        return {f"least {figure}": min(row[figure] for row in sure or rows)} if rows else {}
 
     return figures
 
