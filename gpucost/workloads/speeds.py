@@ -16,7 +16,7 @@ from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.calibration import ceiling, traits
 from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.grid import make_grid
-from gpucost.physics.training.layouts import Candidates, Keys, make_job, make_keys, reduce_best, search
+from gpucost.physics.training.layouts import NO_MEMORY, Candidates, Keys, make_job, make_keys, reduce_best, search
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.recomputation import Job
@@ -133,7 +133,32 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     )
     if workload.own_speed is not None:
         timed = with_own(timed, workload, workload.own_speed, accelerators, gpus)
+    if workload.rollouts is not None:
+        timed = with_rollouts(timed, workload, keys, gpus, calibration)
     return timed if workload.loading is None else fed(timed, workload.loading, gpus)
+
+
+def with_rollouts(
+    speeds: Speeds, workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration
+) -> Speeds:
+    """Return cases whose steps write answers, score them and train on them; the parts are those of the training.
+
+    The ends of the range are those of steps in which every phase is slow, or every one fast.
+    """
+    from gpucost.workloads.rollouts import phases_of, writer_of
+
+    writer = writer_of(workload, keys, gpus, calibration)
+    tokens = float(workload.global_batch * workload.sequence_tokens) / gpus
+    names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
+    found: dict[str, Floats] = {}
+    for name, end in zip(names, (0, 1, -1), strict=True):
+        step = phases_of(workload, writer, keys, gpus, tokens / getattr(speeds, name), speeds, end)
+        found[name] = tokens / step.total_s
+    reason = np.where(speeds.fits & (found[names[0]] <= 0), NO_MEMORY, speeds.reason)
+    fits = speeds.fits & (found[names[0]] > 0)
+    ratio = found[names[0]] / speeds.tokens_per_s_per_gpu
+    found = {name: np.where(fits, speed, np.nan) for name, speed in found.items()}
+    return speeds._replace(**found, fits=fits, reason=reason, mfu_fraction=speeds.mfu_fraction * ratio)
 
 
 def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
