@@ -17,6 +17,7 @@ from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.market.supply import Key
+from gpucost.physics.columns import Integers
 from gpucost.workloads.rollouts import Phases, phases_of, writer_of
 from gpucost.workloads.speeds import search_layouts
 from gpucost.workloads.training import Rollouts, Workload, make_workload
@@ -94,14 +95,19 @@ def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float
     return whole[0], whole[1], whole[2]
 
 
-def _phases(
-    workload: Workload, key: Key, trainers: np.ndarray, writers: np.ndarray, facts: Catalog, end: int
-) -> Phases:
+def _phases(workload: Workload, key: Key, trainers: Integers, writers: Integers, facts: Catalog, end: int) -> Phases:
     """Return the phases of a step at the middle, the slow or the fast end of its speeds."""
     calibration = replace(training_calibration(facts), generation=serving_calibration(facts))
     speeds = search_layouts(replace(workload, rollouts=None), [key], trainers, calibration)
     speed = {0: speeds.tokens_per_s_per_gpu, 1: speeds.tokens_per_s_per_gpu_low, -1: speeds.tokens_per_s_per_gpu_high}
     training_s = workload.global_batch * workload.sequence_tokens / (speed[end] * trainers)
     return phases_of(
-        workload, writer_of(workload, [key], writers, calibration), [key], trainers, training_s, speeds, end
+        workload,
+        writer_of(workload, [key], writers, calibration),
+        [key],
+        trainers,
+        training_s,
+        speeds.parts_s,
+        speeds.layout.recompute,
+        end,
     )

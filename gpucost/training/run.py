@@ -225,7 +225,8 @@ def rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float
     speed, gpus = cases.speed.take(np.array([case])), cases.gpus[case : case + 1]
     keys = [problem.supply.keys[int(problem.supply.key[cases.offer[case]])]]
     training_s = speed.parts_s.sum(axis=1)
-    found = phases_of(workload, writer_of(workload, keys, gpus, problem.calibration), keys, gpus, training_s, speed)
+    writer, recompute = writer_of(workload, keys, gpus, problem.calibration), speed.layout.recompute
+    found = phases_of(workload, writer, keys, gpus, training_s, speed.parts_s, recompute)
     return {
         "writing answers": float(found.writing_s[0] / found.total_s[0]),
         "scoring answers": float(found.scoring_s[0] / found.total_s[0]),

@@ -7,7 +7,6 @@ Nothing here is fitted: writing is the physics of serving, scoring the forward p
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -25,9 +24,6 @@ from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB
 from gpucost.workloads.training import Rollouts, Workload
-
-if TYPE_CHECKING:
-    from gpucost.workloads.speeds import Speeds
 
 SEATS = 1024.0  # answers that an engine writes at once (verl, rollout.max_num_seqs)
 DEGREES = (1, 2, 4, 8, 16)  # of tensor parallelism in an engine
@@ -121,17 +117,19 @@ def phases_of(
     keys: Sequence[Key],
     gpus: Integers,
     training_s: Floats,
-    speeds: "Speeds",
+    parts_s: Floats,
+    recompute: Integers,
     end: int = 0,
 ) -> Phases:
     """Return the seconds of a step by phase around a training step; at the slow (1) or fast (-1) end of writing, too.
 
+    `parts_s` are the parts of the training step, whose shares count.
+
     A forward pass is a third of what forward and backward passes take, a quarter where activations are computed again.
     """
-    parts_s = speeds.parts_s
     with np.errstate(invalid="ignore", divide="ignore"):  # cases without a layout
         once = parts_s[:, [PARTS.index(name) for name in ONCE]].sum(axis=1) / parts_s.sum(axis=1)
-    passes = np.where(speeds.layout.recompute == FULL, 4.0, 3.0)
+    passes = np.where(recompute == FULL, 4.0, 3.0)
     forward = training_s * (1 - once) / passes
     parameters = float(total_parameters(stack([workload.architecture]))[0])
     link = np.array([link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])

@@ -145,14 +145,15 @@ def with_rollouts(
 
     The ends of the range are those of steps in which every phase is slow, or every one fast.
     """
-    from gpucost.workloads.rollouts import phases_of, writer_of
+    from gpucost.workloads.rollouts import phases_of, writer_of  # the physics of serving: only where it is asked for
 
+    parts, recompute = speeds.parts_s, speeds.layout.recompute
     writer = writer_of(workload, keys, gpus, calibration)
     tokens = float(workload.global_batch * workload.sequence_tokens) / gpus
     names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
     found: dict[str, Floats] = {}
     for name, end in zip(names, (0, 1, -1), strict=True):
-        step = phases_of(workload, writer, keys, gpus, tokens / getattr(speeds, name), speeds, end)
+        step = phases_of(workload, writer, keys, gpus, tokens / getattr(speeds, name), parts, recompute, end)
         found[name] = tokens / step.total_s
     reason = np.where(speeds.fits & (found[names[0]] <= 0), NO_MEMORY, speeds.reason)
     fits = speeds.fits & (found[names[0]] > 0)
