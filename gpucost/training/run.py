@@ -124,7 +124,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         **seen(offer, problem.terms, int(cases.offer[case]), paid, lacking(problem, cases, case)),
         **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
-        "components": step_parts(cases, case),
+        "components": step_parts(problem, cases, case),
         "source_ids": [name for name in sources if name],
         "lines": lines,
         "notes": [
@@ -216,7 +216,7 @@ def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
 
 
 def rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float] | None:
-    """Return the share of a step that each phase takes where the model is trained on what it writes; else None."""
+    """Return the seconds of a step by phase where the model is trained on what it writes; else None."""
     workload = problem.workloads[int(cases.request[case])]
     if workload.rollouts is None:
         return None
@@ -228,10 +228,10 @@ def rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float
     writer, recompute = writer_of(workload, keys, gpus, problem.calibration), speed.layout.recompute
     found = phases_of(workload, writer, keys, gpus, training_s, speed.parts_s, recompute)
     return {
-        "writing answers": float(found.writing_s[0] / found.total_s[0]),
-        "scoring answers": float(found.scoring_s[0] / found.total_s[0]),
-        "training": float(found.training_s[0] / found.total_s[0]),
-        "handing weights over": float(found.handing_s[0] / found.total_s[0]),
+        "writing answers": float(found.writing_s[0]),
+        "scoring answers": float(found.scoring_s[0]),
+        "training": float(found.training_s[0]),
+        "handing weights over": float(found.handing_s[0]),
     }
 
 
@@ -240,7 +240,8 @@ def _phases_said(problem: Problem, written: dict[str, float] | None) -> list[str
     rollouts = problem.workloads[0].rollouts
     if rollouts is None or written is None:
         return []
-    shares = ", ".join(f"{share:.0%} {name}" for name, share in written.items() if share >= 0.005)
+    whole = sum(written.values())
+    shares = ", ".join(f"{part / whole:.0%} {name}" for name, part in written.items() if part >= 0.005 * whole)
     return [
         f"Each prompt of {rollouts.prompt_tokens:,.0f} tokens has {rollouts.answers} answers of"
         f" {rollouts.output_tokens:,.0f}, all written before they are trained on; a step is {shares}. No published step"
@@ -248,10 +249,12 @@ def _phases_said(problem: Problem, written: dict[str, float] | None) -> list[str
     ]
 
 
-def step_parts(cases: Cases, case: int) -> dict[str, float]:
-    """Return the seconds of one training step by part."""
+def step_parts(problem: Problem, cases: Cases, case: int) -> dict[str, float]:
+    """Return the seconds of one step by part; what is written to be trained on, and scored, stands beside training."""
     values = cases.speed.parts_s[case]
-    return {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
+    parts = {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
+    beside = rollout_phases(problem, cases, case) or {}
+    return parts | {f"{name.replace(' ', '_')}_s": part for name, part in beside.items() if name != "training"}
 
 
 def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
@@ -494,9 +497,10 @@ def drivers(cases: Cases, best: int, loading: Feeding | None, written: dict[str,
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
     total = float(cases.costs.cost_usd[best])
     stall = loading["stall_fraction"] if loading else 0.0
-    trained = 1.0 if written is None else written["training"]
+    whole = sum(written.values()) if written else 1.0
+    trained = written["training"] / whole if written else 1.0
     seconds = (1 - stall) * trained * cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
-    beside = {name: (1 - stall) * share for name, share in (written or {}).items() if name != "training"}
+    beside = {name: (1 - stall) * part / whole for name, part in (written or {}).items() if name != "training"}
     rows: list[Driver] = []
     for line in lines_of(cases.factors, cases.costs, best):
         share = line["cost_usd"] / total if total else 0.0

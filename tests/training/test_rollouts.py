@@ -96,6 +96,15 @@ def test_an_estimate_costs_more_than_training_on_the_same_tokens_and_says_its_ph
     assert not any("reward" in line for line in given.payload["not_included"])
 
 
+def test_the_parts_of_a_step_give_its_speed():
+    best = ask().best
+    tokens = best["layout"]["global_batch"] * 2250
+    assert tokens / sum(best["components"].values()) / best["gpus"] == pytest.approx(
+        best["tokens_per_s_per_gpu"], rel=1e-6
+    )
+    assert {"writing_answers_s", "scoring_answers_s", "handing_weights_over_s"} <= set(best["components"])
+
+
 def test_its_range_is_wider_than_that_of_training():
     answers, given = ask(), gpucost.estimate(model="8b", tokens="2b", sequence=2250, gpu="h100-sxm", catalog=CATALOG)
     wide, narrow = (
