@@ -150,16 +150,21 @@ def with_rollouts(
     parts, recompute = speeds.parts_s, speeds.layout.recompute
     writer = writer_of(workload, keys, gpus, calibration)
     tokens = float(workload.global_batch * workload.sequence_tokens) / gpus
-    names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
-    found: dict[str, Floats] = {}
-    for name, end in zip(names, (0, 1, -1), strict=True):
-        step = phases_of(workload, writer, keys, gpus, tokens / getattr(speeds, name), parts, recompute, end)
-        found[name] = tokens / step.total_s
-    reason = np.where(speeds.fits & (found[names[0]] <= 0), NO_MEMORY, speeds.reason)
-    fits = speeds.fits & (found[names[0]] > 0)
-    ratio = found[names[0]] / speeds.tokens_per_s_per_gpu
-    found = {name: np.where(fits, speed, np.nan) for name, speed in found.items()}
-    return speeds._replace(**found, fits=fits, reason=reason, mfu_fraction=speeds.mfu_fraction * ratio)
+
+    def speed(alone: Floats, end: int) -> Floats:
+        step: Floats = tokens / phases_of(workload, writer, keys, gpus, tokens / alone, parts, recompute, end).total_s
+        return step
+
+    middle = speed(speeds.tokens_per_s_per_gpu, 0)
+    fits = speeds.fits & (middle > 0)
+    return speeds._replace(
+        fits=fits,
+        reason=np.where(speeds.fits & ~fits, NO_MEMORY, speeds.reason),
+        tokens_per_s_per_gpu=np.where(fits, middle, np.nan),
+        tokens_per_s_per_gpu_low=np.where(fits, speed(speeds.tokens_per_s_per_gpu_low, 1), np.nan),
+        tokens_per_s_per_gpu_high=np.where(fits, speed(speeds.tokens_per_s_per_gpu_high, -1), np.nan),
+        mfu_fraction=speeds.mfu_fraction * middle / speeds.tokens_per_s_per_gpu,
+    )
 
 
 def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
