@@ -313,10 +313,12 @@ def ledger_table() -> list[str]:
     """Write the ledger of first predictions as Markdown tables, training and serving apart."""
     lines = []
     catalog = open_catalog()
-    for kind in ("training", "serving"):
+    for kind, title in (("training",) * 2, ("serving",) * 2, ("rl", "steps of reinforcement learning")):
         rows = [row for row in catalog.rows("ledger") if row["kind"] == kind]
         singles = [row for row in catalog.rows("first_predictions") if row["kind"] == kind]
-        lines.append(f"\n## First predictions: {kind}\n")
+        if not rows:
+            continue
+        lines.append(f"\n## First predictions: {title}\n")
         lines.append(
             "| source | figures | median error | 90th percentile | bias | inside | high ÷ low | model | entered |"
         )

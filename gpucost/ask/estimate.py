@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from gpucost.arguments import by_field, read, renamed
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DEADLINE, FILE, FLAG, USD, count, one_of, share
+from gpucost.arguments.kinds import DEADLINE, FILE, FLAG, USD, count, one_of, plain, share, whole
 from gpucost.arguments.signature import LIBRARY_ONLY, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import opened, question
 from gpucost.ask.result import BilledResult, Unabridged
-from gpucost.words import GOALS
+from gpucost.words import GOALS, METHODS
 
 if TYPE_CHECKING:
     from gpucost.answers.training import Estimate
@@ -54,6 +54,7 @@ class EstimateResult(BilledResult):
             given("method", "lora", "qlora"),
             words="with --method lora or qlora: full training has no adapters",
         ),
+        needs("rollouts prompt_tokens output_tokens reference_model", given("method", "grpo")),
         needs("pool_view", given("pool")),
         needs("usd_per_gpu_hour", given("gpu"), words="with --gpu: it is the price of one accelerator"),
     ],
@@ -90,7 +91,11 @@ def estimate(
         "Precision of the matrix products.",
         detail(usual="bf16, or fp16 on chips without it", example="bf16"),
     ] = None,
-    method: v.Method = "full",
+    method: Annotated[
+        str,
+        one_of(*METHODS, "grpo"),
+        "Train all weights, adapters, or all weights on answers that the model writes (grpo).",
+    ] = "full",
     lora_rank: v.LoraRank = 16,
     offload: v.Offload = "none",
     lora_targets: Annotated[
@@ -136,6 +141,12 @@ def estimate(
     loader_workers: v.LoaderWorkers | None = None,
     decode_rate: v.DecodeRate | None = None,
     storage_bandwidth: v.StorageBandwidth | None = None,
+    rollouts: Annotated[str | int | None, whole(2, 4096), "Answers to each prompt.", detail(example=16)] = None,
+    prompt_tokens: Annotated[
+        str | float | None, plain(1), "Mean tokens of a prompt.", detail(usual="250 with grpo", example=250)
+    ] = None,
+    output_tokens: Annotated[str | float | None, plain(1), "Mean tokens of an answer.", detail(example=2000)] = None,
+    reference_model: Annotated[bool, FLAG, "A frozen reference model scores the answers too."] = False,
     catalog: "Catalog | None" = None,
     **market: Unpack[v.MarketFilters],
 ) -> EstimateResult:
@@ -146,6 +157,7 @@ def estimate(
     $ gpucost estimate --model 8b --tokens 100b
     $ gpucost estimate --model llama-3-70b --tokens 2t --gpu h100 --option on_demand --deadline 60d
     $ gpucost estimate --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --explain
+    $ gpucost estimate --model 8b --tokens 2b --method grpo --rollouts 16 --output-tokens 2000
     """
     values = read(QUESTIONS["estimate"], locals())
     from gpucost.training.run import estimate as run
@@ -176,4 +188,9 @@ def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
     from gpucost.training.request import from_dict
     from gpucost.training.rerun import rerun
 
+    if saved.get("request", {}).get("method") == "grpo" and calibration.generation is None:
+        from gpucost.catalog import open_catalog
+        from gpucost.catalog.calibrations import serving_calibration
+
+        calibration = replace(calibration, generation=serving_calibration(open_catalog()))
     return rerun(saved, calibration, lambda values: from_dict(values, QUESTIONS["estimate"]))

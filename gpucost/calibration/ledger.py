@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.calibration import importer, serving, training
+from gpucost.calibration import importer, reinforcement, serving, training
 from gpucost.calibration.measurements import Item, statistics
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
@@ -29,6 +29,9 @@ Entry = dict[str, Any]
 
 def predicted(kind: str, rows: Sequence[Mapping[str, Any]], catalog: Catalog) -> tuple[list[Item], int]:
     """Return the predictions of rows by the catalog's calibration, and how many rows could be read."""
+    if kind == "rl":
+        items, _ = reinforcement.predict(rows, catalog)
+        return items, len(items)
     if kind == "training":
         found = training.gather(rows, catalog)
         return training.predict(found, training_calibration(catalog)), len(found.rows)
@@ -111,6 +114,21 @@ def enter(
     rows = [importer.entered(row, kind, catalog) for row in rows]
     lines, singles = entries(kind, rows, catalog, commit, day)
     for table, new in (("ledger", lines), ("first_predictions", singles), (f"{kind}_measurements", rows)):
+        append(folder / TABLES[table].files, TABLES[table].names, new)
+    return lines
+
+
+def enter_steps(catalog: Catalog, folder: Path, commit: str, day: date) -> list[Entry]:
+    """Predict the steps of reinforcement learning whose sources have no line yet, and write their lines.
+
+    Their rows stand in a table of their own, to which nothing is fitted. A source of which nothing can be predicted
+    gets no line.
+    """
+    have = {line["source"] for line in catalog.rows("ledger") if line["kind"] == "rl"}
+    rows = [row for row in catalog.rows("rl_measurements") if row["source_name"] not in have]
+    able = {item.source for item in reinforcement.predict(rows, catalog)[0]}
+    lines, singles = entries("rl", [row for row in rows if row["source_name"] in able], catalog, commit, day)
+    for table, new in (("ledger", lines), ("first_predictions", singles)):
         append(folder / TABLES[table].files, TABLES[table].names, new)
     return lines
 

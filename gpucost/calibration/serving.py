@@ -23,6 +23,7 @@ from gpucost.physics.calibration import Calibration, Parameter, ResidualPart, Va
 from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.bursts import varied_burst
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, doubts
 from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
@@ -194,31 +195,6 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
         sequences=sequences,
         host_share=np.maximum(at.step.host_s, 0.0) / at.step.total_s,
     )
-
-
-LONGEST_MEANS = 4.5  # mean outputs that the longest of many is long: an assumption, as ShareGPT's are
-DRAIN_POINTS, DRAIN_WEIGHTS = np.polynomial.legendre.leggauss(6)
-
-
-def varied_burst(case: ServingCase, places: Floats, sent: Floats, prompt: Floats, output: Floats) -> Floats:
-    """Return the output tokens per second of requests that are sent at once and end one by one.
-
-    Places are refilled until all have started: (sent − places)·μ ÷ places steps at full places. Then outputs of
-    lengths spread as an exponential with mean μ leave n·e^(−x/μ) running: μ·∫ step(n) d(ln n) until the longest ends.
-    Prompts are read beside the steps of the first phase, those of the first places before it.
-    """
-    full = serving.steady(case, places, prompt, output)
-    refilled = np.maximum(sent - places, 0.0) * output / full.output_tokens_per_s
-    first = serving.prompt_s(case, prompt, places)
-    end = np.minimum(np.log(np.maximum(places, 1.0)), LONGEST_MEANS)
-    drain = np.zeros_like(places)
-    for point, weight in zip(DRAIN_POINTS, DRAIN_WEIGHTS, strict=True):
-        fallen = end * (point + 1) / 2
-        running = np.maximum(places * np.exp(-fallen), 1.0)
-        step = serving.decode_step(case, running, prompt + output * (1 + fallen) / 2).total_s
-        drain += weight / 2 * end * step
-    drain = np.where(end > 0, output * drain, output * serving.decode_step(case, places, prompt + output / 2).total_s)
-    return sent * output / (first + refilled + drain)
 
 
 def met_sequences(loads: Loads, sequences: Floats) -> Floats:

@@ -60,6 +60,7 @@ class Calibration(Struct, frozen=True):
     ranges: Values
     runs: tuple["Run", ...] = ()
     stacks: Mapping[str, str] = MappingProxyType({})  # software of one's own -> the shipped class it is like
+    generation: "Calibration | None" = None  # of serving, for training on answers that the model writes
 
     def runs_of(self, software: str) -> tuple["Run", ...]:
         """Return the runs that speak of a stack: its own, and those that bear no stack's name."""

@@ -91,8 +91,7 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
         (
             "speed",
             *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
-            "--mfu",
-            "name your software (--software), give your own speed (--mfu, --step-time), or run gpucost calibrate",
+            *_narrowing_speed(payload),
         ),
         _price_cause(option),
         (
@@ -108,6 +107,16 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
         ends = [(1 + assumed[end]) / overhead_ratio for end in ("low", "high")]
         causes.append((OVERHEAD, *_bought(option, *ends), "--overhead", "give your own share (--overhead)"))
     return _widest_first(cost, hours, causes)
+
+
+def _narrowing_speed(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the argument that narrows the range of a speed, and how; a step that also writes has no MFU to state."""
+    if (payload.get("request") or {}).get("method") == "grpo":
+        return "--software", "name your software (--software), or run gpucost calibrate"
+    return (
+        "--mfu",
+        "name your software (--software), give your own speed (--mfu, --step-time), or run gpucost calibrate",
+    )
 
 
 def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ from gpucost.arguments import Question, by_field, read
 from gpucost.arguments.kinds import FLAG, plain
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
-from gpucost.workloads.training import DataFlow, OwnSpeed, needs_gpus, own_speed
+from gpucost.workloads.training import DataFlow, OwnSpeed, Rollouts, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
+PROMPT_TOKENS = 250.0  # of a prompt that nobody states: an assumption, as those of school and contest mathematics
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
 
 
@@ -67,6 +68,10 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
     loader_workers: int | None  # on each accelerator
     decode_rate: str | None
     storage_gb_per_s: float | None
+    rollouts: int | None  # answers to each prompt, where the model is trained on what it writes
+    prompt_tokens: float | None
+    output_tokens: float | None
+    reference_model: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
@@ -81,6 +86,13 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
     def data_flow(self) -> DataFlow:
         """Return what was said of the data that feed the run."""
         return DataFlow(self.dataset, self.loader_workers, self.decode_rate, self.storage_gb_per_s)
+
+    @property
+    def written(self) -> Rollouts | None:
+        """Return what the model writes to be trained on; None for training on given tokens."""
+        if self.method != "grpo" or self.rollouts is None or self.output_tokens is None:
+            return None
+        return Rollouts(self.rollouts, self.prompt_tokens or PROMPT_TOKENS, self.output_tokens, self.reference_model)
 
     @property
     def trained_tokens(self) -> float:
@@ -127,6 +139,8 @@ def _days(limit: float | date | None, start: date) -> float | None:
 
 
 def _contradictions(request: TrainingRequest) -> None:
+    if request.method == "grpo":
+        _rollouts(request)
     needs_gpus(request.own_speed, request.gpus)
     if request.gpus and request.max_gpus and request.gpus > request.max_gpus:
         raise UsageError(f"--gpus {request.gpus} contradicts --max-gpus {request.max_gpus}. Leave one of them out.")
@@ -134,4 +148,26 @@ def _contradictions(request: TrainingRequest) -> None:
         raise UsageError(
             f"--strict-prices drops prices over {_OLDEST_STRICT_DAYS} days old at the latest; --max-age beyond that"
             " contradicts it."
+        )
+
+
+def _rollouts(request: TrainingRequest) -> None:
+    """Refuse reinforcement learning of which nobody says how much is written, or that says it twice."""
+    if request.rollouts is None or request.output_tokens is None:
+        needed = {"--rollouts": request.rollouts, "--output-tokens": request.output_tokens}
+        lacking = " and ".join(flag for flag, one in needed.items() if one is None)
+        raise UsageError(
+            f"--method grpo needs {lacking}: how many answers the model writes to a prompt, and how long they are on"
+            " average, rule its steps, and neither has a usual value. The log of a trainer has both (verl:"
+            " response_length/mean)."
+        )
+    said = {
+        "--sequence": request.sequence_tokens,
+        "--document-tokens": request.document_tokens,
+        "--mfu, --tokens-per-s-per-gpu or --step-time": request.own_speed,
+    }
+    if twice := [flag for flag, one in said.items() if one is not None]:
+        raise UsageError(
+            f"{twice[0]} does not go with --method grpo: a sequence is a prompt and its answer, and a step also writes"
+            " and scores. Leave it out."
         )

@@ -31,7 +31,7 @@ from gpucost.answers.training import (
     WorkloadRow,
 )
 from gpucost.catalog import Catalog
-from gpucost.catalog.calibrations import training_calibration
+from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.gate import beside
 from gpucost.market import facts as pool
@@ -109,6 +109,9 @@ NOT_INCLUDED = (
 )
 
 
+NOT_INCLUDED_OF_ROLLOUTS = "reward models, verifiers and environments, and waiting for them"
+
+
 def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> TrainingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
     lines = _lines(problem, cases, case)
@@ -128,7 +131,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         **seen(offer, problem.terms, int(cases.offer[case]), paid, lacking(problem, cases, case)),
         **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
-        "components": step_parts(cases, case),
+        "components": step_parts(problem, cases, case),
         "source_ids": [name for name in sources if name],
         "lines": lines,
         "notes": [
@@ -219,10 +222,46 @@ def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
     return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
 
 
-def step_parts(cases: Cases, case: int) -> dict[str, float]:
-    """Return the seconds of one training step by part."""
+def rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float] | None:
+    """Return the seconds of a step by phase where the model is trained on what it writes; else None."""
+    workload = problem.workloads[int(cases.request[case])]
+    if workload.rollouts is None:
+        return None
+    from gpucost.workloads.rollouts import phases_of, writer_of
+
+    speed, gpus = cases.speed.take(np.array([case])), cases.gpus[case : case + 1]
+    keys = [problem.supply.keys[int(problem.supply.key[cases.offer[case]])]]
+    training_s = speed.parts_s.sum(axis=1)
+    writer, recompute = writer_of(workload, keys, gpus, problem.calibration), speed.layout.recompute
+    found = phases_of(workload, writer, keys, gpus, training_s, speed.parts_s, recompute)
+    return {
+        "writing answers": float(found.writing_s[0]),
+        "scoring answers": float(found.scoring_s[0]),
+        "training": float(found.training_s[0]),
+        "handing weights over": float(found.handing_s[0]),
+    }
+
+
+def _phases_said(problem: Problem, written: dict[str, float] | None) -> list[str]:
+    """Say how much is written and what a step's time goes to."""
+    rollouts = problem.workloads[0].rollouts
+    if rollouts is None or written is None:
+        return []
+    whole = sum(written.values())
+    shares = ", ".join(f"{part / whole:.0%} {name}" for name, part in written.items() if part >= 0.005 * whole)
+    return [
+        f"Each prompt of {rollouts.prompt_tokens:,.0f} tokens has {rollouts.answers} answers of"
+        f" {rollouts.output_tokens:,.0f}, all written before they are trained on; a step is {shares}. No published step"
+        " was fitted to: the range of writing is that of a server whose settings nobody chose."
+    ]
+
+
+def step_parts(problem: Problem, cases: Cases, case: int) -> dict[str, float]:
+    """Return the seconds of one step by part; what is written to be trained on, and scored, stands beside training."""
     values = cases.speed.parts_s[case]
-    return {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
+    parts = {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
+    beside = rollout_phases(problem, cases, case) or {}
+    return parts | {f"{name.replace(' ', '_')}_s": part for name, part in beside.items() if name != "training"}
 
 
 def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
@@ -521,18 +560,22 @@ def by_region(problem: Problem, cases: Cases, order: Indices) -> list[RegionBest
     return [{**_point(problem, cases, case, ok, False), "offers": counts[region]} for region, (_, case, ok) in ranked]
 
 
-def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
+def drivers(cases: Cases, best: int, loading: Feeding | None, written: dict[str, float] | None = None) -> list[Driver]:
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
     total = float(cases.costs.cost_usd[best])
     stall = loading["stall_fraction"] if loading else 0.0
-    seconds = (1 - stall) * cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
+    whole = sum(written.values()) if written else 1.0
+    trained = written["training"] / whole if written else 1.0
+    seconds = (1 - stall) * trained * cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
+    beside = {name: (1 - stall) * part / whole for name, part in (written or {}).items() if name != "training"}
     rows: list[Driver] = []
     for line in lines_of(cases.factors, cases.costs, best):
         share = line["cost_usd"] / total if total else 0.0
         if line["name"] != "compute":
             rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})
             continue
-        for name, part in zip((*PARTS, "loading_s"), (*seconds, stall), strict=True):
+        named = zip((*PARTS, "loading_s", *beside), (*seconds, stall, *beside.values()), strict=True)
+        for name, part in named:
             if part > 0:
                 label = name.removesuffix("_s").replace("_", " ")
                 rows.append(
@@ -548,7 +591,7 @@ def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
 
 # --- From a request to its answer: facts, cases, ranking, follow-ups, payload.
 
-_METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
+_METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "grpo": "GRPO"}
 _SIZE_RULES = {
     "cost": "the cheapest clusters that meet it",
     "carbon": "the sizes with the least carbon",
@@ -566,7 +609,10 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    result = answer_request(request, architecture, market, mask, training_calibration(catalog))
+    calibration = training_calibration(catalog)
+    if request.written is not None:
+        calibration = replace(calibration, generation=serving_calibration(catalog))
+    result = answer_request(request, architecture, market, mask, calibration)
     if request.pool:
         ends = pool.pool_ends(request.pool)
         result = {
@@ -606,6 +652,8 @@ def calibration_digest(calibration: Calibration) -> str:
     from hashlib import sha256
 
     pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
+    if (generation := calibration.generation) is not None:
+        pairs += sorted([*generation.values.items(), *generation.ranges.items()])
     runs = [f"{run.name}={run.ratio!r}@{run.configuration}" for run in calibration.runs]
     texts = [*(f"{name}={value!r}" for name, value in pairs), *runs, *map("=".join, calibration.stacks.items())]
     return sha256(";".join(texts).encode()).hexdigest()[:12]
@@ -645,7 +693,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture, day: date)
         sequence_tokens=request.sequence_tokens,
         global_batch=request.global_batch,
         precision=request.precision,
-        method=request.method,
+        method="full" if request.method == "grpo" else request.method,
         lora_rank=request.lora_rank,
         lora_targets=request.lora_targets,
         software=request.software,
@@ -654,6 +702,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture, day: date)
         latest_year=latest_year(day),
         document_tokens=request.document_tokens,
         offload=request.offload,
+        rollouts=request.written,
     )
     return with_loading(workload, request.data_flow, request.tokens)
 
@@ -710,6 +759,7 @@ def payload(
     options = _ranked(problem, market, cases, groups[: request.top or None])
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
     loading = feeding(problem, cases, int(order[0]))
+    written = rollout_phases(problem, cases, int(order[0]))
     assumptions = assumption_rows(facts, problem)
     ids = (
         [name for option in options for name in option["source_ids"]]
@@ -722,7 +772,13 @@ def payload(
         **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
         "headline": headline,
-        "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0], loading)]),
+        "lead": " ".join(
+            [
+                headline,
+                *said(problem, request, architecture, precision, options[0], loading),
+                *_phases_said(problem, written),
+            ]
+        ),
         "workload": workload_row(problem, architecture, precision),
         "highlights": highlights(problem, cases),
         "options": options,
@@ -732,10 +788,10 @@ def payload(
         "by_region": by_region(problem, cases, order),
         "scaling": scaling(problem, cases, int(order[0])),
         "alternatives": alternatives(problem, cases, order),
-        "drivers": drivers(cases, int(order[0]), loading),
+        "drivers": drivers(cases, int(order[0]), loading, written),
         "excluded": excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
         "assumptions": assumptions,
-        "not_included": list(NOT_INCLUDED),
+        "not_included": [*NOT_INCLUDED, *([] if written is None else [NOT_INCLUDED_OF_ROLLOUTS])],
         "warnings": [*warnings(problem, cases, int(order[0])), *outside_region(facts.placeless)],
         "remarks": prices_not_used(facts.ended),
         "sources": cited(facts.sources, ids),
@@ -776,7 +832,7 @@ def workload_row(problem: Problem, architecture: Architecture, precision: str) -
         "sequence_tokens": workload.sequence_tokens,
         "global_batch": workload.global_batch,
         "precision": precision,
-        "method": workload.method,
+        "method": request.method,
         "model_flop_per_token": size.model_flop_per_token,
         "model_flop": size.model_flop_per_token * request.trained_tokens,
     }
@@ -812,7 +868,7 @@ def said(
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
     origin = " (synthesised from its size)" if architecture.status == "synthesised" else ""
     lines = [
-        f"{name}: {format_count(size.parameters)} parameters{origin}, {_METHODS[workload.method]}, {precision};"
+        f"{name}: {format_count(size.parameters)} parameters{origin}, {_METHODS[request.method]}, {precision};"
         f" {format_count(request.trained_tokens)} tokens, {workload.global_batch:,} sequences of"
         f" {workload.sequence_tokens:,} per step."
     ]

@@ -18,7 +18,7 @@ from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.calibration import ceiling, traits
 from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.grid import make_grid
-from gpucost.physics.training.layouts import Candidates, Keys, make_job, make_keys, reduce_best, search
+from gpucost.physics.training.layouts import NO_MEMORY, Candidates, Keys, make_job, make_keys, reduce_best, search
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.recomputation import Job
@@ -204,7 +204,38 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     )
     if workload.own_speed is not None:
         timed = with_own(timed, workload, workload.own_speed, accelerators, gpus)
+    if workload.rollouts is not None:
+        timed = with_rollouts(timed, workload, keys, gpus, calibration)
     return timed if workload.loading is None else fed(timed, workload.loading, gpus)
+
+
+def with_rollouts(
+    speeds: Speeds, workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration
+) -> Speeds:
+    """Return cases whose steps write answers, score them and train on them; the parts are those of the training.
+
+    The ends of the range are those of steps in which every phase is slow, or every one fast.
+    """
+    from gpucost.workloads.rollouts import phases_of, writer_of  # the physics of serving: only where it is asked for
+
+    parts, recompute = speeds.parts_s, speeds.layout.recompute
+    writer = writer_of(workload, keys, gpus, calibration)
+    tokens = float(workload.global_batch * workload.sequence_tokens) / gpus
+
+    def speed(alone: Floats, end: int) -> Floats:
+        step: Floats = tokens / phases_of(workload, writer, keys, gpus, tokens / alone, parts, recompute, end).total_s
+        return step
+
+    middle = speed(speeds.tokens_per_s_per_gpu, 0)
+    fits = speeds.fits & (middle > 0)
+    return speeds._replace(
+        fits=fits,
+        reason=np.where(speeds.fits & ~fits, NO_MEMORY, speeds.reason),
+        tokens_per_s_per_gpu=np.where(fits, middle, np.nan),
+        tokens_per_s_per_gpu_low=np.where(fits, speed(speeds.tokens_per_s_per_gpu_low, 1), np.nan),
+        tokens_per_s_per_gpu_high=np.where(fits, speed(speeds.tokens_per_s_per_gpu_high, -1), np.nan),
+        mfu_fraction=speeds.mfu_fraction * middle / speeds.tokens_per_s_per_gpu,
+    )
 
 
 def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:

@@ -260,6 +260,23 @@ DEFAULT_RANK = 16
 _SHORT_TOKEN_VOCAB = 65_536
 
 
+PROMPTS_PER_STEP = 512  # of reinforcement learning without a stated batch: assumed, verl's published runs take as many
+
+
+class Rollouts(Struct, frozen=True):
+    """What is written in a step."""
+
+    answers: int  # to each prompt
+    prompt_tokens: float
+    output_tokens: float  # of an answer, on average
+    reference: bool = False  # a frozen model scores the answers too
+
+    @property
+    def sequence_tokens(self) -> int:
+        """Tokens of a prompt with its answer, which is what training reads."""
+        return max(1, round(self.prompt_tokens + self.output_tokens))
+
+
 class Workload(Struct, frozen=True):
     """What physics must know of a training run; equal workloads are computed once."""
 
@@ -277,6 +294,7 @@ class Workload(Struct, frozen=True):
     loading: Loading | None = None  # what feeds it, where it was asked about
     offload: str = "none"
     document_tokens: float = np.inf  # over which tokens attend, where documents are shorter than the sequence
+    rollouts: Rollouts | None = None  # what the model writes to be trained on
 
     @property
     def attended_tokens(self) -> float:
@@ -336,8 +354,12 @@ def make_workload(
     latest_year: float = np.inf,
     document_tokens: float | None = None,
     offload: str = "none",
+    rollouts: Rollouts | None = None,
 ) -> Workload:
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
+    if rollouts is not None:
+        sequence_tokens = rollouts.sequence_tokens
+        global_batch = global_batch or min(PROMPTS_PER_STEP * rollouts.answers, max(1, int(tokens / sequence_tokens)))
     sequence = sequence_tokens or default_sequence(architecture)
     batch = global_batch or default_batch(architecture, sequence, method)
     most = max(1, int(min(tokens / sequence, 1e15)))
@@ -360,6 +382,7 @@ def make_workload(
         latest_year,
         document_tokens=document_tokens or np.inf,
         offload=offload,
+        rollouts=rollouts,
     )
 
 

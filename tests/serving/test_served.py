@@ -5,11 +5,11 @@ import pytest
 
 from gpucost.calibration import importer
 from gpucost.calibration import serving as validation
-from gpucost.calibration.serving import varied_burst
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.physics.calibration import WIDEST_RATIO
 from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.bursts import varied_burst
 from gpucost.physics.serving.cases import ServedReplica, build, seats
 from gpucost.physics.serving.efficiency import DEFAULTS
 

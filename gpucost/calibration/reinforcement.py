@@ -1,0 +1,113 @@
+"""Published steps of reinforcement learning against the model: what can be predicted of them, and what they leave out.
+
+Nothing is fitted to them. None states how long its answers are on average, only how long they may be: that mean is
+assumed, and the range holds whatever it may have been.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from gpucost.answers.checks import Skipped
+from gpucost.calibration import wording
+from gpucost.calibration.measurements import Item
+from gpucost.calibration.record import Row
+from gpucost.catalog import Catalog
+from gpucost.catalog.calibrations import serving_calibration, training_calibration
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.market.supply import Key
+from gpucost.physics.columns import Integers
+from gpucost.workloads.rollouts import Phases, phases_of, writer_of
+from gpucost.workloads.speeds import search_layouts
+from gpucost.workloads.training import Rollouts, Workload, make_workload
+
+METRIC = "step_s"
+PROMPT_TOKENS = 250.0  # of contest mathematics: an assumption
+SHORTEST, USUAL, LONGEST = 0.1, 0.3, 0.9  # mean answer ÷ the longest that is allowed: the geometric mean of the ends
+SOFTWARE = {"FSDP": "sharded", "FSDP2": "sharded", "Megatron": "vendor"}
+
+
+def predict(rows: Sequence[Row], facts: Catalog) -> tuple[list[Item], list[Skipped]]:
+    """Return the predicted steps, and the rows that leave out too much with the reason."""
+    items: list[Item] = []
+    skipped: list[Skipped] = []
+    for row in rows:
+        try:
+            items.append(_predicted(row, facts))
+        except GpuCostError as error:
+            skipped.append({"id": str(row["id"]), "reason": str(error)})
+    return items, skipped
+
+
+def _predicted(row: Row, facts: Catalog) -> Item:
+    """Predict one step: its seconds at the usual mean answer, and a range over answers and speeds."""
+    if row["step_time_s"] is None:
+        raise UsageError("it states no time of a step")
+    longest, answers = row["max_response_tokens"], row["samples_per_prompt"]
+    batch = row["responses_per_step"]
+    lacking = {"answers of a step": batch, "answers to a prompt": answers, "the longest answer": longest}
+    if missing := [name for name, one in lacking.items() if one is None]:
+        raise UsageError(f"it does not state {' and '.join(missing)}, which rule the time of a step")
+    seconds, slow, fast = (step_s(row, facts, share * longest) for share in (USUAL, LONGEST, SHORTEST))
+    above = np.hypot(np.log(seconds[1] / seconds[0]), np.log(slow[0] / seconds[0]))
+    below = np.hypot(np.log(seconds[0] / seconds[2]), np.log(seconds[0] / fast[0]))
+    return Item(
+        id=str(row["id"]),
+        source=str(row["source_name"]),
+        metric=METRIC,
+        group="rl",
+        measured=float(row["step_time_s"]),
+        predicted=seconds[0],
+        low=float(seconds[0] * np.exp(-below)),
+        high=float(seconds[0] * np.exp(above)),
+        notes=(f"mean answer taken as {USUAL:.0%} of the longest, {longest:,} tokens",),
+    )
+
+
+def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float, float]:
+    """Return the seconds of a step with answers of a mean length: typical, slow and fast.
+
+    Pools of their own work at once, so that the longer of writing and training counts; one pool does both in turn.
+    """
+    accelerator = facts.accelerator(str(row["gpu"]))
+    key = Key(accelerator, facts.default_system(accelerator.id))
+    rollouts = Rollouts(int(row["samples_per_prompt"]), PROMPT_TOKENS, output_tokens, row["reference_s"] is not None)
+    workload = make_workload(
+        facts.architecture(str(row["model"])),
+        global_batch=int(row["responses_per_step"]),
+        precision=str(row["precision_training"] or "bf16"),
+        software=SOFTWARE.get(str(row["train_backend"]), "unknown"),
+        software_year=wording.year(row["as_of"], accelerator.year + 1.5, []),
+        rollouts=rollouts,
+    )
+    total, training, writing = (int(row[name] or 0) for name in ("n_gpus", "gpus_training", "gpus_generation"))
+    apart = 0 < training < total
+    trainers = np.array([training if apart else total], dtype=np.int64)
+    writers = np.array([writing if apart else total], dtype=np.int64)
+    found = [_phases(workload, key, trainers, writers, facts, end) for end in (0, 1, -1)]
+    whole = [
+        max(float(one.writing_s[0]), float((one.scoring_s + one.training_s)[0])) if apart else float(one.total_s[0])
+        for one in found
+    ]
+    if not np.isfinite(whole[0]):
+        raise UsageError("no layout fits in memory")
+    return whole[0], whole[1], whole[2]
+
+
+def _phases(workload: Workload, key: Key, trainers: Integers, writers: Integers, facts: Catalog, end: int) -> Phases:
+    """Return the phases of a step at the middle, the slow or the fast end of its speeds."""
+    calibration = replace(training_calibration(facts), generation=serving_calibration(facts))
+    speeds = search_layouts(replace(workload, rollouts=None), [key], trainers, calibration)
+    speed = {0: speeds.tokens_per_s_per_gpu, 1: speeds.tokens_per_s_per_gpu_low, -1: speeds.tokens_per_s_per_gpu_high}
+    training_s = workload.global_batch * workload.sequence_tokens / (speed[end] * trainers)
+    return phases_of(
+        workload,
+        writer_of(workload, [key], writers, calibration),
+        [key],
+        trainers,
+        training_s,
+        speeds.parts_s,
+        speeds.layout.recompute,
+        end,
+    )

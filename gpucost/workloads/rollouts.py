@@ -1,0 +1,147 @@
+"""Reinforcement learning by answers that the model writes itself (GRPO and its kin): what a step takes beside training.
+
+On the same accelerators a step writes answers to prompts, scores every token by the policy that wrote it (and by a
+frozen reference, where one is asked for), trains on them, and hands the new weights back to the engine; one after the
+other (Shao et al. 2024, arXiv:2402.03300, section 4.1; HybridFlow, arXiv:2409.19256, for engines that share the cards).
+Nothing here is fitted: writing is the physics of serving, scoring the forward part of a training step.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from gpucost.errors import UsageError
+from gpucost.market.supply import Key
+from gpucost.physics.calibration import Calibration
+from gpucost.physics.columns import ColumnStruct, Floats, Integers
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.bursts import varied_burst
+from gpucost.physics.serving.calibration import doubts
+from gpucost.physics.serving.cases import ServedReplica, build, plain_options
+from gpucost.physics.training.cases import FULL, PARTS
+from gpucost.physics.transformer import stack, total_parameters
+from gpucost.types import Architecture
+from gpucost.units import GB
+from gpucost.workloads.training import Rollouts, Workload
+
+SEATS = 1024.0  # answers that an engine writes at once (verl, rollout.max_num_seqs)
+DEGREES = (1, 2, 4, 8, 16)  # of tensor parallelism in an engine
+ONCE = ("optimizer_s", "offload_s", "overhead_s")  # parts of a training step that no forward pass has
+HALF_BYTES = 2.0
+
+
+class Phases(ColumnStruct, frozen=True):
+    """Seconds of a step by phase, per case; infinite where the engine has no room for the model."""
+
+    writing_s: Floats
+    scoring_s: Floats
+    training_s: Floats
+    handing_s: Floats  # of the new weights to the engine
+
+    @property
+    def total_s(self) -> Floats:
+        """Return the whole step."""
+        return self.writing_s + self.scoring_s + self.training_s + self.handing_s
+
+
+class Writing(ColumnStruct, frozen=True):
+    """The fastest engine of each case: seconds, tensor degree, and half the logarithm of its range."""
+
+    seconds: Floats
+    tensor: Floats
+    width: Floats
+
+
+def writing(
+    rollouts: Rollouts,
+    architecture: Architecture,
+    keys: Sequence[Key],
+    gpus: Integers,
+    batch: float,
+    generation: Calibration,
+) -> Writing:
+    """Return how long the answers of a step take, by the tensor degree that is fastest on each case.
+
+    Replicas share the answers evenly. Those start together and end one by one, for lengths differ; a prompt is read
+    once for all its answers.
+    """
+    best = Writing(*(np.full(len(keys), value) for value in (np.inf, 1.0, 0.0)))
+    chips = list(dict.fromkeys(keys))
+    chip = np.array([chips.index(key) for key in keys], dtype=np.int64)
+    for degree in DEGREES:
+        replicas = [
+            ServedReplica(architecture, key.accelerator, key.system, "vllm", tensor=degree, server="offline")
+            for key in chips
+        ]
+        options = replace(plain_options(len(chips)), prefix_hit=np.full(len(chips), 1 - 1 / rollouts.answers))
+        cases, _ = build(replicas, generation.values, options)
+        domain = np.array([max(key.system.gpus, key.system.scaleup_gpus) for key in chips])
+        allowed = (degree <= domain) & (architecture.heads % degree == 0)
+        width = np.array([engine_width(replica, generation.ranges) for replica in replicas])
+        case = cases.take(chip)
+        prompt, output = (np.full(len(keys), each) for each in (rollouts.prompt_tokens, rollouts.output_tokens))
+        sent = np.maximum(batch * degree / gpus, 1.0)
+        places = np.minimum(np.minimum(serving.capacity_sequences(case, prompt, output), SEATS), sent)
+        possible = allowed[chip] & (gpus >= degree) & (places >= 1)
+        speed = varied_burst(case, np.maximum(places, 1.0), sent, prompt, output)
+        seconds = np.where(possible, sent * output / speed, np.inf)
+        faster = seconds < best.seconds
+        best = Writing(
+            np.where(faster, seconds, best.seconds),
+            np.where(faster, float(degree), best.tensor),
+            np.where(faster, width[chip], best.width),
+        )
+    return best
+
+
+def engine_width(replica: ServedReplica, ranges: Mapping[str, float]) -> float:
+    """Return half the logarithm of an engine's range: inside a trainer nobody tuned it, as for a server as it comes."""
+    width = ranges["base"]
+    for trait, applies in (doubts(replica) | {"served": True}).items():
+        width *= ranges[trait] if applies else 1.0
+    return width
+
+
+def writer_of(workload: Workload, keys: Sequence[Key], gpus: Integers, calibration: Calibration) -> Writing:
+    """Return how long the answers of a workload's step take."""
+    if calibration.generation is None or workload.rollouts is None:
+        raise UsageError("answers are written by a model that is served: its calibration is missing.")
+    batch = float(workload.global_batch)
+    return writing(workload.rollouts, workload.architecture, keys, gpus, batch, calibration.generation)
+
+
+def phases_of(
+    workload: Workload,
+    writer: Writing,
+    keys: Sequence[Key],
+    gpus: Integers,
+    training_s: Floats,
+    parts_s: Floats,
+    recompute: Integers,
+    end: int = 0,
+) -> Phases:
+    """Return the seconds of a step by phase around a training step; at the slow (1) or fast (-1) end of writing, too.
+
+    `parts_s` are the parts of the training step, whose shares count.
+
+    A forward pass is a third of what forward and backward passes take, a quarter where activations are computed again.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):  # cases without a layout
+        once = parts_s[:, [PARTS.index(name) for name in ONCE]].sum(axis=1) / parts_s.sum(axis=1)
+    passes = np.where(recompute == FULL, 4.0, 3.0)
+    forward = training_s * (1 - once) / passes
+    parameters = float(total_parameters(stack([workload.architecture]))[0])
+    link = np.array([link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])
+    handing = HALF_BYTES * parameters / writer.tensor / (link * GB)
+    written = writer.seconds * np.exp(end * writer.width)
+    scored = 1.0 + (workload.rollouts is not None and workload.rollouts.reference)
+    return Phases(written, scored * forward, training_s, handing)
+
+
+def link_gb_per_s(key: Key, gpus: float) -> float:
+    """Return what weights come over to an accelerator: the network beyond a node, else its link or PCIe."""
+    system, chip = key.system, key.accelerator
+    if gpus > max(system.gpus, system.scaleup_gpus) and system.scaleout_gb_per_s:
+        return system.scaleout_gb_per_s
+    return system.scaleup_gb_per_s or chip.pcie_gb_per_s or 32.0
