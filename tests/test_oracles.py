@@ -188,3 +188,48 @@ def test_an_expired_price_is_told_to_have_expired(catalog):
     gpu, provider = next(pair for pair in sorted(expired - live) if "|" not in pair[0])
     with pytest.raises(gpucost.errors.PriceMissingError, match="expired"):
         gpucost.estimate("8b", "1b", gpu=gpu, provider=provider, catalog=catalog)
+
+
+# A row of the columns that a search keeps is a deployment -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "gpu", "gpus"), [("8b", "h100-sxm", 16), ("mixtral-8x7b", "a100-80gb-sxm", 32)])
+def test_the_deployment_of_a_row_of_training_is_the_option_of_the_estimate(catalog, model, gpu, gpus):
+    from gpucost.workloads.deployment import deployed
+    from gpucost.workloads.speeds import key_of
+    from gpucost.workloads.training import make_workload
+
+    workload = make_workload(catalog.architecture(model), latest_year=2026.9)
+    one = deployed(catalog, workload, key_of(catalog, gpu), gpus)
+    asked = {"gpu": gpu, "gpus": gpus, "usd_per_gpu_hour": 2, "with_facts": False, "catalog": catalog}
+    option = gpucost.estimate(model, 1e11, **asked).best
+    assert {name: one.layout[name] for name in ("tensor", "pipeline", "data")} == {
+        name: option["layout"][name] for name in ("tensor", "pipeline", "data")
+    }
+    assert int(one.accelerators) == option["gpus"]
+    assert one.tokens_per_s_per_gpu == pytest.approx(option["tokens_per_s_per_gpu"], rel=1e-3)
+    assert one.needed_gb == pytest.approx(option["memory_gb"])
+    assert one.needed_gb < one.usable_gb
+    assert one.days(1e11)[1] == pytest.approx(1e11 / one.tokens_per_s / 86_400)
+
+
+def test_a_row_that_does_not_fit_says_why_and_has_no_speed(catalog):
+    from gpucost.workloads.deployment import deployed
+    from gpucost.workloads.speeds import key_of
+    from gpucost.workloads.training import make_workload
+
+    one = deployed(catalog, make_workload(catalog.architecture("70b")), key_of(catalog, "l4"), 2)
+    assert (one.fits, one.reason, one.tokens_per_s != one.tokens_per_s) == (False, "does not fit in memory", True)
+
+
+def test_weights_in_four_bits_are_judged_by_what_files_hold(catalog):
+    # hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4: 39.77 GB; 70.55e9 × 0.5 B are 35.3 GB
+    for claimed, verdict in ((39.8, "possible"), (35.3, "possible"), (70.6, "impossible"), (20, "impossible")):
+        answer = gpucost.audit(model="70b", weights_gb=claimed, precision="int4", catalog=catalog)
+        assert answer.verdict == verdict, claimed
+
+
+def test_relations_list_replicas_over_nodes_as_fit_finds_them(catalog):
+    rows = catalog.sql("select min(gpus) as fewest from deployments where serves and gpu = 'h100-sxm5-80gb'",
+                       model="deepseek-v3")  # fmt: skip
+    assert rows["fewest"][0] == gpucost.fit("deepseek-v3", "h100-sxm", serving=True, catalog=catalog).best["gpus"] == 16

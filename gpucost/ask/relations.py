@@ -113,11 +113,11 @@ def _training_request(values: Mapping[str, Any]) -> "TrainingRequest":
 
 def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     """Return the speed of every accelerator at every size, on its usual node, each at its best layout."""
-    from gpucost.catalog.calibrations import training_calibration
     from gpucost.physics.columns import PRECISIONS, RECOMPUTES
     from gpucost.physics.training.layouts import REASONS
     from gpucost.training.run import workload_of
-    from gpucost.workloads.speeds import key_of, search_layouts
+    from gpucost.workloads.deployment import timed
+    from gpucost.workloads.speeds import key_of
 
     request = _training_request(values)
     architecture = catalog.architecture(request.model)
@@ -129,7 +129,7 @@ def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
             keys.append(key)
             counts.append(size)
     gpus = np.array(counts, np.int64)
-    speeds = search_layouts(workload, keys, gpus, training_calibration(catalog))
+    speeds = timed(catalog, workload, keys, counts)
     fits = speeds.fits
     tokens = values["tokens"] and request.trained_tokens
 
@@ -243,17 +243,15 @@ def _served(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
 
 def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     """Return every layout of a replica on every accelerator in its usual node, each at its best batch."""
-    from gpucost.catalog.calibrations import serving_calibration
     from gpucost.serving.run import REASONS_IN_WORDS
-    from gpucost.workloads.service import REASONS, evaluate
+    from gpucost.workloads.deployment import served
+    from gpucost.workloads.service import REASONS
     from gpucost.workloads.speeds import key_of
 
     request = _serving_request(catalog, values)
     architecture = catalog.architecture(request.model)
     keys = [key_of(catalog, chip.id) for chip in _chips(catalog, request.gpu)]
-    calibration = serving_calibration(catalog)
-    largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
-    plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
+    plans = served(catalog, architecture, keys, request)
     rows = []
     for plan, d in enumerate(plans.deployments):
         serves, wide = bool(plans.serves[plan]), float(np.exp(plans.width[plan]))

@@ -15,16 +15,16 @@ from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
 from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
-from gpucost.physics.hardware import half_precision, peak
-from gpucost.physics.serving.steps import weight_bytes
+from gpucost.physics.hardware import half_precision, peak, peak_share
+from gpucost.physics.serving.roof import decode_roof
 from gpucost.physics.training.layouts import latest_year
-from gpucost.physics.training.memory_recipe import FROZEN_BYTES, OPTIMIZERS
+from gpucost.physics.training.memory_recipe import state_bytes
 from gpucost.types import Accelerator, Architecture
-from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY, TERA
-from gpucost.workloads.deployment import offloaded, served, timed
+from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY
+from gpucost.workloads.deployment import ModelDeployment, deployed, offloaded, served, served_weights_gb, timed
 from gpucost.workloads.service import Service
-from gpucost.workloads.speeds import Speeds, key_of
-from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, decode_roof, make_workload, sizes
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, make_workload, sizes
 
 # --- A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict.
 
@@ -91,42 +91,38 @@ def worst(verdicts: Sequence[str]) -> str:
 
 # --- Claims about memory: the size of weights, of training states, and whether a model fits.
 
-# Mixed-precision AdamW: 16-bit weights and gradients, 32-bit master and moments (arXiv:1910.02054, section 3.1).
-ADAM_BYTES = sum(OPTIMIZERS["adamw"][:3])
-LEANEST_BYTES = sum(OPTIMIZERS["adamw-8bit-bf16"][:3])  # 16-bit weights and gradients, 8-bit moments, no master copy
+LEANEST_OPTIMIZER = "adamw-8bit-bf16"  # 16-bit weights and gradients, 8-bit moments, no master copy
 _TOLERANCE = 0.10
-SERVED_FORMATS = {"fp4": "nvfp4", "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
+STORED_FORMATS = {"fp4": "nvfp4"}
+SERVED_FORMATS = {**STORED_FORMATS, "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
 FITTED_PROMPT_TOKENS, FITTED_OUTPUT_TOKENS = 1024.0, 256.0  # as `fit --serving` asks where nothing is said
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 
 
-def check_weights(claimed_gb: float, sizes: Sizes, precision: str) -> Check:
-    """Judge a claimed size of weights: parameters × bytes.
+def check_weights(claimed_gb: float, catalog: Catalog, workload: Workload, precision: str) -> Check:
+    """Judge a claimed size of weights: from parameters × bytes to what a file holds, whose ends stay at 16 bits.
 
-    70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32.
+    70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32; in 4 bits 35.3 GB, and 39.8 GB as AWQ files have them.
     """
-    true = sizes.parameters * VALUE_BYTES[precision] / GB
-    reason = f"{sizes.parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
-    same = [
-        name for name, size in VALUE_BYTES.items() if abs(sizes.parameters * size / GB / claimed_gb - 1) < _TOLERANCE
-    ]
-    ok = abs(claimed_gb / true - 1) <= _TOLERANCE
+    parameters = sizes(workload).parameters
+    true = parameters * VALUE_BYTES[precision] / GB
+    form = STORED_FORMATS.get(precision, precision)
+    held = max(true, served_weights_gb(catalog, workload.architecture, form)) if VALUE_BYTES[precision] < 2 else true
+    reason = f"{parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
+    if held > true * 1.01:
+        reason += f" With scales, and embeddings in 16 bits, engines hold {held:,.1f} GB."
+    same = [name for name, size in VALUE_BYTES.items() if abs(parameters * size / GB / claimed_gb - 1) < _TOLERANCE]
+    ok = true * (1 - _TOLERANCE) <= claimed_gb <= held * (1 + _TOLERANCE)
     if not ok and same:
         reason += f" {claimed_gb:g} GB is their size in {same[0]}."
-    return Check("weights", POSSIBLE if ok else IMPOSSIBLE, claimed_gb, true, true, true * 1.05, "GB", reason)
-
-
-def state_bytes(sizes: Sizes, method: str) -> float:
-    """Return the bytes of weights, gradients and optimizer states of mixed-precision AdamW."""
-    if method == "full":
-        return sizes.parameters * ADAM_BYTES
-    return sizes.parameters * FROZEN_BYTES[method] + sizes.trained_parameters * ADAM_BYTES
+    return Check("weights", POSSIBLE if ok else IMPOSSIBLE, claimed_gb, true, true, held * 1.05, "GB", reason)
 
 
 def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check:
     """Judge a claimed total of training memory: states alone are 16 bytes per trained parameter, before activations."""
-    true = state_bytes(sizes, method) / GB
-    leanest = sizes.parameters * LEANEST_BYTES / GB if method == "full" else true
+    parameters, trained = sizes.parameters, sizes.trained_parameters
+    true = state_bytes(parameters, trained, method) / GB
+    leanest = state_bytes(parameters, trained, method, LEANEST_OPTIMIZER) / GB if method == "full" else true
     reason = (
         f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter),"
         " before activations."
@@ -148,7 +144,7 @@ def check_fits_training(
     key = key_of(catalog, accelerator.id)
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
     speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
-    states = state_bytes(sizes, workload.method) / GB
+    states = state_bytes(sizes.parameters, sizes.trained_parameters, workload.method) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]
     fewest = float(fitting[0]) if len(fitting) else None
@@ -177,7 +173,7 @@ def check_fits_serving(
     plans = served(catalog, architecture, [key], asked)
     serving = plans.gpus[plans.serves]
     fewest = float(serving.min()) if len(serving) else None
-    weights = float(weight_bytes(plans.case.take([0]))[0]) / GB
+    weights = served_weights_gb(catalog, architecture, form)
     have = gpus * accelerator.memory_gib * GIB / GB
     reason = f"Weights take {weights:,.1f} GB in {form} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
     verdict = POSSIBLE if fewest is not None and fewest <= gpus else IMPLAUSIBLE if weights < have else IMPOSSIBLE
@@ -267,29 +263,27 @@ LARGEST_BATCH = 4096  # sequences; above it no engine is known to decode
 
 
 def check_decode(
-    claimed_tokens_per_s: float, sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int, batch: int | None
+    claimed_tokens_per_s: float,
+    architecture: Architecture,
+    precision: str,
+    accelerator: Accelerator,
+    gpus: int,
+    batch: int | None,
 ) -> Check:
-    """Judge output tokens per second against the roof: batch × accelerators × bandwidth ÷ bytes of active weights.
+    """Judge output tokens per second against the roof of decoding: the reading of the weights, and the peak.
 
-    Every step reads the active weights once; more than the compute peak ÷ 2 FLOP per parameter is out of reach too.
-    70.6 GB of FP8 weights on 8 cards of 960 GB/s: at most 8 × 960 ÷ 70.6 = 109 tokens/s for one sequence. Without a
-    stated batch the claim is judged by the batch that suits it best, and the answer says which it needs.
+    Without a stated batch the claim is judged by the batch that suits it best, and the answer says which it needs.
     """
-    wide = VALUE_BYTES[precision]
-    active_gb, dense = sizes.active_parameters * wide / GB, peak(accelerator, precision).tflops
-
-    def roof_at(sequences: float) -> tuple[float, str]:
-        return decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, sequences)
-
-    roof, roof_name = roof_at(batch or LARGEST_BATCH)
+    roofs = decode_roof(architecture, accelerator, precision, gpus)
+    roof, roof_name = roofs.at(batch or LARGEST_BATCH)
     stated = f"at batch {batch}" if batch else "at any batch"
     reason = (
         f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s {stated} ({roof_name} roof,"
-        f" {active_gb:,.1f} GB of weights per step)."
+        f" {roofs.weights_gb:,.1f} GB of weights per step)."
     )
-    single = roof_at(1)[0]
-    if batch is None and claimed_tokens_per_s > single * _BEST_SHARE:
-        needed = ceil(claimed_tokens_per_s / (single * _BEST_SHARE))
+    needed = ceil(roofs.sequences_for(claimed_tokens_per_s / _BEST_SHARE))
+    if batch is None and needed > 1:
+        single, _ = roofs.at(1)
         reason += f" One sequence gets at most {single:,.0f}: the claim needs a batch of {needed:,} or more (--batch)."
     verdict = IMPLAUSIBLE if claimed_tokens_per_s > roof * _BEST_SHARE else POSSIBLE
     if claimed_tokens_per_s > roof:
@@ -345,17 +339,17 @@ def fastest_trainer(
 
     def speed(item: Accelerator) -> float:
         chosen = replace(workload, precision=precision or half_precision(item))
-        timed = speed_of(catalog, chosen, item, gpus)
-        return float(timed.tokens_per_s_per_gpu[0]) if timed.fits[0] else 0.0
+        found = deployment_of(catalog, chosen, item, gpus)
+        return found.tokens_per_s_per_gpu if found.fits else 0.0
 
     speeds = {item.id: speed(item) for item in candidates}
     best = max(speeds.values())
     return most_favourable([item for item in candidates if speeds[item.id] == best], precision)
 
 
-def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
-    """Return the best layout's speed on the accelerator's usual node."""
-    return timed(catalog, workload, [key_of(catalog, accelerator.id)], [gpus])
+def deployment_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> ModelDeployment:
+    """Return the fastest deployment on the accelerator's usual node."""
+    return deployed(catalog, workload, key_of(catalog, accelerator.id), gpus)
 
 
 def fitting_offload(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> str:
@@ -376,20 +370,21 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
     8.03e9 parameters × 6 × 100e9 tokens in 8 days on 8 A100 at 312 TFLOPS: 4.82e21 ÷ 1.73e21 = 279 %.
     """
-    dense = peak(accelerator, precision).tflops
-    return None if np.isnan(dense) else flop / (gpus * dense * TERA * seconds)
+    share = peak_share(accelerator, precision, flop / (gpus * seconds))
+    return None if np.isnan(share) else share
 
 
 def check_time(
-    workload: Workload, sizes: Sizes, run: ClaimedRun, accelerator: Accelerator, speed: Speeds, precision_stated: bool
+    workload: Workload, sizes: Sizes, run: ClaimedRun, found: ModelDeployment, precision_stated: bool
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     tokens, gpus, days, counted, _ = run
+    accelerator = found.key.accelerator
     unit, of_day = run.unit
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
     precision = workload.precision_on(accelerator)
     implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
-    low, typical, high = (None if end is None else end * of_day for end in true_days(tokens, gpus, speed))
+    low, typical, high = (None if end is None else end * of_day for end in true_days(tokens, found))
     claimed = days * of_day
     if implied is None:
         reason = f"{accelerator.id} has no {precision} matrix units; name another --precision."
@@ -436,12 +431,11 @@ def _fastest_precision(accelerator: Accelerator, precision: str, precision_state
     return max(_TRAINING_PRECISIONS, key=lambda name: np.nan_to_num(peak(accelerator, name).tflops))
 
 
-def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, float | None, float | None]:
+def true_days(tokens: float, found: ModelDeployment) -> tuple[float | None, float | None, float | None]:
     """Return the days that a run takes, low, typical and high, with the usual end-to-end overhead."""
-    if not speed.fits[0]:
+    if not found.fits:
         return None, None, None
-    rates = (speed.tokens_per_s_per_gpu_high, speed.tokens_per_s_per_gpu, speed.tokens_per_s_per_gpu_low)
-    low, typical, high = (tokens / (float(rate[0]) * gpus) / SECONDS_PER_DAY * END_TO_END_HOURS_RATIO for rate in rates)
+    low, typical, high = (days * END_TO_END_HOURS_RATIO for days in found.days(tokens))
     return low, typical, high
 
 
@@ -483,13 +477,14 @@ def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, a
     return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 
 
-def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: HourlyPrices | None) -> Check | None:
+def check_cost(cost_usd: float, tokens: float, found: ModelDeployment, known: HourlyPrices | None) -> Check | None:
     """Judge a claimed cost by the hours that the run really takes and the prices that are expected today."""
-    low_days, typical_days, high_days = true_days(tokens, 1, speed)
+    low_days, typical_days, high_days = true_days(tokens, found)
     if known is None or low_days is None or typical_days is None or high_days is None:
         return None
-    low, high = low_days * HOURS_PER_DAY * known.low, high_days * HOURS_PER_DAY * known.high
-    hours = typical_days * HOURS_PER_DAY
+    of_day = int(found.accelerators) * HOURS_PER_DAY  # accelerator-hours
+    low, high = low_days * of_day * known.low, high_days * of_day * known.high
+    hours = typical_days * of_day
     verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
     reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
@@ -585,7 +580,7 @@ def _physical(
     size = sizes(workload)
     checks = []
     if claim.weights_gb is not None:
-        checks.append(check_weights(claim.weights_gb, size, precision))
+        checks.append(check_weights(claim.weights_gb, catalog, workload, precision))
     if claim.training_gb is not None:
         checks.append(check_training_memory(claim.training_gb, size, claim.method))
     if chip is None:
@@ -598,7 +593,7 @@ def _physical(
     elif claim.fits == "serving":
         checks.append(check_fits_serving(catalog, architecture, precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
-        checks.append(check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
+        checks.append(check_decode(claim.decode_tokens_per_s, architecture, precision, chip, gpus, claim.batch))
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
@@ -629,22 +624,22 @@ def _run(
     gpus = claim.gpus or 1
     if not counted:
         gpus = best_count(catalog, workload, chip)
-    speed = speed_of(catalog, workload, chip, gpus)
-    if not counted and speed.fits[0]:
+    found = deployment_of(catalog, workload, chip, gpus)
+    if not counted and found.fits:
         notes.append(f"Number of GPUs not given: speed of {gpus} × {chip.id}, the count with the fewest GPU-hours.")
     days = claim.days
     if days is None and claim.gpu_hours is not None:
         days = claim.gpu_hours / gpus / HOURS_PER_DAY
     checks = []
     if days is not None:
-        lacking = counted and not speed.fits[0]
+        lacking = counted and not found.fits
         offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
         run = ClaimedRun(claim.tokens, gpus, days, counted, offload)
-        checks.append(check_time(workload, size, run, chip, speed, claim.precision is not None))
+        checks.append(check_time(workload, size, run, found, claim.precision is not None))
     if claim.cost_usd is not None:
         known_prices = prices(catalog, chip, gpus)
         if days is not None:
             checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
-        cost = check_cost(claim.cost_usd, claim.tokens, speed, known_prices)
+        cost = check_cost(claim.cost_usd, claim.tokens, found, known_prices)
         checks += [cost] if cost is not None else []
     return checks

@@ -21,9 +21,9 @@ from gpucost.claims.audit import (
     Check,
     Claim,
     amount,
+    deployment_of,
     implied_mfu,
     most_favourable,
-    speed_of,
 )
 from gpucost.errors import UsageError
 from gpucost.physics import collectives
@@ -312,13 +312,12 @@ def check_training_speed(
         f"{amount(claimed_tokens_per_s, 4)} tokens/s of {workload.architecture.name} on {gpus} × {chip.id} need"
         f" {implied:.0%} of the dense {precision} peak."
     )
-    speed = speed_of(catalog, workload, chip, gpus)
-    if not speed.fits[0]:
+    found = deployment_of(catalog, workload, chip, gpus)
+    if not found.fits:
         verdict = IMPOSSIBLE if implied > 1 else IMPLAUSIBLE
         reason += f" The run does not fit in the memory of {gpus} without offloading."
         return Check("training speed", verdict, claimed_tokens_per_s, None, None, None, unit, reason)
-    rates = (speed.tokens_per_s_per_gpu_low, speed.tokens_per_s_per_gpu, speed.tokens_per_s_per_gpu_high)
-    low, typical, high = (float(rate[0]) * gpus for rate in rates)
+    low, typical, high = found.tokens_per_s_low, found.tokens_per_s, found.tokens_per_s_high
     verdict = POSSIBLE
     if implied > 1:
         verdict, reason = IMPOSSIBLE, f"{reason} {BEYOND_PEAK}"

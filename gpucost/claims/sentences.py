@@ -245,7 +245,7 @@ class _Sentence:
             stated = [precision_of(match[1]) for match in PRECISION.finditer(self.sentence)]
             if not stated:
                 raise _Unasked("in which precision?")
-            return check_weights(figure.middle, size, self._precision(figure))
+            return check_weights(figure.middle, self.catalog, workload, self._precision(figure))
         mention, gpus = self._chips(figure)
         if self.says(r"\bl2\b"):
             return hold.check_cache(figure.middle * 1000, mention.variants)
@@ -356,7 +356,7 @@ class _Sentence:
         batch = re.search(r"batch(?: size)?(?: of)? (\d+)", self.lowered)
         single = self.says(r"single (?:user|stream|sequence)", r"one (?:user|sequence)", r"batch(?: size)?(?: of)? 1\b")
         return check_decode(
-            figure.middle, sizes(workload), precision, chip, gpus, 1 if single else int(batch[1]) if batch else None
+            figure.middle, subject.model, precision, chip, gpus, 1 if single else int(batch[1]) if batch else None
         )
 
     def _s(self, figure: Figure) -> Check:

@@ -865,21 +865,21 @@ def most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
 
 def priced(row: FitRow, chip: Accelerator, market: Market) -> FitRow:
     """Return the row of another chip of the same memory, with the price of so many where somebody hosts them."""
-    hour, offer = cheapest(market, chip.id, row["gpus"])
+    hire = cheapest(market, chip.id, row["gpus"])
     return {
         **row,
         "gpu": chip.id,
         "memory_gib": chip.memory_gib,
-        "sold": smaller(market, chip.id, row["gpus"]) if offer is None else offer.provider,
-        "usd_per_gpu_hour": None if hour is None else hour / row["gpus"],
-        "usd_per_hour": hour,
+        "sold": smaller(market, chip.id, row["gpus"]) if hire is None else hire.offer.provider,
+        "usd_per_gpu_hour": None if hire is None else hire.usd_per_gpu_hour,
+        "usd_per_hour": None if hire is None else hire.usd_per_hour,
     }
 
 
 def smaller(market: Market, gpu: str, gpus: int) -> str:
     """Say how an accelerator is sold of which nobody hosts so many; empty where nobody sells it at a new price."""
     sizes = [gpus >> halving for halving in range(1, gpus.bit_length())]
-    most = next((size for size in sizes if cheapest(market, gpu, size)[1] is not None), 0)
+    most = next((size for size in sizes if cheapest(market, gpu, size) is not None), 0)
     return "" if not most else "as singles" if most == 1 else f"up to {most}"
 
 

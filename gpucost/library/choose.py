@@ -190,36 +190,28 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
 def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """Yield what holds a model, at the cheapest offer of those asked for; without an offer, where any may be meant."""
     from gpucost.fitting.fit import everywhere
-    from gpucost.market.facts import FILTERS, cheapest, market_of, placed_in, usual
+    from gpucost.market.facts import FILTERS, cheapest_named, market_of
 
-    offer_filters = {name: filters.get(name) for name in FILTERS}
-    offer_filter, market = catalog.offer_filter(**offer_filters), market_of(catalog)
-    allowed = placed_in(market, catalog, offer_filters)
-    placed = any(offer_filter[name] is not None for name in ("provider", "region", "option"))
-    if offer_filter["option"] is None:
-        allowed &= ~market.terms.interruptible
-    tried = [allowed & usual(market), allowed][: 1 + placed]  # an old price where what was asked for has no other
-    hours = need.hours_per_month * MONTHS_PER_YEAR
+    named = {name: filters.get(name) for name in FILTERS}
+    wanted, hire_of = catalog.offer_filter(**named), cheapest_named(market_of(catalog), catalog, named)
+    placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
     for row in everywhere(catalog, need.model, method="qlora" if need.purpose == "desk" else "lora")["rows"]:
-        if offer_filter["gpu"] is not None and row["gpu"] not in offer_filter["gpu"]:
+        if wanted["gpu"] is not None and row["gpu"] not in wanted["gpu"]:
             continue
-        lowest = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
-        hour, offer = next((cheapest_offer for cheapest_offer in lowest if cheapest_offer[1]), (None, None))
-        if hour is not None and offer is not None:
-            price = {
-                "usd_per_gpu_hour": hour / row["gpus"],
+        if (hire := hire_of(row["gpu"], row["gpus"])) is not None:
+            offer = hire.offer
+            yield {
+                **row,
+                "usd_per_gpu_hour": hire.usd_per_gpu_hour,
                 "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
                 "price_observed_on": offer.observed_on.isoformat(),
                 "age_days": offer.age_days,
                 "price_book": offer.book,
-            }
-            yield {
-                **row,
-                **price,
+                "missing": list(hire.missing),
                 "provider": offer.provider,
                 "option": offer.option,
                 "days": None,
-                "rent_usd": hour * hours,
+                "rent_usd": hire.usd(need.hours_per_month * MONTHS_PER_YEAR),
             }
         elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out
             sold = "" if placed else row["sold"]

@@ -176,10 +176,26 @@ def make_market(facts: Facts) -> Market:
     return Market(facts, supply, terms, book, measured)
 
 
-def cheapest(
-    market: Market, gpu: str, gpus: int, allowed: NDArray[np.bool_] | None = None
-) -> tuple[float | None, Offer | None]:
-    """Return the lowest price an hour, as expected today, of so many accelerators in one job, and its offer.
+class Hire(NamedTuple):
+    """So many accelerators of one offer: what they cost together, whole machines paid."""
+
+    offer: Offer
+    gpus: int
+    usd_per_hour: float  # of all of them, expected today
+    missing: tuple[str, ...]  # what stands between it and an order; empty where one can order it
+
+    @property
+    def usd_per_gpu_hour(self) -> float:
+        """The price of each accelerator that works."""
+        return self.usd_per_hour / self.gpus
+
+    def usd(self, hours: float) -> float:
+        """Return what so many hours of all of them cost."""
+        return self.usd_per_hour * hours
+
+
+def cheapest(market: Market, gpu: str, gpus: int, allowed: NDArray[np.bool_] | None = None) -> Hire | None:
+    """Return the lowest price, as expected today, of so many accelerators in one job; None where nobody hosts it.
 
     It has no term and is of `allowed`, else of those neither old nor interruptible; what one can order goes before
     what nobody verified. A price counts only where its seller hosts a job of that size; whole units are paid.
@@ -188,9 +204,27 @@ def cheapest(
     hosts = allowed & (market.supply.largest_gpus >= gpus) & (market.terms.term_months == 0)
     places = np.array([i for i, offer in enumerate(market.facts.offers) if offer.gpu == gpu and hosts[i]], np.int64)
     if not len(places):
-        return None, None
+        return None
     first = in_order(market, places, gpus)[0]
-    return first.usd_per_gpu_hour * first.paid_ratio * gpus, first.offer
+    return Hire(first.offer, gpus, first.usd_per_gpu_hour * first.paid_ratio * gpus, first.missing)
+
+
+def cheapest_named(market: Market, catalog: Catalog, named: Mapping[str, Any]) -> Callable[[str, int], Hire | None]:
+    """Return the question for the cheapest of the offers that are named, as `cheapest`.
+
+    What may be taken away counts only where its option is named, an old price where a name has no other.
+    """
+    wanted = catalog.offer_filter(**{name: named.get(name) for name in FILTERS})
+    allowed = placed_in(market, catalog, {name: named.get(name) for name in FILTERS})
+    if wanted["option"] is None:
+        allowed &= ~market.terms.interruptible
+    placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
+    tiers = [allowed & usual(market), allowed][: 1 + placed]
+
+    def find(gpu: str, gpus: int) -> Hire | None:
+        return next((hire for tier in tiers if (hire := cheapest(market, gpu, gpus, tier)) is not None), None)
+
+    return find
 
 
 class Rentable(NamedTuple):

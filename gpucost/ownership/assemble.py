@@ -35,8 +35,9 @@ from gpucost.ownership.plan import (
 )
 from gpucost.physics.hardware import capped_ratio
 from gpucost.types import Accelerator, Offer
-from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, counted, format_count, parse_count
-from gpucost.workloads.deployment import trained
+from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, counted, format_count, parse_count
+from gpucost.workloads.counts import whole_units
+from gpucost.workloads.deployment import busy_gpus, trained
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import OwnSpeed, check, needs_gpus, own_speed, step_work
 
@@ -602,18 +603,18 @@ def _served(
         raise UsageError(
             f"{flag_of(idle)}: tokens_per_s_per_gpu is given, the speed for prompt and reply. Leave one out."
         )
-    busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
+    busy = float(busy_gpus(tokens, HOURS_PER_MONTH, np.array(speed), goodput))
     gpus, busy_fraction = _value(catalog, inputs, "gpus"), _value(catalog, inputs, "utilisation_fraction")
     if gpus is None:
         most = busy_fraction or USUAL_UTILISATION
-        gpus = float(np.ceil(busy / most / step) * step)
+        gpus = whole_units(busy / most, step)
         inputs_of_load["gpus"] = Given(
             gpus, source=f"whole servers of {step:g} GPUs, at most {most:.0%} used", status="derived"
         )
     if busy / gpus > (most := busy_fraction or 1.0):
         raise UsageError(
             f"the load needs {busy / gpus:.0%} of {gpus:g} GPUs (asked: at most {most:.0%}): give at least"
-            f" {np.ceil(busy / most / step) * step:g}, or a higher --utilisation."
+            f" {whole_units(busy / most, step):g}, or a higher --utilisation."
         )
     how = "tokens per month ÷ (tokens per second × goodput)"
     return {**inputs_of_load, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
@@ -639,11 +640,10 @@ def _trained(
         parse_count(workload["tokens"], "--tokens"),
         _value(catalog, inputs, "utilisation_fraction") or 1.0,
     )
-    hours = runs * tokens / SECONDS_PER_HOUR / goodput / HOURS_PER_YEAR  # times a speed per GPU
 
     def tried(counts: Any) -> tuple[Any, tuple[Any, Any, Any], Any]:
         speeds = _speeds(catalog, workload, counts.astype(np.int64), measured_speed)
-        share = hours / (counts * speeds[0])
+        share = busy_gpus(runs * tokens, HOURS_PER_YEAR, speeds[0], goodput) / counts
         return share, speeds, np.nonzero(np.isfinite(share) & (share <= busy_fraction))[0]
 
     servers = system.gpus * np.arange(1.0, MOST_NODES + 1)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gpucost.physics.columns import PRECISIONS, ColumnStruct, Flags, Floats, Integers
 from gpucost.types import Accelerator, System
+from gpucost.units import TERA
 
 # Families that share efficiencies; an unknown one falls back to the last entry.
 FAMILIES = (
@@ -79,6 +80,11 @@ def peak(accelerator: Accelerator, precision: str) -> Peak:
     if precision in _TWIN and accelerator.family not in _LACKING[precision]:
         twin = getattr(accelerator, f"{_TWIN[precision]}_tflops")
     return Peak(float(twin or np.nan), False)
+
+
+def peak_share(accelerator: Accelerator, precision: str, flop_per_s: float) -> float:
+    """Return the share of the dense peak that so many FLOP per second of one chip need; NaN without the precision."""
+    return flop_per_s / (peak(accelerator, precision).tflops * TERA)
 
 
 def peaks(accelerator: Accelerator) -> list[float]:

@@ -25,6 +25,7 @@ from gpucost.physics.columns import Integers
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, as_number, format_count
+from gpucost.workloads.counts import units_for
 from gpucost.workloads.service import Plans
 
 # --- Demand over a day, and how many replicas are on at each hour.
@@ -245,23 +246,6 @@ def pair_up(supply: Supply, plans: Plans, offers: Integers) -> tuple[Integers, I
     pair_plan = np.concatenate([nothing, *plans_of_offers])
     fits = plans.gpus[pair_plan] <= supply.largest_gpus[pair_offer]
     return pair_offer[fits], pair_plan[fits]
-
-
-def units_for(
-    replicas: columns_Floats, replica_gpus: columns_Floats, unit_gpus: columns_Floats, minimum_units: columns_Floats
-) -> columns_Floats:
-    """Return the units that hold so many replicas: several replicas share a unit, or several units hold one.
-
-    Three replicas of 2 in units of 8 take one unit; two of 16 take four.
-
-    >>> one = np.array([1.0, 1.0])
-    >>> units_for(np.array([3.0, 2.0]), np.array([2.0, 16.0]), np.array([8.0, 8.0]), one)
-    array([1., 4.])
-    """
-    in_unit = np.floor(unit_gpus / replica_gpus)
-    shared = np.ceil(replicas / np.maximum(in_unit, 1.0))
-    spanning = replicas * np.ceil(replica_gpus / unit_gpus)
-    return np.maximum(np.where(in_unit >= 1, shared, spanning), np.where(replicas > 0, minimum_units, 0.0))
 
 
 def price_pairs(

@@ -907,7 +907,7 @@ def entry(
         return None, ServesNot(gpu=key.accelerator.id, reason=reason)
     d, one = plans.deployments[plan], serving_deployment(plans, plan, key, request, replicas)
     taken = int(one.accelerators) if gpus is None else gpus
-    price, offer = cheapest(market, key.accelerator.id, taken)
+    hire = cheapest(market, key.accelerator.id, taken)
     row: Serves = {
         "gpu": key.accelerator.id,
         "memory_gb": key.accelerator.memory_gib * (GIB / GB),
@@ -926,12 +926,15 @@ def entry(
         "output_tokens_per_s_high": one.tokens_per_s_high,
         "bottleneck": bottleneck(plans, plan),
         "memory": memory(plans, plan, request),
-        "usd_per_hour": price,
-        "offer": ""
-        if offer is None
-        else f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})",
+        "usd_per_hour": None if hire is None else hire.usd_per_hour,
+        "offer": "" if hire is None else sold_as(hire.offer),
     }
     return row, None
+
+
+def sold_as(offer: Offer) -> str:
+    """Say who sells what where."""
+    return f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})"
 
 
 REASONS_IN_WORDS = {

@@ -4,9 +4,35 @@ A total of accelerators holds all replicas. It has no product with anything, so 
 replicas a second time; what makes one total of parts is named here.
 """
 
-from math import ceil
-
+import numpy as np
 from msgspec import Struct
+
+from gpucost.physics.columns import Floats
+
+
+def units_for(replicas: Floats, replica_gpus: Floats, unit_gpus: Floats, minimum_units: Floats | float = 0.0) -> Floats:
+    """Return the units that hold so many replicas: several replicas share a unit, or several units hold one.
+
+    Three replicas of 2 in units of 8 take one unit; two of 16 take four; three of 3 take two, as none is cut in half.
+
+    >>> replicas, gpus = np.array([3.0, 2.0, 3.0]), np.array([2.0, 16.0, 3.0])
+    >>> units_for(replicas, gpus, np.array([8.0, 8.0, 8.0]))
+    array([1., 4., 2.])
+    """
+    in_unit = np.floor(unit_gpus / replica_gpus)
+    shared = np.ceil(replicas / np.maximum(in_unit, 1.0))
+    spanning = replicas * np.ceil(replica_gpus / unit_gpus)
+    units: Floats = np.maximum(np.where(in_unit >= 1, shared, spanning), np.where(replicas > 0, minimum_units, 0.0))
+    return units
+
+
+def whole_units(gpus: Floats | float, unit_gpus: float) -> float:
+    """Return the accelerators of the whole units that hold at least so many.
+
+    >>> whole_units(9.5, 8)
+    16.0
+    """
+    return float(np.ceil(gpus / unit_gpus) * unit_gpus)
 
 
 class Accelerators(Struct, frozen=True, order=True):
@@ -50,17 +76,13 @@ class Replicas(Struct, frozen=True, order=True):
         return Accelerators(self.number * replica.number)
 
     def placed(self, replica: Accelerators, instance: Accelerators) -> "Instances":
-        """Return the instances that so many replicas take: several share one, or several instances hold one replica.
-
-        Three replicas of 2 take one instance of 8; two of 16 take four; three of 3 take two, as none is cut in half.
+        """Return the instances that so many replicas take, as `units_for`.
 
         >>> [Replicas(n).placed(Accelerators(g), Accelerators(8)).number for n, g in ((3, 2), (2, 16), (3, 3))]
         [1, 4, 2]
         """
-        together = instance.number // replica.number
-        if together:
-            return Instances(ceil(self.number / together))
-        return Instances(self.number * ceil(replica.number / instance.number))
+        counts = (np.array(float(count.number)) for count in (self, replica, instance))
+        return Instances(int(units_for(*counts)))
 
 
 class Instances(Struct, frozen=True, order=True):

@@ -1,8 +1,8 @@
 """The one deployment: what runs where, in which layout, how fast and in how much memory, made in one place.
 
-Serving's fit, the audit of it and the speed of an owned cluster ask for it here: a question states what it knows, the
-rest is filled in by one set of rules, and physics gives seconds and bytes. A deployment holds what was assumed for it,
-too.
+A question states what it knows, the rest is filled in by one set of rules, and physics gives seconds and bytes. A
+search over thousands of layouts keeps them as columns: `Speeds` of training and `Plans` of serving, a row for each.
+`training_deployment` and `serving_deployment` make the deployment of a row, with what was assumed for it.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,19 @@ from msgspec.structs import replace
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.market.supply import Key
+from gpucost.physics.columns import Floats
 from gpucost.physics.serving import steps
-from gpucost.physics.training.layouts import latest_year
-from gpucost.types import Architecture
-from gpucost.units import GB
+from gpucost.physics.serving.cases import ServedReplica, build
+from gpucost.physics.training.layouts import REASONS, latest_year
+from gpucost.physics.training.memory import usable_bytes
+from gpucost.types import Architecture, Layout
+from gpucost.units import GB, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from gpucost.words import OFFLOADS
 from gpucost.workloads import service as serving
 from gpucost.workloads.counts import Accelerators, Replicas
 from gpucost.workloads.service import Plans, Service
 from gpucost.workloads.speeds import Speeds, search_layouts
-from gpucost.workloads.training import Workload, make_workload
+from gpucost.workloads.training import TYPICAL, Workload, make_workload
 
 
 class Taken(NamedTuple):
@@ -64,6 +67,17 @@ class ModelDeployment(Struct, frozen=True, kw_only=True):
         return self.replicas.of(self.replica)
 
     @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """The speed of one of all accelerators."""
+        return self.tokens_per_s / int(self.accelerators)
+
+    def days(self, tokens: float) -> tuple[float, float, float]:
+        """Return the days that so many tokens take without a pause: at the fast end of the range, typical, slow."""
+        rates = (self.tokens_per_s_high, self.tokens_per_s, self.tokens_per_s_low)
+        fast, typical, slow = (tokens / rate / SECONDS_PER_DAY for rate in rates)
+        return fast, typical, slow
+
+    @property
     def assumed(self) -> tuple[Taken, ...]:
         """What nobody stated."""
         return tuple(one for one in self.taken if not one.stated)
@@ -98,6 +112,57 @@ def offloaded(catalog: Catalog, workload: Workload, key: Key, gpus: int) -> str:
     return ""
 
 
+def training_deployment(workload: Workload, speeds: Speeds, row: int, key: Key, gpus: int) -> ModelDeployment:
+    """Return one row of the speeds of a workload as a deployment; where nothing fits its figures are NaN."""
+    layout = speeds.layout.layout(row) if speeds.fits[row] else Layout(gpus)
+    group = layout.gpus // layout.data  # that holds one copy of the model
+    each = (speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high)
+    typical, low, high = (float(rate[row]) * gpus for rate in each)
+    taken: dict[str, tuple[float | str | None, bool]] = {
+        "precision": (workload.precision_on(key.accelerator), workload.precision is not None),
+        "software": (workload.software, workload.software != TYPICAL),
+        "system": (key.system.id, False),
+    }
+    return ModelDeployment(
+        purpose="training",
+        architecture=workload.architecture,
+        key=key,
+        method=workload.method,
+        precision=workload.precision_on(key.accelerator),
+        software=workload.software,
+        layout={name: getattr(layout, name) for name in layout.__struct_fields__ if name != "gpus"},
+        replica=Accelerators(group),
+        replicas=Replicas(layout.data),
+        batch=layout.global_batch,
+        sequence_tokens=float(workload.sequence_tokens),
+        fits=bool(speeds.fits[row]),
+        reason="" if speeds.fits[row] else REASONS[int(speeds.reason[row])],
+        needed_gb=float(speeds.memory_gb[row]),
+        usable_gb=float(usable_bytes(key.accelerator.memory_gib)) / GB,
+        tokens_per_s=typical,
+        tokens_per_s_low=low,
+        tokens_per_s_high=high,
+        taken=tuple(Taken(name, value, stated) for name, (value, stated) in taken.items()),
+    )
+
+
+def deployed(catalog: Catalog, workload: Workload, key: Key, gpus: int) -> ModelDeployment:
+    """Return a workload's fastest deployment on so many accelerators of one kind."""
+    return training_deployment(workload, timed(catalog, workload, [key], [gpus]), 0, key, gpus)
+
+
+def busy_gpus(tokens: float, hours: float, tokens_per_s_per_gpu: Floats, goodput_fraction: float) -> Floats:
+    """Return how many accelerators work all the time to do so many tokens in so many hours.
+
+    Tokens ÷ (hours × 3,600 × tokens per second of one × goodput): 730 hours at 1,000 tokens/s are 2.628e9.
+
+    >>> float(busy_gpus(2.628e9, 730.0, np.array(1000.0), 1.0))
+    1.0
+    """
+    busy: Floats = tokens / (tokens_per_s_per_gpu * SECONDS_PER_HOUR * hours * goodput_fraction)
+    return busy
+
+
 # --- Serving.
 
 
@@ -109,6 +174,13 @@ def served(
     largest = {index: limit if gpus is None else min(limit, gpus) for index, limit in most.items()}
     calibration = serving_calibration(catalog)
     return serving.evaluate(architecture, keys, largest, service, calibration.values, calibration.ranges)
+
+
+def served_weights_gb(catalog: Catalog, architecture: Architecture, form: str) -> float:
+    """Return the GB of the weights of one copy in a format: scales, and embeddings and head in 16 bits, included."""
+    chip = catalog.accelerators()[0]  # weights are the same on any
+    replica = ServedReplica(architecture, chip, catalog.default_system(chip.id), format=form)
+    return float(steps.weight_bytes(build([replica], serving_calibration(catalog).values)[0])[0]) / GB
 
 
 def best_plan(plans: Plans, index: int, total: Accelerators | None) -> tuple[int | None, Replicas]:

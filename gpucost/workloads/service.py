@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
-from gpucost.physics import transformer
 from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
 from gpucost.physics.serving.cases import FORMATS, Options, ServedReplica, ServingCase, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
+from gpucost.physics.serving.roof import decode_roof
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
-from gpucost.workloads.training import decode_roof, one_chip
+from gpucost.workloads.training import one_chip
 
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
@@ -235,10 +235,8 @@ def with_own(plans: Plans, request: Service, speed: float) -> Plans:
     name = request.own_flag
     one_chip(name, [d.accelerator for d in plans.deployments])
     d = plans.deployments[0]
-    parameters = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
     at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)
-    peak, bandwidth = float(plans.case.chip.matrix_tflops[0]), d.accelerator.hbm_gb_per_s
-    roof, roof_name = decode_roof(parameters, FORMATS[d.format].weight_bytes, peak, bandwidth, d.gpus, at_once)
+    roof, roof_name = decode_roof(d.architecture, d.accelerator, d.format, d.gpus, d.engine).at(at_once)
     if speed > roof:
         raise UsageError(
             f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name} roof), not"

@@ -16,7 +16,7 @@ from gpucost.errors import UsageError, nearest
 from gpucost.gate import shown
 from gpucost.market import interruptions as assume
 from gpucost.physics import transformer
-from gpucost.physics.hardware import half_precision, peak
+from gpucost.physics.hardware import half_precision, peak, peak_share
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Accelerator, Architecture
@@ -226,13 +226,13 @@ def check(measured_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: f
         accelerators = [one_chip(measured_speed.flag, accelerators, ", or give --mfu")]
     for chip in accelerators:
         speed, precision = measured_speed.tokens_per_s(chip, gpus, work), work.precision or half_precision(chip)
-        peak_share = speed * work.flop_per_token / (peak(chip, precision).tflops * TERA)
-        if isnan(peak_share) or peak_share <= 1:
+        share = peak_share(chip, precision, speed * work.flop_per_token)
+        if isnan(share) or share <= 1:
             return
         if measured_speed.mfu_fraction is not None:
-            raise UsageError(f"--mfu: {peak_share:.0%} of the dense {precision} peak. {BEYOND_PEAK} Write 35% or 0.35.")
+            raise UsageError(f"--mfu: {share:.0%} of the dense {precision} peak. {BEYOND_PEAK} Write 35% or 0.35.")
         raise UsageError(
-            f"{measured_speed.flag}: {speed:,.0f} tokens/s on each {chip.id} need {peak_share:.0%} of the dense"
+            f"{measured_speed.flag}: {speed:,.0f} tokens/s on each {chip.id} need {share:.0%} of the dense"
             f" {precision} peak. {BEYOND_PEAK}"
         )
 
@@ -250,22 +250,6 @@ def ends(speed: Floats, most: Floats | float) -> tuple[Floats, Floats]:
     [0.937, 1.05]
     """
     return speed * exp(-WIDTH), np.maximum(speed, np.fmin(speed * exp(WIDTH), most))
-
-
-def decode_roof(
-    active_parameters: float, weight_bytes: float, peak_tflops: float, hbm_gb_per_s: float, gpus: float, batch: float
-) -> tuple[float, str]:
-    """Return the most output tokens per second that decoding allows, and what binds it.
-
-    Every step reads the active weights once: batch × accelerators × bandwidth ÷ their bytes; each token needs 2 FLOP
-    per active parameter. 70.6 GB on 8 cards of 960 GB/s: 109 tokens/s for one sequence.
-
-    >>> decode_roof(70.6e9, 1.0, 728.0, 960.0, 8, 1)
-    (108.78186968838527, 'bandwidth')
-    """
-    memory = batch * gpus * hbm_gb_per_s / (active_parameters * weight_bytes / GB)
-    compute = gpus * peak_tflops * TERA / (2 * active_parameters)
-    return (compute, "compute") if compute < memory else (memory, "bandwidth")
 
 
 # --- A training workload in physical terms: what is trained, in which batches, and how large its states are.

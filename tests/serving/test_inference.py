@@ -23,6 +23,7 @@ from gpucost.physics.serving.cases import ServedReplica, build, plain_options
 from gpucost.serving import costing, run
 from gpucost.serving.costing import profile_of, replicas_by_hour
 from gpucost.serving.run import mig_key, serving_fit_payload
+from gpucost.workloads.counts import units_for
 
 command = command_of("inference")
 
@@ -150,7 +151,7 @@ def test_the_live_formulas_give_what_the_answer_says():
 
 
 def test_units_by_hand():
-    assert costing.units_for(np.array([9.0]), np.array([2.0]), np.array([8.0]), np.array([1.0])).tolist() == [3.0]
+    assert units_for(np.array([9.0]), np.array([2.0]), np.array([8.0]), np.array([1.0])).tolist() == [3.0]
 
 
 def test_break_even_by_hand():

@@ -107,6 +107,20 @@ def optimizer_bytes(
     return base._replace(state_bytes=max(total - base.weight_bytes - base.gradient_bytes, 0))
 
 
+def state_bytes(parameters: float, trained: float, method: str = "full", optimizer: str = "adamw") -> float:
+    """Return the bytes of weights, gradients and optimizer states of all accelerators together, before activations.
+
+    Full training: parameters × (2 + 2 + 12) bytes in mixed precision with Adam (arXiv:1910.02054, section 3.1).
+    Adapters: the frozen weights in their bytes, and the same states of what is trained.
+
+    >>> state_bytes(7.5e9, 7.5e9) / 1e9
+    120.0
+    """
+    weight, gradient, state, *_ = OPTIMIZERS[optimizer]
+    frozen = 0.0 if method == "full" else parameters * FROZEN_BYTES[method]
+    return frozen + trained * (weight + gradient + state)
+
+
 def adapter_state_bytes(optimizer: str = "adamw", adapter_bytes: float = 4.0) -> float:
     """Return what an optimizer keeps per parameter of an adapter, which is its own master: the moments alone.
 
