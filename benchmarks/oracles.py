@@ -2,7 +2,8 @@
 
 One deployment has one speed, one memory, one count and one price, whoever is asked. Each question draws a model, an
 accelerator, a count and what else may be said, asks two or more faces and compares; where they differ, the question is
-printed as it can be asked again. `--only NAME` asks one kind; `--question N` one question.
+printed as it can be asked again. What every face refuses for one reason is no difference, and is counted apart; what
+one refuses and another answers is one. `--only NAME` asks one kind; `--start N --questions 1` one question.
 """
 
 import argparse
@@ -11,15 +12,20 @@ import io
 import json
 import math
 import random
+import re
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import gpucost
+from gpucost.agents import compact, tools
 from gpucost.catalog import Catalog
-from gpucost.errors import GpuCostError, NothingFitsError, PriceMissingError, UsageError
+from gpucost.errors import GpuCostError
+from gpucost.page import questions
 from gpucost.units import GB, GIB, SECONDS_PER_DAY
 
 Question = dict[str, Any]
@@ -61,58 +67,116 @@ def draw(dice: random.Random, models: tuple[str, ...] = MODELS) -> Question:
     return asked
 
 
-def answer(question: str, catalog: Catalog, **asked: Any) -> Any:
-    """Ask; return None where nothing fits, and what else cannot be asked as the sentence that says so."""
+class Refusal(NamedTuple):
+    """What a face says instead of an answer."""
+
+    kind: str  # of the error
+    text: str
+
+
+class AllRefuse(Exception):
+    """Every face refuses, for one reason."""
+
+
+def attempt(face: Callable[..., Any], *places: Any, **asked: Any) -> Any:
+    """Ask a face; return its answer or its refusal."""
     try:
-        return getattr(gpucost, question)(catalog=catalog, **asked)
-    except NothingFitsError:
-        return None
+        return face(*places, **asked)
+    except GpuCostError as error:
+        return Refusal(type(error).__name__, str(error))
 
 
-def _found(result: Any) -> str:
-    return "finds nothing" if result is None else "finds a layout"
+def answer(question: str, catalog: Catalog, **asked: Any) -> Any:
+    """Ask a question of the library; return its answer or its refusal."""
+    return attempt(getattr(gpucost, question), catalog=catalog, **asked)
+
+
+def refused(**answers: Any) -> Found:
+    """Return the differences in what faces refuse; nothing where all answer. Raise where all refuse for one reason."""
+    refusals = {name: value for name, value in answers.items() if isinstance(value, Refusal)}
+    if not refusals:
+        return []
+    reasons = "; ".join(f"{name} refuses ({value.kind}: {value.text})" for name, value in refusals.items())
+    if len(refusals) < len(answers):
+        return [f"{reasons}; {' and '.join(sorted(set(answers) - set(refusals)))} answers"]
+    if len({value.kind for value in refusals.values()}) > 1:
+        return [reasons]
+    raise AllRefuse(next(iter(refusals.values())).kind)
+
+
+def unequal(names: tuple[str, ...], ratio: float = NEAR, **faces: Mapping[str, Any]) -> Found:
+    """Return the figures that two faces or more tell apart from the first one."""
+    (first, ours), *others = faces.items()
+    return [
+        f"{name}: {first} {ours[name]}, {other} {theirs[name]}"
+        for other, theirs in others
+        for name in names
+        if not (ours[name] == theirs[name] or (ours[name] and theirs[name] and close(ours[name], theirs[name], ratio)))
+    ]
+
+
+# --- One deployment in training: its speed, memory, verdict and hours.
 
 
 def speed_differs(asked: Question, catalog: Catalog) -> Found:
-    """Compare the layout, speed and memory of throughput, estimate, roofline and audit."""
+    """Compare the layout, speed and memory of throughput and estimate, and the sums of the estimate."""
     timed = answer("throughput", catalog, **asked)
-    try:
-        priced = gpucost.estimate(tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, catalog=catalog, **asked)
-    except NothingFitsError as error:
-        if "units of" in str(error) or "smallest order" in str(error):
-            return []  # so many are no whole machines
-        priced = None
-    if (timed is None) != (priced is None):
-        return [f"throughput {_found(timed)}, estimate {_found(priced)}"]
-    if timed is None:
-        return []
+    priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **asked)
+    if isinstance(priced, Refusal) and re.search("units of|smallest order", priced.text):
+        return deployment_differs(asked, timed, catalog)  # nobody sells so many: they have a speed and no price
+    if found := refused(throughput=timed, estimate=priced):
+        return found
     one, best = timed.payload, priced.best
-    found = []
     if one["layout"] != best["layout"]:
         found.append(f"layout: throughput {one['layout']}, estimate {best['layout']}")
-    for name in ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "mfu_fraction"):
-        if not close(one[name], best[name]):
-            found.append(f"{name}: throughput {one[name]}, estimate {best[name]}")
+    names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "mfu_fraction")
+    found += unequal(names, throughput=one, estimate=best)
     if not close(one["memory_gib"] * GIB / GB, best["memory_gb"]):
         found.append(f"memory: throughput {one['memory_gib'] * GIB / GB} GB, estimate {best['memory_gb']} GB")
-    hours = best["gpu_hours"]
     if not close(sum(line["cost_usd"] for line in best["lines"]), best["cost_usd"], 1e-6):
         found.append("the lines of the bill are not its total")
     if best["instances"] * max(best["gpus"] // best["instances"], 1) != best["gpus"]:
         found.append(f"{best['instances']} instances do not hold {best['gpus']} accelerators")
-    if hours < best["gpus"] * 1e10 / (best["tokens_per_s_per_gpu"] * best["gpus"]) / 3600 * 0.999:
+    if best["gpu_hours"] < 1e10 / best["tokens_per_s_per_gpu"] / 3600 * 0.999:
         found.append("fewer hours are paid than the steps take")
     return found
+
+
+def deployment_differs(asked: Question, timed: Any, catalog: Catalog) -> Found:
+    """Compare throughput with the row of the columns that estimate, audit and owning take."""
+    from gpucost.physics.training.layouts import latest_year
+    from gpucost.workloads.deployment import deployed
+    from gpucost.workloads.speeds import key_of
+    from gpucost.workloads.training import make_workload
+
+    names = {"sequence": "sequence_tokens"}
+    said = {names.get(name, name): asked[name] for name in asked if name not in ("model", "gpu", "gpus")}
+    workload = make_workload(catalog.architecture(asked["model"]), latest_year=latest_year(catalog.as_of), **said)
+    one = deployed(catalog, workload, key_of(catalog, asked["gpu"]), asked["gpus"])
+    if isinstance(timed, Refusal):
+        if one.fits:
+            return [f"throughput refuses ({timed.text}), the deployment fits"]
+        raise AllRefuse("does not fit")
+    ours = {name: getattr(one, name) for name in ("tokens_per_s", "tokens_per_s_per_gpu")}
+    ends = {
+        f"tokens_per_s_per_gpu_{end}": getattr(one, f"tokens_per_s_{end}") / asked["gpus"] for end in ("low", "high")
+    }
+    ours = {**ours, **ends, "memory_gib": one.needed_gb * GB / GIB}
+    return unequal(tuple(ours), throughput=timed.payload, deployment=ours)
 
 
 def claim_differs(asked: Question, catalog: Catalog) -> Found:
     """Claim our own duration: it must be possible, and what audit finds must be what throughput times."""
     claimed = {name: asked[name] for name in ("model", "gpu", "gpus", "method", "sequence") if name in asked}
     timed = answer("throughput", catalog, **claimed)
-    judged = gpucost.audit(fits="training", catalog=catalog, **claimed)
+    judged = answer("audit", catalog, fits="training", **claimed)
+    if isinstance(judged, Refusal):
+        return refused(throughput=timed, audit=judged)
     fits = next(row for row in judged.payload["checks"] if row["name"] == "fits")["verdict"]
-    if timed is None:
-        return []
+    if isinstance(timed, Refusal):
+        if fits == "possible":
+            return [f"audit says it fits, throughput refuses ({timed.text})"]
+        raise AllRefuse("does not fit")
     found = [] if fits == "possible" else [f"throughput times it, audit says it fits: {fits}"]
     days = 1e10 / timed.payload["tokens_per_s"] * 1.2 / SECONDS_PER_DAY
     judged = gpucost.audit(tokens=1e10, days=days, catalog=catalog, **claimed)
@@ -128,13 +192,15 @@ def fit_differs(asked: Question, catalog: Catalog) -> Found:
 
     job = {name: asked[name] for name in ("method", "sequence", "lora_rank") if name in asked}
     timed = answer("throughput", catalog, model=asked["model"], gpu=asked["gpu"], gpus=asked["gpus"], **job)
-    plan = best_plan(read_job(catalog, asked["model"], asked["gpu"], gpus=asked["gpus"], **job))
+    plan = attempt(lambda: best_plan(read_job(catalog, asked["model"], asked["gpu"], gpus=asked["gpus"], **job)))
+    if isinstance(plan, Refusal):
+        return refused(throughput=timed, fit=plan)
     fits = plan is not None and plan.fits
-    if fits == (timed is not None):
-        return []
-    return [
-        f"fit says {'fits' if fits else 'does not fit'}, throughput {'finds nothing' if timed is None else 'times it'}"
-    ]
+    if fits == isinstance(timed, Refusal):
+        return [f"fit says {'fits' if fits else 'does not fit'}, throughput {'refuses' if fits else 'times it'}"]
+    if not fits:
+        raise AllRefuse("does not fit")
+    return []
 
 
 def fewest_differs(asked: Question, catalog: Catalog) -> Found:
@@ -145,7 +211,7 @@ def fewest_differs(asked: Question, catalog: Catalog) -> Found:
     read = read_job(catalog, asked["model"], asked["gpu"], **job)
     plan = best_plan(read)
     if plan is None or not plan.fits:
-        return []
+        raise AllRefuse("fits on no count")
     fewest, node = plan.layout.gpus, read.system.gpus
     again = best_plan(read_job(catalog, asked["model"], asked["gpu"], gpus=fewest, **job))
     found = [] if again is not None and again.fits else [f"the fewest are {fewest}, and {fewest} do not fit"]
@@ -157,31 +223,65 @@ def fewest_differs(asked: Question, catalog: Catalog) -> Found:
     return found
 
 
-def owning_differs(asked: Question, catalog: Catalog) -> Found:
-    """Owning counts on the speed that throughput finds."""
-    asked = {name: asked[name] for name in ("model", "gpu", "gpus")}
-    timed = answer("throughput", catalog, **asked)
-    if timed is None:
-        return []
-    try:
-        owned = gpucost.tco(tokens=1e9, runs_per_year=0.001, rent=USD, draws=0, catalog=catalog, **asked)
-    except PriceMissingError:
-        return []
-    speed = next(row["value"] for row in owned.assumptions if row["name"] == "tokens_per_s_per_gpu")
-    same = close(speed, timed.tokens_per_s_per_gpu)
-    return [] if same else [f"tco {speed}, throughput {timed.tokens_per_s_per_gpu} tokens/s per GPU"]
-
-
 def sweep_differs(asked: Question, catalog: Catalog) -> Found:
     """A row of a sweep is the first option of the question."""
     priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **asked)
     lists = {name: [value] for name, value in {**asked, "tokens": 1e10, "usd_per_gpu_hour": USD}.items()}
     row = gpucost.sweep("estimate", **lists).frame.iloc[0]
-    if priced is None:
-        return [] if isinstance(row.get("reason"), str) else ["estimate finds nothing, the sweep has a row"]
-    names = ("cost_usd", "days", "gpus", "tokens_per_s_per_gpu")
-    best = priced.best
-    return [f"{n}: sweep {row[n]}, estimate {best[n]}" for n in names if n in row and not close(row[n], best[n])]
+    if isinstance(priced, Refusal):
+        if not isinstance(row.get("reason"), str):
+            return [f"estimate refuses ({priced.text}), the sweep has a row"]
+        raise AllRefuse(priced.kind)
+    names = tuple(name for name in ("cost_usd", "days", "gpus", "tokens_per_s_per_gpu") if name in row)
+    return unequal(names, estimate=priced.best, sweep=row)
+
+
+# --- Owning: the speed behind it, and its figures in every face.
+
+OWNED = ("levelised_usd_per_gpu_hour", "levelised_rent_usd_per_gpu_hour", "irr_fraction")
+
+
+def owning_differs(asked: Question, catalog: Catalog) -> Found:
+    """Owning counts on the speed that throughput finds."""
+    asked = {name: asked[name] for name in ("model", "gpu", "gpus")}
+    timed = answer("throughput", catalog, **asked)
+    owned = answer("tco", catalog, tokens=1e9, runs_per_year=0.001, rent=USD, draws=0, **asked)
+    if isinstance(owned, Refusal) and owned.kind == "PriceMissingError":
+        raise AllRefuse("not sold")  # what nobody sells can be rented, and timed
+    if found := refused(throughput=timed, tco=owned):
+        return found
+    speed = next(row["value"] for row in owned.assumptions if row["name"] == "tokens_per_s_per_gpu")
+    same = close(speed, timed.tokens_per_s_per_gpu)
+    return [] if same else [f"tco {speed}, throughput {timed.tokens_per_s_per_gpu} tokens/s per GPU"]
+
+
+def owned_differs(asked: Question, catalog: Catalog) -> Found:
+    """Compare owning in the library with a sweep, the tool for agents, the page, JSON and the workbook."""
+    owned = answer("tco", catalog, draws=0, **asked)
+    told = attempt(tools.call, "tco", {**asked, "draws": 0})
+    page = attempt(
+        questions.own,
+        {"own_gpu": asked["gpu"], "own_gpus": str(asked["gpus"]), "own_price": str(asked["rent"]),
+         "utilisation": str(asked["utilisation"]), "years": str(asked["years"])},
+    )  # fmt: skip
+    row = gpucost.sweep("tco", **{name: [value] for name, value in asked.items()}).frame.iloc[0]
+    if isinstance(owned, Refusal) and isinstance(row["reason"], str):
+        return refused(tco=owned, tool=told, page=page)
+    if found := refused(tco=owned, tool=told, page=page):
+        return found
+    payload = owned.payload
+    net = payload["npv_usd"]
+    flat = {**payload, "own_npv_usd": net["own"], "rent_npv_usd": net["rent"], "saving_usd": net["saving"]}
+    found = unequal(("own_npv_usd", "rent_npv_usd", "saving_usd", *OWNED[:2]), tco=flat, sweep=row)
+    if told["present_value_usd"] != compact.rounded(net):
+        found.append(f"present values: tool {told['present_value_usd']}, library {net}")
+    shown = {"saving_usd": page["saving_usd"], OWNED[0]: page["own_usd_per_gpu_hour"]}
+    found += unequal(("saving_usd", OWNED[0]), tco=flat, page=shown)
+    found += unequal(OWNED, tco=payload, json=json.loads(owned.to_json()))
+    return found + workbook_differs(owned, {"npv_own_usd": net["own"], "npv_rent_usd": net["rent"]})
+
+
+# --- Serving: a replica, a fleet, its month.
 
 
 def service_of(dice: random.Random) -> Question:
@@ -198,38 +298,49 @@ def service_of(dice: random.Random) -> Question:
     return asked
 
 
+CLAIMED_AS = {"mxfp4": "fp4", "nvfp4": "fp4", "w8a16": "int8", "gguf": "int4"}  # as claims name formats
+
+
 def serving_differs(asked: Question, catalog: Catalog) -> Found:
     """Compare fit --serving with inference on as many, with audit, and the counts of a fleet with one another."""
     fitted = answer("fit", catalog, serving=True, **asked)
-    if fitted is None:
-        return []
-    row = (
-        next(one for one in fitted.payload["options"] if "mig" not in one["gpu"]) if fitted.payload["options"] else None
-    )
+    if isinstance(fitted, Refusal):
+        served = answer("inference", catalog, usd_per_gpu_hour=USD, **asked)
+        if (
+            not isinstance(served, Refusal)
+            and served.best["layout"]["gpus"] <= catalog.default_system(catalog.accelerator(asked["gpu"]).id).gpus
+        ):
+            return [f"fit refuses ({fitted.text}), inference serves it on {served.best['layout']['gpus']}"]
+        raise AllRefuse(fitted.kind)
+    row = next((one for one in fitted.payload["options"] if "mig" not in one["gpu"]), None)
     if row is None:
-        return []
+        raise AllRefuse("an instance of a chip alone serves it")
     found = []
     held = answer("fit", catalog, serving=True, gpus=row["gpus"], **asked)
-    if held is None or held.payload["options"][0]["gpus"] != row["gpus"]:
+    if isinstance(held, Refusal) or held.payload["options"][0]["gpus"] != row["gpus"]:
         found.append(f"the smallest replica is {row['gpus']}, and fit --gpus {row['gpus']} finds nothing")
     if row["gpus"] > 1:
         less = answer("fit", catalog, serving=True, gpus=row["gpus"] - 1, **asked)
-        if less is not None and any("mig" not in one["gpu"] for one in less.payload["options"]):
+        if not isinstance(less, Refusal) and any("mig" not in one["gpu"] for one in less.payload["options"]):
             found.append(f"the smallest replica is {row['gpus']}, and {row['gpus'] - 1} serve it")
     plain = {name: asked[name] for name in ("model", "gpu", "precision") if name in asked}
     if set(asked) <= {"model", "gpu", "precision"} and "precision" in asked:
         judged = gpucost.audit(fits="serving", gpus=row["gpus"], catalog=catalog, **plain)
         if judged.verdict != "possible":
             found.append(f"fit serves it on {row['gpus']}, audit says {judged.verdict}")
-    try:
-        served = gpucost.inference(replica_gpus=row["gpus"], usd_per_gpu_hour=USD, catalog=catalog, **asked)
-    except (NothingFitsError, PriceMissingError):
+    claim = {**plain, "gpus": row["gpus"], "tokens_per_s": row["output_tokens_per_s"], "batch": row["batch"]}
+    form = CLAIMED_AS.get(row["precision"], row["precision"])
+    if row["layout"]["data"] == 1:  # the ranks of attention data parallel each read their own copy of the weights
+        judged = gpucost.audit(catalog=catalog, **{**claim, "precision": form})
+        if judged.verdict != "possible":
+            found.append(f"our own {row['output_tokens_per_s']:.4g} tokens/s: audit says {judged.verdict}")
+    served = answer("inference", catalog, replica_gpus=row["gpus"], usd_per_gpu_hour=USD, **asked)
+    if isinstance(served, Refusal):
         return found  # the machine on offer is no node of the usual kind
     best = served.best
-    same_node = best["layout"]["gpus"] == row["gpus"] and best["layout"]["tensor"] == row["layout"]["tensor"]
-    for mine, theirs in (("output_tokens_per_s", "output_tokens_per_s"), ("batch", "batch"), ("tpot_ms", "tpot_ms")):
-        if same_node and best["layout"]["data"] == row["layout"]["data"] and not close(row[mine], best[theirs]):
-            found.append(f"{mine}: fit {row[mine]}, inference {best[theirs]}")
+    alike = all(best["layout"][name] == row["layout"][name] for name in ("tensor", "data"))
+    if best["layout"]["gpus"] == row["gpus"] and alike:
+        found += unequal(("output_tokens_per_s", "batch", "tpot_ms"), fit=row, inference=best)
     return found
 
 
@@ -237,11 +348,18 @@ def fleet_differs(asked: Question, catalog: Catalog) -> Found:
     """Replicas, instances and accelerators of a load add up, and its month is hours × price; each format says so."""
     from gpucost.workloads.counts import Accelerators, Replicas
 
-    try:
-        served = gpucost.inference(tokens_per_month=asked.pop("tokens"), top=3, catalog=catalog, **asked)
-    except (NothingFitsError, PriceMissingError):
-        return []
-    found = []
+    load = {"tokens_per_month": asked.pop("tokens"), **asked}
+    served = answer("inference", catalog, top=3, **load)
+    told = attempt(tools.call, "inference", load)
+    row = gpucost.sweep("inference", **{name: [value] for name, value in load.items()}).frame.iloc[0]
+    if isinstance(served, Refusal) and not isinstance(row["reason"], str):
+        return [f"inference refuses ({served.text}), the sweep has a row"]
+    if found := refused(inference=served, tool=told):
+        return found
+    names = ("usd_per_month", "usd_per_mtok", "tpot_ms")
+    found = unequal((*names, "gpus"), inference=served.best, sweep=row)
+    short = told["options"][0]
+    found += unequal(names, 1e-12, tool=short, inference={name: compact.rounded(served.best[name]) for name in names})
     for row in served.payload["options"]:
         unit = Accelerators(row["gpus"] // row["instances"])
         placed = Replicas(row["replicas"]).placed(Accelerators(row["layout"]["gpus"]), unit)
@@ -255,8 +373,11 @@ def fleet_differs(asked: Question, catalog: Catalog) -> Found:
     return found + formats_differ(served, "usd_per_month")
 
 
+# --- One answer in every format and on every face.
+
+
 def formats_differ(result: Any, figure: str) -> Found:
-    """Compare a figure of the first option in the payload, JSON, CSV and a data frame."""
+    """Compare a figure of the first option in the payload, JSON, CSV, a data frame, Markdown and HTML."""
     value = result.best[figure]
     found = []
     said = json.loads(result.to_json())["options"][0][figure]
@@ -267,35 +388,112 @@ def formats_differ(result: Any, figure: str) -> Found:
         found.append(f"{figure}: CSV {row[figure]}, library {value}")
     if not close(float(result.to_frame()[figure].iloc[0]), value, 1e-11):
         found.append(f"{figure}: frame {result.to_frame()[figure].iloc[0]}, library {value}")
+    if f"{value:,.0f}" not in result.to_markdown():
+        found.append(f"Markdown lacks {value:,.0f}")
+    return found
+
+
+def written(result: Any, form: str) -> Any:
+    """Return an answer as a file that was read back: the text of a page, the named answers of a workbook."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / f"answer.{form}")
+        if form == "html":
+            result.to_html(path)
+            return Path(path).read_text("utf-8")
+        from openpyxl import load_workbook
+
+        result.to_excel(path)
+        book = load_workbook(path, read_only=True, data_only=True)
+        rows = list(book["Summary"].iter_rows(values_only=True))
+        head = next(place for place, row in enumerate(rows) if "now" in row)
+        now, name = rows[head].index("now"), rows[head].index("name")
+        values = {row[name]: row[now] for row in rows[head + 1 :] if len(row) > name and row[name]}
+        offers = list(book["Offers"].iter_rows(values_only=True)) if "Offers" in book.sheetnames else []
+        book.close()
+        return values, offers
+
+
+def workbook_differs(result: Any, expected: Mapping[str, float]) -> Found:
+    """Compare the named answers of a workbook's sheet Summary, as its cells hold them."""
+    values, _ = written(result, "xlsx")
+    return [
+        f"{name}: workbook {values.get(name)}, library {value}"
+        for name, value in expected.items()
+        if values.get(name) is None or not close(values[name], value, 1e-6)
+    ]
+
+
+WRITTEN = {  # what the sheet Summary of each question is held against
+    "estimate": ("cost_usd", "cost_low_usd", "cost_high_usd", "days"),
+    "inference": ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"),
+}
+
+
+def files_differ(asked: Question, catalog: Catalog) -> Found:
+    """Compare an answer with its workbook, cell by cell, and with its page: text and the figures of its charts."""
+    kind = asked.pop("kind")
+    result = answer(kind, catalog, top=3, **asked)
+    if isinstance(result, Refusal):
+        raise AllRefuse(result.kind)
+    best = result.best
+    values, offers = written(result, "xlsx")
+    found = [
+        f"{name}: workbook {values.get(name)}, library {best[name]}"
+        for name in WRITTEN[kind]
+        if values.get(name) is None or not close(values[name], best[name], 1e-6)
+    ]
+    first, figure = WRITTEN[kind][0], "cost_usd" if kind == "estimate" else "usd_per_month"
+    cells = [cell for row in offers if row and row[1] == 1 for cell in row if isinstance(cell, (int, float))]
+    if not any(close(cell, best[first], 1e-9) for cell in cells):
+        found.append(f"sheet Offers lacks {first} {best[first]}: {cells}")
+    page = written(result, "html")
+    if f"{best[figure]:,.0f}" not in page:
+        found.append(f"the page lacks {best[figure]:,.0f}")
+    data = re.findall(r'<script type="application/json" id="chart-\d+">(.*?)</script>', page, re.DOTALL)
+    numbers = {float(text) for chart in data for text in re.findall(rf'"{first}":\s*([-+.\deE]+)', chart)}
+    if numbers and not any(close(number, best[first], 1e-6) for number in numbers):
+        found.append(f"no chart of the page has {first} {best[first]}")
     return found
 
 
 def faces_differ(asked: Question, catalog: Catalog) -> Found:
     """Compare an estimate of the library with its formats, the tool for agents and the page."""
-    from gpucost.agents import tools
-    from gpucost.page import questions
-
     priced = answer("estimate", catalog, tokens=1e10, top=questions.ROWS, **asked)
-    if priced is None:
-        return []
+    told = attempt(tools.call, "estimate", {**asked, "tokens": 1e10})
+    page = attempt(questions.plan, {name: str(value) for name, value in {**asked, "tokens": 1e10}.items()})
+    if found := refused(estimate=priced, tool=told, page=page):
+        return found
     best, found = priced.best, formats_differ(priced, "cost_usd")
-    told = tools.call("estimate", {**asked, "tokens": 1e10})["options"][0]
-    if told["cost_usd"] != round(best["cost_usd"]) and not close(told["cost_usd"], best["cost_usd"], 5e-3):
-        found.append(f"tool {told['cost_usd']}, library {best['cost_usd']}")
-    shown = questions.plan({name: str(value) for name, value in {**asked, "tokens": 1e10}.items()})["rows"][0]
-    if not close(shown["cost_usd"], best["cost_usd"]):
-        found.append(f"page {shown['cost_usd']}, library {best['cost_usd']}")
-    if f"{best['cost_usd']:,.0f}" not in priced.to_markdown():
-        found.append(f"Markdown lacks {best['cost_usd']:,.0f}")
-    return found
+    names = ("cost_usd", "cost_low_usd", "cost_high_usd", "days", "usd_per_gpu_hour")
+    short = {name: compact.rounded(best[name]) for name in names}
+    found += unequal((*names, "gpus"), 1e-12, library={**best, **short}, tool=told["options"][0])
+    return found + unequal((*names, "gpus", "mfu_fraction"), library=best, page=page["rows"][0])
+
+
+def tools_differ(asked: Question, catalog: Catalog) -> Found:
+    """Compare fit and audit of the library with the tools for agents."""
+    fit = {name: asked[name] for name in ("model", "gpu", "gpus", "method", "sequence") if name in asked}
+    fitted, told = answer("fit", catalog, **fit), attempt(tools.call, "fit", fit)
+    if found := refused(fit=fitted, tool=told):
+        return found
+    largest = [row["needed_gb"] for row in told["components"]]
+    ours = [compact.rounded(row["needed_gb"]) for row in fitted.payload["components"][: len(largest)]]
+    found = [] if largest == ours else [f"components: tool {largest}, fit {ours}"]
+    claim = {**fit, "tokens": 1e10, "days": 3}
+    judged, told = answer("audit", catalog, **claim), attempt(tools.call, "audit", claim)
+    if found_too := refused(audit=judged, tool=told):
+        return found + found_too
+    theirs = {row["name"]: row["verdict"] for row in told["checks"]}
+    ours_too = {row["name"]: row["verdict"] for row in judged.payload["checks"]}
+    return found + ([] if theirs == ours_too else [f"verdicts: tool {theirs}, audit {ours_too}"])
 
 
 def choice_differs(asked: Question, catalog: Catalog) -> Found:
     """The costs of a choice are those of the question behind it."""
     purpose = asked.pop("purpose")
     chosen = answer("choose", catalog, purpose=purpose, **asked)
-    if chosen is None:
-        return []
+    if isinstance(chosen, Refusal):
+        raise AllRefuse(chosen.kind)
     row, gpu = chosen.payload["rows"][0], {"gpu": chosen.payload["rows"][0]["gpu"]}
     if purpose == "serving":
         best = gpucost.inference(asked["model"], tokens_per_month=asked["tokens"], catalog=catalog, **gpu).best
@@ -304,9 +502,10 @@ def choice_differs(asked: Question, catalog: Catalog) -> Found:
         method = {"method": "lora"} if purpose == "fine-tuning" else {}
         run = gpucost.estimate(asked["model"], asked["tokens"], with_facts=False, catalog=catalog, **method, **gpu).best
         pairs = {"rent_usd": run["cost_usd"], "gpus": run["gpus"], "days": run["days"]}
-    return [
-        f"{name}: choose {row[name]}, {purpose} {value}" for name, value in pairs.items() if not close(row[name], value)
-    ]
+    return unequal(tuple(pairs), **{"choose": row, purpose.replace("-", "_"): pairs})
+
+
+# --- How questions are drawn, asked and counted.
 
 
 def _training(dice: random.Random) -> Question:
@@ -329,6 +528,23 @@ def _choice(dice: random.Random) -> Question:
     return {"purpose": purpose, "model": dice.choice(SMALL[:5]), "tokens": dice.choice((1e8, 1e9, 1e10))}
 
 
+def _owned(dice: random.Random) -> Question:
+    return {
+        "gpu": dice.choice(GPUS[:11]),
+        "gpus": dice.choice((2, 8, 64, 256)),
+        "rent": dice.choice((0.5, 2.0, 4.0)),
+        "utilisation": dice.choice((0.2, 0.7, 0.95)),
+        "years": dice.choice((1, 3, 5)),
+    }
+
+
+def _file(dice: random.Random) -> Question:
+    if dice.random() < 0.5:
+        return {"kind": "estimate", "tokens": dice.choice((1e9, 1e10, 1e11)), **_priced(dice)}
+    load = _load(dice)
+    return {"kind": "inference", "tokens_per_month": load.pop("tokens"), **load}
+
+
 Kind = tuple[Callable[[random.Random], Question], Callable[[Question, Catalog], Found], int]
 KINDS: dict[str, Kind] = {  # how a question is drawn, how it is judged, how often it is asked
     "speed": (_training, speed_differs, 30),
@@ -339,6 +555,9 @@ KINDS: dict[str, Kind] = {  # how a question is drawn, how it is judged, how oft
     "serving": (service_of, serving_differs, 20),
     "fleet": (_load, fleet_differs, 4),
     "faces": (_priced, faces_differ, 3),
+    "tools": (_training, tools_differ, 3),
+    "owned": (_owned, owned_differs, 2),
+    "files": (_file, files_differ, 2),
     "sweep": (_training, sweep_differs, 2),
     "choice": (_choice, choice_differs, 1),
 }
@@ -352,14 +571,21 @@ def question_of(seed: int, number: int, only: str | None = None) -> tuple[str, Q
     return kind, KINDS[kind][0](dice)
 
 
-def judge(kind: str, asked: Question, catalog: Catalog) -> Found:
-    """Ask a question; a refusal that names what to change is an answer, any other failure a difference."""
+class Judgement(NamedTuple):
+    """What a question came to: the differences, or the reason for which every face refuses it."""
+
+    differences: Found
+    refused: str = ""
+
+
+def judge(kind: str, asked: Question, catalog: Catalog) -> Judgement:
+    """Ask a question; what all faces refuse for one reason agrees, any other failure is a difference."""
     try:
-        return KINDS[kind][1](dict(asked), catalog)
-    except UsageError:
-        return []  # the faces refuse alike: each kind asks the strictest face first
+        return Judgement(KINDS[kind][1](dict(asked), catalog))
+    except AllRefuse as reason:
+        return Judgement([], str(reason))
     except GpuCostError as error:
-        return [f"{type(error).__name__}: {error}"]
+        return Judgement([f"{type(error).__name__}: {error}"])
 
 
 def main(arguments: list[str]) -> int:
@@ -370,19 +596,25 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--only", choices=KINDS)
-    given = parser.parse_args(arguments)
-    catalog, began, counts, wrong = gpucost.open_catalog(), time.monotonic(), Counter[str](), Counter[str]()
-    for number in range(given.start, given.start + given.questions):
-        if time.monotonic() - began > 60 * given.minutes:
+    stated = parser.parse_args(arguments)
+    catalog, began = gpucost.open_catalog(), time.monotonic()
+    asked_of, wrong, refusals = Counter[str](), Counter[str](), Counter[str]()
+    for number in range(stated.start, stated.start + stated.questions):
+        if time.monotonic() - began > 60 * stated.minutes:
             break
-        kind, asked = question_of(given.seed, number, given.only)
-        found = judge(kind, asked, catalog)
-        counts[kind] += 1
-        if found:
+        kind, asked = question_of(stated.seed, number, stated.only)
+        judged = judge(kind, asked, catalog)
+        asked_of[kind] += 1
+        if judged.refused:
+            refusals[f"{kind}: {judged.refused}"] += 1
+        if judged.differences:
             wrong[kind] += 1
-            print(f"{number} {kind} {asked}: {'; '.join(found)}", flush=True)
-    spent, total, asked_in_all = time.monotonic() - began, sum(wrong.values()), sum(counts.values())
-    print(f"{asked_in_all:,} questions in {spent:,.0f} s: {total} differ {dict(wrong)} of {dict(counts)}")
+            print(f"{number} {kind} {asked}: {'; '.join(judged.differences)}", flush=True)
+    total, minutes = sum(asked_of.values()), (time.monotonic() - began) / 60
+    refused_in_all = sum(refusals.values())
+    print(f"{total:,} questions in {minutes:,.1f} minutes: {sum(wrong.values())} differ {dict(wrong)}")
+    print(f"asked: {dict(asked_of)}")
+    print(f"answered: {total - refused_in_all:,}; refused by every face alike: {refused_in_all:,} {dict(refusals)}")
     return 1 if wrong else 0
 
 

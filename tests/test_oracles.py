@@ -84,7 +84,7 @@ def test_what_is_for_rent_alone_has_no_price_to_buy_and_modules_come_in_whole_se
 # Random deployments: a few hundred here, ten thousand by `python -m benchmarks.oracles --questions 10000` ------------
 
 ASKED = {"claim": 60, "fit": 80, "fewest": 50, "speed": 25, "serving": 12, "owning": 6, "fleet": 3, "faces": 2,
-         "sweep": 1, "choice": 1}  # fmt: skip
+         "tools": 3, "owned": 1, "files": 3, "sweep": 2, "choice": 1}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ASKED)
@@ -92,7 +92,21 @@ def test_random_deployments_have_one_answer(catalog, kind):
     from benchmarks.oracles import judge, question_of
 
     asked = [question_of(7, number, kind)[1] for number in range(ASKED[kind])]
-    assert {str(one): found for one in asked if (found := judge(kind, one, catalog))} == {}
+    judged = {str(one): judge(kind, one, catalog) for one in asked}
+    assert {one: judgement.differences for one, judgement in judged.items() if judgement.differences} == {}
+    answered = sum(not judgement.refused for judgement in judged.values())
+    assert answered > len(judged) / 3  # the others are refused by every face alike
+
+
+def test_what_one_face_refuses_and_another_answers_differs():
+    from benchmarks.oracles import AllRefuse, Refusal, refused
+
+    small, unknown = Refusal("NothingFitsError", "too small"), Refusal("UsageError", "unknown")
+    assert refused(estimate=object(), page=object()) == []
+    assert "page answers" in refused(estimate=small, page=object())[0]
+    assert refused(estimate=small, page=unknown) != []
+    with pytest.raises(AllRefuse, match="NothingFitsError"):
+        refused(estimate=small, page=small._replace(text="no room"))
 
 
 def test_the_questions_are_the_same_for_the_same_seed_and_go_deep():
