@@ -588,6 +588,9 @@ def judge(kind: str, asked: Question, catalog: Catalog) -> Judgement:
         return Judgement([f"{type(error).__name__}: {error}"])
 
 
+_TOLD_EVERY = 500  # questions between two signs of life
+
+
 def main(arguments: list[str]) -> int:
     """Ask so many questions and print those whose answers differ."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -602,6 +605,8 @@ def main(arguments: list[str]) -> int:
     for number in range(stated.start, stated.start + stated.questions):
         if time.monotonic() - began > 60 * stated.minutes:
             break
+        if number % _TOLD_EVERY == 0:
+            print(f"at question {number:,}", file=sys.stderr, flush=True)
         kind, asked = question_of(stated.seed, number, stated.only)
         judged = judge(kind, asked, catalog)
         asked_of[kind] += 1

@@ -117,6 +117,7 @@ class Candidate(TypedDict):
     missing: NotRequired[list[str]]  # what stands between its price and an order
     buy_usd: float | None
     breakeven_months: float | None
+    tokens_per_s: NotRequired[float | None]  # of a set of cards together, in fine-tuning with QLoRA
     within: str
 
 
@@ -128,6 +129,21 @@ class Assigned(TypedDict):
     gpus: int
     provider: str
     cost_usd: float
+    days: NotRequired[float | None]  # of a run
+
+
+class SameJob(TypedDict):
+    """The same job on an accelerator that many sell, on demand: what it costs and takes beyond the recommended one."""
+
+    gpu: str
+    gpus: int
+    provider: str
+    days: float | None
+    rent_usd: float
+    more_usd: float
+    more_days: float | None
+    price_observed_on: str | None
+    sellers: int
 
 
 class Choice(AnswerFrame):
@@ -138,6 +154,7 @@ class Choice(AnswerFrame):
     rows: list[Candidate]
     assigned: list[Assigned]
     total_usd: float | None
+    rivals: NotRequired[list[SameJob]]  # the recommended one first
 
 
 # --- The answers of a scenario file, one after the other.

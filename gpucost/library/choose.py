@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from gpucost.arguments import flag_of, read
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import TABLE, USD, count, one_of
+from gpucost.arguments.kinds import FLAG, TABLE, USD, count, one_of
 from gpucost.arguments.signature import absent, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answer, framed, opened, question
@@ -18,16 +18,25 @@ from gpucost.options import OPTIONS
 from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, parse_count
 
 if TYPE_CHECKING:
-    from gpucost.answers.combined import Assigned, Candidate
+    from gpucost.answers.combined import Assigned, Candidate, SameJob
     from gpucost.catalog import Catalog
+    from gpucost.market.supply import Key
 
 _LISTED = "gpu", "provider", "region", "option", "max_age", "strict_prices"
-PURPOSES = ("training", "fine-tuning", "serving", "research", "desk")
+PURPOSES = ("training", "fine-tuning", "serving", "research", "desk", "workstation")
 USUAL_TOKENS = {"training": 100e9, "fine-tuning": 100e6, "serving": 1e9}  # of a run; of a month
 _CONSUMER = ("GeForce", "Radeon RX")
 _WORKSTATION = ("RTX", "Quadro", "Arc Pro", "Radeon PRO")
-_DESK = ("consumer", "workstation", "computer")
+_CARDS = ("consumer", "workstation")
+_DESK = (*_CARDS, "computer")
+_BOUGHT = ("desk", "workstation")  # purposes for which cards are bought
 _MOST_AT_A_DESK = 2
+_SETS = (4, 8)  # cards of one machine that is built of them
+_MATRIX = ("fine-tuning", "training", "serving")  # by each of these model sizes
+_SIZES = ("8b", "32b", "70b", "405b")
+_MOST_RIVALS = 5
+OWN = "own"
+_FAR_LONGER = 3.0  # days on what is owned ÷ days rented, from which it is said
 # What makers usually give, by kind of card: an assumption; a data-centre card is covered by the server's contract.
 _WARRANTY = {"consumer": "3 y", "workstation": "3 y", "computer": "1 y", "data centre": "with its server"}
 
@@ -37,6 +46,11 @@ class ChoiceResult(RankedResult):
     """The GPUs that a workload could run on, the cheapest first, and what several workloads get together."""
 
     @property
+    def rivals(self) -> list[Mapping[str, Any]]:
+        """The same job on demand, on the recommended accelerator and on those that most sellers have."""
+        return [*map(copied, self.payload["rivals"])]
+
+    @property
     def assigned(self) -> list[Mapping[str, Any]]:
         """What each of several workloads gets."""
         return [*map(copied, self.payload["assigned"])]
@@ -44,9 +58,10 @@ class ChoiceResult(RankedResult):
 
 @question(
     needs=[
-        needs("hours_per_month", given("purpose", "research", "desk"), given("workload")),
+        needs("hours_per_month", given("purpose", "research", "desk", "workstation"), given("workload")),
         needs("tokens", given("purpose", "training", "fine-tuning", "serving")),
         needs("model tokens purpose", absent("workload"), words="without --workload, which says it of each"),
+        needs("model tokens purpose workload pool", absent("matrix", "True"), words="without --matrix"),
     ],
 )
 def choose(
@@ -75,6 +90,9 @@ def choose(
         "Accelerators that you own, such as h100-sxm=8.",
         detail(example={"h100-sxm": "8"}),
     ] = None,
+    matrix: Annotated[
+        bool, FLAG, "A row to order for each purpose (fine-tuning, training, serving) and model size (8b to 405b)."
+    ] = False,
     gpu: v.Gpu | None = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -85,19 +103,27 @@ def choose(
 ) -> ChoiceResult:
     """Return which accelerators suit a workload and a budget, the cheapest first, or several workloads together.
 
-    Which GPU for this workload and this budget: to rent and to buy, consumer cards beside data-centre ones.
+    Which GPU for this workload and this budget: to rent and to buy, consumer cards beside data-centre ones; and what
+    the same job costs on the accelerators that most sellers have.
 
-    Several workloads are assigned together, so that all cost least, over what you own and what is for rent.
+    Several workloads are assigned together, so that all cost least, over what you own and what is for rent. A desk
+    holds up to 2 cards, a workstation sets of 4 or 8.
 
     $ gpucost choose --purpose desk --budget 2k
+    $ gpucost choose --purpose workstation --model 70b --budget 20k
+    $ gpucost choose --matrix
     $ gpucost choose --purpose fine-tuning --model 70b --budget 50k
     $ gpucost choose --workload chat='serving 8b 5b' --workload tune='fine-tuning 70b' --pool h100-sxm=8
     """
     values = read(QUESTIONS["choose"], locals())
     facts, most = opened(values, catalog), values["budget"]
     workloads = needs_of(values)
+    first = workloads[0]
     filters = {name: values[name] for name in _LISTED if values.get(name) is not None}
-    rows_by_need = {need.name: judged(candidates(facts, need, filters), most) for need in workloads}
+    answers = {need.name: list(_answers(facts, need, filters)) for need in workloads}
+    rows_by_need = {need.name: judged(candidates(facts, need, answers[need.name]), most) for need in workloads}
+    if values["matrix"]:
+        rows_by_need = {name: _to_order(rows) for name, rows in rows_by_need.items()}
     if not all(rows_by_need.values()):
         empty = next(name for name, rows in rows_by_need.items() if not rows)
         asked_for = ", ".join(f"{flag_of(name)} {value}" for name, value in filters.items())
@@ -107,20 +133,25 @@ def choose(
             f"nothing on record suits {empty or workloads[0].purpose}{asked_for}. Try another model or purpose{wider}."
         )
     owned = pool_of(facts, values["pool"] or {})
-    assigned = assign(rows_by_need, owned) if len(workloads) > 1 or owned else []
+    together = owned or (len(workloads) > 1 and not values["matrix"])
+    own = {need.name: on_own(facts, need, owned, rows_by_need[need.name]) for need in workloads}
+    assigned = assign(rows_by_need, owned, own) if together else []
     total = sum(row["cost_usd"] for row in assigned) if assigned else None
-    notes = facts.taken(*(values["pool"] or ()))
+    notes = [*facts.taken(*(values["pool"] or ())), *_long(assigned, rows_by_need)]
     if total is not None and most is not None and total > most:
         notes.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {most:,.0f} USD.")
     return ChoiceResult(
         {
             "kind": "choice",
             **framed(facts, values),
-            "lead": lead(workloads, rows_by_need, assigned, most),
+            "lead": lead_of_matrix(rows_by_need) if values["matrix"] else lead(workloads, rows_by_need, assigned, most),
             "budget_usd": most,
             "rows": [row for rows in rows_by_need.values() for row in rows],
             "assigned": assigned,
             "total_usd": total,
+            "rivals": rivals(facts, answers[first.name])
+            if len(workloads) == 1 and first.purpose not in _BOUGHT
+            else [],
             "warnings": notes,
             "sources": {},
         }
@@ -152,14 +183,34 @@ def need_of(name: str, text: str, hours: float) -> Need:
     return Need(name, parts[0], parts[1], parse_count(parts[2], "--workload") if len(parts) > 2 else None, hours)
 
 
-def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "list[Candidate]":
+def candidates(catalog: "Catalog", need: Need, answers: Iterable[dict[str, Any]]) -> "list[Candidate]":
     """Return a row per accelerator, the cheapest to rent first; what is only bought comes by its price."""
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
-    rows = [_row(catalog, need, facts[row["gpu"]], row) for row in _first_of_each(_answers(catalog, need, filters))]
-    if need.purpose == "desk":
-        rows = [row for row in rows if row["card"] in _DESK and row["gpus"] <= _MOST_AT_A_DESK and row["buy_usd"]]
-        return sorted(rows, key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
+    several = need.purpose == "workstation"  # sets of several sizes of one card
+    rows = [_row(catalog, need, facts[row["gpu"]], row) for row in (answers if several else _first_of_each(answers))]
+    if need.purpose in _BOUGHT:
+        kinds, most = (_CARDS, max(_SETS)) if several else (_DESK, _MOST_AT_A_DESK)
+        rows = [row for row in rows if row["card"] in kinds and row["gpus"] <= most and row["buy_usd"]]
+        rows.sort(key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
+        return _with_speeds(catalog, need, rows) if several else rows
     return sorted(rows, key=_rank)
+
+
+def _with_speeds(catalog: "Catalog", need: Need, rows: "Sequence[Candidate]") -> "list[Candidate]":
+    """Return sets of cards with the speed at which they fine-tune; what fits in memory alone and cannot is left out."""
+    from gpucost.physics.training.layouts import latest_year
+    from gpucost.workloads.deployment import timed
+    from gpucost.workloads.speeds import key_of
+    from gpucost.workloads.training import make_workload
+
+    if not rows:
+        return []
+    architecture = catalog.architecture(need.model)
+    workload = make_workload(architecture, method="qlora", latest_year=latest_year(catalog.as_of))
+    counts = [row["gpus"] for row in rows]
+    speeds = timed(catalog, workload, [key_of(catalog, row["gpu"]) for row in rows], counts)
+    found = zip(rows, speeds.fits, speeds.tokens_per_s_per_gpu, strict=True)
+    return [{**row, "tokens_per_s": float(each) * row["gpus"]} for row, fits, each in found if fits]
 
 
 def _rank(row: "Candidate") -> tuple[bool, bool, bool, float, str]:
@@ -195,27 +246,43 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
     named = {name: filters.get(name) for name in FILTERS}
     wanted, hire_of = catalog.offer_filter(**named), cheapest_named(market_of(catalog), catalog, named)
     placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
-    for row in everywhere(catalog, need.model, method="qlora" if need.purpose == "desk" else "lora")["rows"]:
+    bought = need.purpose in _BOUGHT
+    for row in everywhere(catalog, need.model, method="qlora" if bought else "lora")["rows"]:
         if wanted["gpu"] is not None and row["gpu"] not in wanted["gpu"]:
             continue
-        if (hire := hire_of(row["gpu"], row["gpus"])) is not None:
-            offer = hire.offer
-            yield {
-                **row,
-                "usd_per_gpu_hour": hire.usd_per_gpu_hour,
-                "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
-                "price_observed_on": offer.observed_on.isoformat(),
-                "age_days": offer.age_days,
-                "price_book": offer.book,
-                "missing": list(hire.missing),
-                "provider": offer.provider,
-                "option": offer.option,
-                "days": None,
-                "rent_usd": hire.usd(need.hours_per_month * MONTHS_PER_YEAR),
-            }
-        elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out
-            sold = "" if placed else row["sold"]
-            yield {**row, "provider": sold, "option": None, "days": None, "rent_usd": None}
+        for gpus in _sets(catalog, need, row):
+            if (hire := hire_of(row["gpu"], gpus)) is not None:
+                offer = hire.offer
+                yield {
+                    **row,
+                    "gpus": gpus,
+                    "usd_per_gpu_hour": hire.usd_per_gpu_hour,
+                    "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
+                    "price_observed_on": offer.observed_on.isoformat(),
+                    "age_days": offer.age_days,
+                    "price_book": offer.book,
+                    "missing": list(hire.missing),
+                    "provider": offer.provider,
+                    "option": offer.option,
+                    "days": None,
+                    "rent_usd": hire.usd(need.hours_per_month * MONTHS_PER_YEAR),
+                }
+            elif not placed or bought:  # which may be bought where nobody rents it out
+                sold = "" if placed else row["sold"]
+                yield {**row, "gpus": gpus, "provider": sold, "option": None, "days": None, "rent_usd": None}
+
+
+def _sets(catalog: "Catalog", need: Need, row: Mapping[str, Any]) -> Sequence[int]:
+    """Return the counts of an accelerator that are of interest: the fewest, or the sets of a workstation that fit."""
+    if need.purpose != "workstation":
+        return [row["gpus"]]
+    from gpucost.fitting.fit import best_plan, read_job
+
+    held = []
+    for gpus in (size for size in _SETS if size >= row["gpus"]):
+        plan = best_plan(read_job(catalog, need.model, row["gpu"], gpus=gpus, method="qlora"))
+        held += [gpus] if plan is not None and plan.fits else []
+    return held
 
 
 def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -245,6 +312,47 @@ def purchase_usd(catalog: "Catalog", chip: Mapping[str, Any], gpus: int) -> floa
         return None
     server = (quote["price_low_usd"] + (quote["price_high_usd"] or quote["price_low_usd"])) / 2
     return float(server * ceil(gpus / quote["gpus"]))
+
+
+def _to_order(rows: "Sequence[Candidate]") -> "list[Candidate]":
+    """Return the first candidate that can be ordered and stays; where there is none, the first of all."""
+    ready = [row for row in rows if row["rent_usd"] is not None and not row.get("missing") and not may_go(row)]
+    return list(ready[:1] or rows[:1])
+
+
+def rivals(catalog: "Catalog", options: Sequence[dict[str, Any]]) -> "list[SameJob]":
+    """Return the same job on demand on the accelerator that costs least, and on those that most sellers have.
+
+    Like with like: each at its cheapest offer on demand that one can order, each with the count that costs least.
+    """
+    alike = [
+        row
+        for row in options
+        if row["rent_usd"] is not None and not row.get("missing") and OPTIONS[row["option"]].family == "on demand"
+    ]
+    if not alike:
+        return []
+    first = _first_of_each(sorted(alike, key=lambda row: row["rent_usd"]))
+    sellers: dict[str, set[str]] = {}
+    for offer in catalog.offers():
+        sellers.setdefault(offer.gpu, set()).add(offer.provider)
+    best, *others = first
+    popular = sorted(others, key=lambda row: -len(sellers.get(row["gpu"], ())))[:_MOST_RIVALS]
+    shown = [best, *sorted(popular, key=lambda row: row["rent_usd"])]
+    return [
+        {
+            "gpu": row["gpu"],
+            "gpus": int(row["gpus"]),
+            "provider": row["provider"],
+            "days": row["days"],
+            "rent_usd": row["rent_usd"],
+            "more_usd": row["rent_usd"] - best["rent_usd"],
+            "more_days": None if row["days"] is None else row["days"] - best["days"],
+            "price_observed_on": row.get("price_observed_on"),
+            "sellers": len(sellers.get(row["gpu"], ())),
+        }
+        for row in shown
+    ]
 
 
 def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[str, Any]) -> "Candidate":
@@ -303,6 +411,8 @@ def link_of(chip: Mapping[str, Any]) -> str:
 def needs_of(values: Mapping[str, Any]) -> list[Need]:
     """Return the workloads asked about: those named, else the one that the arguments describe."""
     hours = values["hours_per_month"]
+    if values["matrix"]:
+        return [Need(f"{purpose} {size}", purpose, size, None, hours) for purpose in _MATRIX for size in _SIZES]
     if values["workload"]:
         count, most = len(values["workload"]), limit("limit_workloads")
         if count > most:
@@ -312,7 +422,7 @@ def needs_of(values: Mapping[str, Any]) -> list[Need]:
 
 
 def judged(rows: "Sequence[Candidate]", budget: float | None) -> "list[Candidate]":
-    """Say of each candidate what the budget reaches; what it reaches comes first."""
+    """Say of each candidate what the budget reaches; that comes first, of sets of cards the fastest."""
     if budget is None:
         return list(rows)
     judged_rows: list[Candidate] = []
@@ -320,7 +430,9 @@ def judged(rows: "Sequence[Candidate]", budget: float | None) -> "list[Candidate
         ways = {"rent": row["rent_usd"], "buy": row["buy_usd"]}
         within = " or ".join(way for way, cost in ways.items() if cost is not None and cost <= budget)
         judged_rows.append({**row, "within": within or "neither"})
-    return sorted(judged_rows, key=lambda row: row["within"] == "neither")
+    fastest = [-(row.get("tokens_per_s") or 0.0) for row in judged_rows]  # of sets of cards, for the same budget
+    order = sorted(range(len(judged_rows)), key=lambda at: (judged_rows[at]["within"] == "neither", fastest[at]))
+    return [judged_rows[at] for at in order]
 
 
 def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
@@ -331,15 +443,77 @@ def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
     return once([(catalog.accelerator(name).id, read(count, "--pool")) for name, count in pool.items()], "--pool")
 
 
-def assign(rows_by_need: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) -> "list[Assigned]":
-    """Give each workload one candidate so that all together cost least: owned ones cost nothing, and run out."""
+def on_own(catalog: "Catalog", need: Need, pool: Mapping[str, int], rows: "Sequence[Candidate]") -> "list[Assigned]":
+    """Return the ways in which a workload runs on what is owned: how many of each kind, and the days of a run.
+
+    A run may take the fewest that hold it, or more of them and be done sooner; a service takes the fewest that carry
+    its load; what holds a model for research or a desk takes the fewest that do.
+    """
+    from gpucost.workloads.speeds import key_of
+
+    ways: list[Assigned] = []
+    for gpu, most in pool.items():
+        key = key_of(catalog, gpu)
+        if need.purpose in ("training", "fine-tuning"):
+            ways += _runs(catalog, need, key, most)
+        elif need.purpose == "serving":
+            from gpucost.ask.inference import request_of
+            from gpucost.serving.run import fewest_for_load
+
+            tokens = need.tokens or USUAL_TOKENS["serving"]
+            request = request_of(catalog, model=need.model, tokens_per_month=tokens)
+            if (found := fewest_for_load(catalog, request, key, most)) is not None:
+                ways.append(_on_own(need, gpu, int(found.accelerators), None))
+        else:
+            ways += [_on_own(need, gpu, row["gpus"], None) for row in rows if row["gpu"] == gpu and row["gpus"] <= most]
+    return ways
+
+
+def _runs(catalog: "Catalog", need: Need, key: "Key", most: int) -> "list[Assigned]":
+    """Return the counts of owned accelerators that hold a run, doublings and all of them, with its days."""
+    from gpucost.market.interruptions import EVALUATION_FRACTION
+    from gpucost.physics.training.layouts import latest_year
+    from gpucost.workloads.deployment import timed, training_deployment
+    from gpucost.workloads.training import make_workload
+
+    if not key.accelerator.trains:
+        return []
+    tokens = need.tokens or USUAL_TOKENS[need.purpose]
+    method = "lora" if need.purpose == "fine-tuning" else "full"
+    architecture, year = catalog.architecture(need.model), latest_year(catalog.as_of)
+    workload = make_workload(architecture, tokens=tokens, method=method, latest_year=year)
+    counts = sorted({*(1 << power for power in range(most.bit_length())), most})
+    speeds = timed(catalog, workload, [key] * len(counts), counts)
+    found = [training_deployment(workload, speeds, row, key, gpus) for row, gpus in enumerate(counts)]
+    whole = 1 + EVALUATION_FRACTION.value  # of a run ÷ its steps
+    return [
+        _on_own(need, key.accelerator.id, int(one.accelerators), one.days(tokens)[1] * whole)
+        for one in found
+        if one.fits
+    ]
+
+
+def _on_own(need: Need, gpu: str, gpus: int, days: float | None) -> "Assigned":
+    name = need.name or need.purpose
+    return {"workload": name, "gpu": gpu, "gpus": gpus, "provider": OWN, "cost_usd": 0.0, "days": days}
+
+
+def assign(
+    rows_by_need: "Mapping[str, Sequence[Candidate]]",
+    pool: Mapping[str, int],
+    own: "Mapping[str, Sequence[Assigned]]",
+) -> "list[Assigned]":
+    """Give each workload one way to run so that all together cost least: owned ones cost nothing, and run out.
+
+    Of assignments that cost the same, that whose runs take the fewest days in all.
+    """
     import numpy as np
 
     from gpucost.money.mix import milp
 
     ways: list[tuple[str, Assigned]] = []
     for name, rows in rows_by_need.items():
-        ways += [(name, _assigned(row, "own", 0.0)) for row in rows if pool.get(row["gpu"], 0) >= row["gpus"]]
+        ways += [(name, way) for way in own.get(name, ()) if way["gpus"] <= pool.get(way["gpu"], 0)]
         rented = [
             (bool(row.get("missing")), may_go(row), row["rent_usd"], at)  # what one can order first
             for at, row in enumerate(rows)
@@ -349,24 +523,64 @@ def assign(rows_by_need: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str,
             ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
     if {name for name, _ in ways} < set(rows_by_need):
         raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
+    costs = np.array([way["cost_usd"] for _, way in ways])
+    days = np.array([way.get("days") or 0.0 for _, way in ways])
     one_each = [[float(name == need_name) for need_name, _ in ways] for name in rows_by_need]
-    taken = [[way["gpus"] * float(way["provider"] == "own" and way["gpu"] == gpu) for _, way in ways] for gpu in pool]
+    taken = [[way["gpus"] * float(way["provider"] == OWN and way["gpu"] == gpu) for _, way in ways] for gpu in pool]
     most = np.array([1.0] * len(rows_by_need) + [float(count) for count in pool.values()])
     least = np.array([1.0] * len(rows_by_need) + [0.0] * len(pool))
-    best = milp(
-        np.array([way["cost_usd"] for _, way in ways]),
-        integrality=np.ones(len(ways)),
-        bounds=(0, 1),
-        constraints=(np.array([*one_each, *taken]), least, most),
-    )
+
+    def solved(goal: Any, rows: Sequence[Any], low: Any, high: Any) -> Any:
+        return milp(goal, integrality=np.ones(len(ways)), bounds=(0, 1), constraints=(np.array(rows), low, high))
+
+    best = solved(costs, [*one_each, *taken], least, most)
     if best.x is None:
         raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
+    if pool:
+        cheapest = float(costs @ np.round(best.x))
+        bound = (np.append(least, 0.0), np.append(most, cheapest + 0.005))
+        sooner = solved(days, [*one_each, *taken, costs], *bound)
+        best = best if sooner.x is None else sooner
     return [way for (_, way), share in zip(ways, best.x, strict=True) if share > 0.5]
 
 
 def _assigned(row: "Candidate", provider: str, cost_usd: float) -> "Assigned":
     name = row["workload"] or row["purpose"]
-    return {"workload": name, "gpu": row["gpu"], "gpus": row["gpus"], "provider": provider, "cost_usd": cost_usd}
+    return {
+        "workload": name,
+        "gpu": row["gpu"],
+        "gpus": row["gpus"],
+        "provider": provider,
+        "cost_usd": cost_usd,
+        "days": row.get("days"),
+    }
+
+
+def _long(assigned: "Sequence[Assigned]", rows_by_need: "Mapping[str, Sequence[Candidate]]") -> list[str]:
+    """Say which runs take far longer on what is owned than rented."""
+    notes = []
+    for way in assigned:
+        rows = rows_by_need.get(way["workload"]) or next(iter(rows_by_need.values()))
+        rented = next((row for row in rows if row["rent_usd"] is not None and row["days"]), None)
+        days = way.get("days")
+        if way["provider"] == OWN and days and rented and rented["days"] and days > _FAR_LONGER * rented["days"]:
+            notes.append(
+                f"{way['workload']} takes {days:,.1f} days on {way['gpus']} × {way['gpu']} of your own; rented for"
+                f" {rented['rent_usd']:,.0f} USD, {rented['gpus']} × {rented['gpu']} take {rented['days']:,.1f}."
+            )
+    return notes
+
+
+def lead_of_matrix(rows_by_need: "Mapping[str, Sequence[Candidate]]") -> str:
+    """Say how many cells of the matrix can be ordered, and the ends of what they cost."""
+    rows = [row for rows in rows_by_need.values() for row in rows]
+    ready = [row for row in rows if row["rent_usd"] is not None and not row.get("missing")]
+    low, high = (pick(ready, key=lambda row: row["rent_usd"] or 0) for pick in (min, max))
+    return (
+        f"{len(ready)} of {len(rows)} can be ordered today: from {low['workload']} on {low['gpus']} × {low['gpu']} for"
+        f" {low['rent_usd']:,.0f} USD to {high['workload']} on {high['gpus']} × {high['gpu']} for"
+        f" {high['rent_usd']:,.0f} USD."
+    )
 
 
 def lead(
@@ -388,23 +602,25 @@ def lead(
     buy = "" if first["buy_usd"] is None else f"buy for about {first['buy_usd']:,.0f} USD"
     if budget is not None and first["within"] != "neither":  # of a budget, what it reaches
         rent, buy = (text if way in first["within"] else "" for way, text in (("rent", rent), ("buy", buy)))
-    ways = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
+    ways = " or ".join(part for part in ((buy, rent) if need.purpose in _BOUGHT else (rent, buy)) if part)
     price, quoted = first.get("usd_per_gpu_hour"), first.get("quoted_usd_per_gpu_hour")
     hour = ""
-    if price is not None and rent and need.purpose != "desk":
+    if price is not None and rent and need.purpose not in _BOUGHT:
         hour = f" The GPU-hour: {price:.2f} USD"
         if quoted is not None and f"{quoted:.2f}" != f"{price:.2f}":
             hour += f" expected today (quoted {quoted:.2f} on {first['price_observed_on']})"
         hour += f", at {first['provider']}."
-    if rent and first.get("missing") and need.purpose != "desk":
+    if rent and first.get("missing") and need.purpose not in _BOUGHT:
         hour += f" Nobody verified that offer: {'; '.join(first['missing'])}."
-    if rent and need.purpose != "desk":
+    if rent and need.purpose not in _BOUGHT:
         hour += unlisted(first.get("age_days"), first.get("price_book") or "")
     reach = ""
     if budget is not None:
-        reached = sum(row["within"] != "neither" for row in next(iter(rows_by_need.values())))
-        types = len(next(iter(rows_by_need.values())))
+        rows = next(iter(rows_by_need.values()))
+        reached = len({row["gpu"] for row in rows if row["within"] != "neither"})
+        types = len({row["gpu"] for row in rows})
         share = f"All {types}" if reached == types else f"{reached} of {types}"
         reach = f" {share} GPU types fit your budget."
-    use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
+    uses = {"desk": "a desk with", "research": "research on", "workstation": "a workstation with"}
+    use = uses.get(need.purpose, f"{need.purpose} of")
     return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{hour}{reach}"

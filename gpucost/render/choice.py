@@ -6,10 +6,15 @@ from gpucost.answers.combined import Candidate, Choice
 from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns_of, document_of
 
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3
+_TOLD = 2  # rivals that one sentence names
 _NOTE = (
     "Rent: the cost of the run, or of a year for serving, research and desk use. Buy: cards at street prices without a"
     " server, modules as whole servers; without power or staff. Pays after: months of the same use. Warranty: assumed,"
     " as makers usually give."
+)
+_NOTE_ON_SCREEN = (
+    "Rent: a run, or a year of serving, research, a desk. Buy: cards without their server, modules as whole servers; no"
+    " power, no staff."
 )
 
 
@@ -22,16 +27,18 @@ def document(answer: Choice) -> Document:
     first_rows = [
         row for rows in by_workload.values() for row in rows[: _ROWS_OF_ONE if len(by_workload) == 1 else _ROWS_EACH]
     ]
+    rivals = _rivals(answer)
     next_step = Paragraph(
         "Next: --details (every GPU type), `gpucost tco` (the full cost of buying), --purpose, --budget,"
-        " --workload NAME='PURPOSE MODEL', --pool GPU=N."
+        " --workload NAME='PURPOSE MODEL', --pool GPU=N, --matrix."
     )
     return document_of(
         answer,
         "Which GPU",
         Section("Together", _together(answer)),
         Section("Candidates", [_table(answer["rows"], named)]),
-        screen=(*_together(answer), _table(first_rows, named), next_step),
+        Section("Another choice", rivals),
+        screen=(*_together(answer), _table(first_rows, named, _NOTE_ON_SCREEN), *_told(answer), next_step),
     )
 
 
@@ -39,9 +46,36 @@ def _together(answer: Choice) -> list[Block]:
     return [Table(columns_of("choice together"), answer["assigned"], "Together")] if answer["assigned"] else []
 
 
-def _table(rows: Sequence[Candidate], named: bool) -> Table:
+def _rivals(answer: Choice) -> list[Block]:
+    """Return the same job on what most sellers have, against the recommended accelerator."""
+    rows = answer.get("rivals") or []
+    if len(rows) < 2:
+        return []
+    of = "the run" if rows[0]["days"] is not None else "a year"
+    note = (
+        f"Like with like: {of} at the cheapest offer on demand that one can order, on as many as cost least; more: than"
+        f" {rows[0]['gpu']}."
+    )
+    return [Table(columns_of("choice rivals"), rows, "What another choice costs", note=note)]
+
+
+def _told(answer: Choice) -> list[Block]:
+    """Say in a sentence what the same job costs on the first of what most sellers have."""
+    rows = answer.get("rivals") or []
+    if len(rows) < 2:
+        return []
+    first, *others = rows
+    told = []
+    for row in others[:_TOLD]:
+        days = "" if row["more_days"] is None else f", {row['more_days']:+,.1f} days"
+        told.append(f"{row['gpus']} × {row['gpu']} {row['more_usd']:+,.0f} USD{days}")
+    where = f"on demand against {first['gpus']} × {first['gpu']} at {first['provider']}"
+    return [Paragraph(f"The same job {where}: {'; '.join(told)}.")]
+
+
+def _table(rows: Sequence[Candidate], named: bool, note: str = _NOTE) -> Table:
     rows_as_text = [
         {**row, "ecc": {True: "yes", False: "no", None: None}[row["ecc"]], "within": row["within"] or None}
         for row in rows
     ]
-    return Table(columns_of("choice") if named else columns_of("choice")[1:], rows_as_text, note=_NOTE)
+    return Table(columns_of("choice") if named else columns_of("choice")[1:], rows_as_text, note=note)

@@ -279,6 +279,13 @@ def price_pairs(
     return Pairs(offer, plan, fleet, fleet.units * supply.unit_gpus[offer], factors, price_months(factors))
 
 
+def replicas_for(request: InferenceRequest, speed: columns_Floats) -> columns_Floats:
+    """Return the replicas that carry the load at each hour, by the output tokens per second of one; hours come last."""
+    usable = speed / request.output_tokens * request.utilisation_fraction
+    floor = max(request.floor_replicas, 0 if request.autoscale else 1)
+    return replicas_by_hour(np.full(len(speed), mean_rate(request)), usable, profile_of(request.profile), floor)
+
+
 def fleet_of(
     request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: columns_Floats
 ) -> ServingFleet:
@@ -290,8 +297,7 @@ def fleet_of(
         return saturated(request, unit, replica, least, requests)
     profile = profile_of(request.profile)
     mean = np.full(len(offer), mean_rate(request))
-    usable = requests * request.utilisation_fraction
-    serving = replicas_by_hour(mean, usable, profile, max(request.floor_replicas, 0 if request.autoscale else 1))
+    serving = replicas_for(request, speed)
     if request.replicas is not None:
         serving = np.full_like(serving, float(request.replicas))
     elif not request.autoscale:

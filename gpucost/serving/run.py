@@ -68,12 +68,12 @@ from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
-from gpucost.serving.costing import MTOK, Pairs
+from gpucost.serving.costing import MTOK, Pairs, replicas_for
 from gpucost.serving.request import Distributions, InferenceRequest, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
-from gpucost.workloads.counts import Accelerators
-from gpucost.workloads.deployment import best_plan, served, serving_deployment
+from gpucost.workloads.counts import Accelerators, Replicas
+from gpucost.workloads.deployment import ModelDeployment, best_plan, served, serving_deployment
 from gpucost.workloads.service import LADDER, REASONS, Plans, emulated, evaluate, format_note
 
 # --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
@@ -834,6 +834,19 @@ def serving_fit_payload(
         "warnings": [*architecture.warnings, *tight_notes(options)],
         "sources": {},
     }
+
+
+def fewest_for_load(catalog: Catalog, request: InferenceRequest, key: Key, most: int) -> ModelDeployment | None:
+    """Return the fewest of an accelerator in one's own machines, at most so many, that carry a load."""
+    plans = served(catalog, catalog.architecture(request.model), [key], request, most)
+    if not len(plans):
+        return None
+    replicas = replicas_for(request, plans.output_tokens_per_s).max(axis=-1) + request.redundancy
+    gpus = np.where(plans.serves, replicas * plans.gpus, np.inf)
+    first = int(np.lexsort((-plans.output_tokens_per_s, gpus))[0])
+    if gpus[first] > most:
+        return None
+    return serving_deployment(plans, first, key, request, Replicas(int(replicas[first])))
 
 
 def tight_notes(options: Sequence[Serves]) -> list[str]:

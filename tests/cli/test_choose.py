@@ -14,6 +14,10 @@ def catalog():
     return gpucost.open_catalog()
 
 
+def owned(workload, gpu, gpus, days=None):
+    return {"workload": workload, "gpu": gpu, "gpus": gpus, "provider": "own", "cost_usd": 0.0, "days": days}
+
+
 def candidate(workload, gpu, gpus, rent, buy=None):
     said = {"purpose": "serving", "provider": "p", "option": "on_demand"}
     return {"workload": workload, "gpu": gpu, "gpus": gpus, "rent_usd": rent, "buy_usd": buy, **said}
@@ -63,8 +67,8 @@ def test_a_desk_that_nobody_offers_says_what_was_asked_for(catalog):
 
 def test_workloads_stand_on_what_stays_where_anything_does():
     rows = [candidate("w", "goes", 1, 10) | {"option": "spot"}, candidate("w", "stays", 1, 20)]
-    assert [way["gpu"] for way in assign({"w": rows}, {})] == ["stays"]
-    assert [way["gpu"] for way in assign({"w": rows[:1]}, {})] == ["goes"]
+    assert [way["gpu"] for way in assign({"w": rows}, {}, {})] == ["stays"]
+    assert [way["gpu"] for way in assign({"w": rows[:1]}, {}, {})] == ["goes"]
 
 
 def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog):
@@ -93,9 +97,10 @@ def test_a_budget_reaches_renting_buying_both_or_neither():
 def test_owned_accelerators_go_where_they_save_most():
     """Either workload fits the one owned card; renting costs 100 for the first and 30 for the second."""
     found = {"a": [candidate("a", "card", 1, 100)], "b": [candidate("b", "card", 1, 30)]}
-    given = {row["workload"]: (row["provider"], row["cost_usd"]) for row in assign(found, {"card": 1})}
+    ways = {name: [owned(name, "card", 1)] for name in found}
+    given = {row["workload"]: (row["provider"], row["cost_usd"]) for row in assign(found, {"card": 1}, ways)}
     assert given == {"a": ("own", 0), "b": ("p", 30)}
-    both = assign(found, {"card": 2})
+    both = assign(found, {"card": 2}, ways)
     assert sum(row["cost_usd"] for row in both) == 0
 
 
@@ -107,7 +112,8 @@ def test_two_names_of_one_accelerator_in_a_pool_are_given_twice(catalog):
 def test_many_workloads_over_one_pool_are_assigned_at_once():
     """Thirty alike but for the rent, two kinds owned: the nine dearest stand on what is owned."""
     found = {f"w{n}": [candidate(f"w{n}", gpu, 2, 100 + n) for gpu in ("a", "b", "c")] for n in range(30)}
-    given = assign(found, {"a": 11, "b": 8})
+    ways = {name: [owned(name, gpu, 2) for gpu in ("a", "b", "c")] for name in found}
+    given = assign(found, {"a": 11, "b": 8}, ways)
     assert [row["workload"] for row in given] == list(found)
     assert {row["workload"] for row in given if row["provider"] == "own"} == {f"w{n}" for n in range(21, 30)}
     assert sum(row["cost_usd"] for row in given) == sum(100 + n for n in range(21))
@@ -130,3 +136,84 @@ def test_several_workloads_are_assigned_together(catalog):
 def test_a_workload_that_cannot_be_read_says_how_it_is_written(catalog, text):
     with pytest.raises(UsageError, match="chat='serving 8b 5b'"):
         gpucost.choose(workload={"x": text}, catalog=catalog)
+
+
+def test_runs_that_cost_the_same_end_soonest_in_all():
+    """Eight cards for two runs: 4 + 4 take 20 days in all, 8 and renting cost more, 1 + 4 and 2 + 4 take longer."""
+    ways = {name: [owned(name, "card", gpus, 40 / gpus) for gpus in (1, 2, 4, 8)] for name in "ab"}
+    found = {name: [candidate(name, "card", 8, 100)] for name in "ab"}
+    assert [way["gpus"] for way in assign(found, {"card": 8}, ways)] == [4, 4]
+
+
+def test_jobs_stand_on_the_machines_that_hold_them(catalog):
+    """70.6e9 parameters in 16 bits are 141 GB: no single card of 80 GB fine-tunes them, and none of 24 GB serves."""
+    work = {"chat": "serving 8b 5b", "tune": "fine-tuning 70b"}
+    chosen = gpucost.choose(workload=work, pool={"h100-sxm": 8, "rtx-4090": 2}, catalog=catalog)
+    placed = {row["workload"]: row for row in chosen.assigned}
+    assert {row["provider"] for row in chosen.assigned} == {"own"}
+    assert (placed["tune"]["gpu"], placed["tune"]["gpus"] >= 2) == ("h100-sxm5-80gb", True)
+    assert chosen.payload["total_usd"] == 0
+    timed = gpucost.throughput("70b", "h100-sxm", placed["tune"]["gpus"], method="lora", catalog=catalog)
+    assert placed["tune"]["days"] == pytest.approx(1.2 * 100e6 / timed.payload["tokens_per_s"] / 86_400, rel=1e-6)
+
+
+def test_a_pool_that_serves_is_as_large_as_its_load(catalog):
+    from gpucost.ask.inference import request_of
+    from gpucost.serving.run import fewest_for_load
+    from gpucost.workloads.speeds import key_of
+
+    key = key_of(catalog, "rtx-4090")
+    request = request_of(catalog, model="8b", tokens_per_month=50e9)
+    found = fewest_for_load(catalog, request, key, 100)
+    served = gpucost.inference("8b", tokens_per_month=50e9, gpu="rtx-4090", catalog=catalog).best
+    assert int(found.accelerators) == served["replicas"] * served["layout"]["gpus"]
+    assert fewest_for_load(catalog, request, key, int(found.accelerators) - 1) is None
+
+
+def test_a_run_that_is_far_slower_on_what_is_owned_is_said(catalog):
+    chosen = gpucost.choose("8b", purpose="fine-tuning", tokens="1b", pool={"l4": 1, "h100-sxm": 1}, catalog=catalog)
+    assert chosen.assigned[0]["gpu"] == "h100-sxm5-80gb"  # the sooner of two that cost nothing
+    slow = gpucost.choose("1b", purpose="fine-tuning", tokens="10b", pool={"l4": 1}, catalog=catalog)
+    assert any("days on 1 × l4 of your own" in text for text in slow.payload["warnings"])
+
+
+def test_each_cell_of_the_matrix_can_be_ordered_at_the_price_of_its_question(catalog):
+    chosen = gpucost.choose(matrix=True, catalog=catalog)
+    rows = {row["workload"]: row for row in chosen.payload["rows"]}
+    sizes = ("8b", "32b", "70b", "405b")
+    assert set(rows) == {f"{purpose} {size}" for purpose in ("fine-tuning", "training", "serving") for size in sizes}
+    assert all(row["rent_usd"] and row["provider"] and not row["missing"] for row in rows.values())
+    row = rows["training 8b"]
+    run = gpucost.estimate("8b", 100e9, gpu=row["gpu"], provider=row["provider"], catalog=catalog, with_facts=False)
+    costs = [option["cost_usd"] for option in run.options if option["gpus"] == row["gpus"]]
+    assert row["rent_usd"] == pytest.approx(min(costs))
+    with pytest.raises(UsageError, match="--matrix"):
+        gpucost.choose("70b", matrix=True, catalog=catalog)
+
+
+def test_a_workstation_is_a_set_of_cards_and_a_budget_buys_the_fastest(catalog):
+    chosen = gpucost.choose("70b", purpose="workstation", budget="20k", catalog=catalog)
+    rows = chosen.payload["rows"]
+    assert {row["gpus"] for row in rows} == {4, 8}
+    assert {row["card"] for row in rows} <= {"consumer", "workstation"}
+    bought = [row for row in rows if "buy" in row["within"]]
+    assert bought[0]["tokens_per_s"] == max(row["tokens_per_s"] for row in bought)
+    eight = next(row for row in rows if (row["gpu"], row["gpus"]) == ("rtx-4090", 8))
+    timed = gpucost.throughput("70b", "rtx-4090", 8, method="qlora", catalog=catalog)
+    assert eight["tokens_per_s"] == pytest.approx(timed.payload["tokens_per_s"])
+
+
+def test_another_choice_costs_what_its_own_question_says(catalog):
+    rivals = gpucost.choose("8b", purpose="training", tokens="10b", catalog=catalog).rivals
+    best, *others = rivals
+    assert len(others) >= 3
+    assert best["more_usd"] == 0
+    for row in rivals:
+        options = gpucost.estimate(
+            "8b", "10b", gpu=row["gpu"], option="on_demand", top=0, catalog=catalog, with_facts=False
+        ).options
+        run = min((one for one in options if not one["missing"]), key=lambda one: one["cost_usd"])
+        assert row["rent_usd"] == pytest.approx(run["cost_usd"])
+        assert row["more_usd"] == pytest.approx(run["cost_usd"] - best["rent_usd"])
+        assert row["more_days"] == pytest.approx(run["days"] - best["days"])
+    assert all(row["sellers"] > 3 for row in others)
