@@ -46,6 +46,7 @@ from gpucost.market.facts import (
     outside_region,
     placeless,
     prices_not_used,
+    said_of_larger,
     with_offers,
 )
 from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
@@ -498,7 +499,13 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    result = answer_request(request, architecture, market, mask, training_calibration(catalog))
+    try:
+        result = answer_request(request, architecture, market, mask, training_calibration(catalog))
+    except NothingFitsError as error:
+        if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
+            raise
+        larger = said_of_larger(catalog, request.gpu, request.gpus, request.provider)
+        raise NothingFitsError(f"{error}{larger}") from None
     return {**result, "facts": embed(market.facts, mask, architecture)} if with_facts else result
 
 
