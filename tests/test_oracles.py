@@ -247,3 +247,16 @@ def test_relations_list_replicas_over_nodes_as_fit_finds_them(catalog):
     rows = catalog.sql("select min(gpus) as fewest from deployments where serves and gpu = 'h100-sxm5-80gb'",
                        model="deepseek-v3")  # fmt: skip
     assert rows["fewest"][0] == gpucost.fit("deepseek-v3", "h100-sxm", serving=True, catalog=catalog).best["gpus"] == 16
+
+
+def test_a_machine_whose_price_expired_is_told_from_one_that_was_never_sold(catalog):
+    sold: dict[tuple[str, str], set[int]] = {}
+    for offer in catalog.offers():
+        sold.setdefault((offer.provider, offer.gpu), set()).add(offer.gpus)
+    singles = [name for name, sizes in sold.items() if sizes == {1}]
+    once = {(row["provider"], row["gpu"]) for row in catalog.price_rows if (row["gpus"] or 0) >= 8}
+    expired = next(name for name in singles if name in once)
+    never = next(name for name in singles if name not in once)
+    for (provider, gpu), said in ((expired, "was on sale at .*last seen on"), (never, "never sold so")):
+        with pytest.raises(gpucost.errors.NothingFitsError, match=said):
+            gpucost.estimate("1b", "1b", gpu=gpu, gpus=8, provider=provider, catalog=catalog)

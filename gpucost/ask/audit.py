@@ -1,6 +1,6 @@
 """`gpucost.audit(...)`: whether a claim is possible, and what would be true."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,12 @@ from gpucost.arguments.signature import detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import opened, question
 from gpucost.ask.result import Result
-from gpucost.errors import UsageError
+from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
+    from gpucost.claims.figures import TokenPrice
+    from gpucost.types import Accelerator
 
 
 # figures that are of an accelerator alone
@@ -226,7 +228,7 @@ def audit(
         from gpucost.gate import read_text
 
         _alone(stated)
-        return AuditResult(audit_text(read_text(values["text"]), facts))
+        return AuditResult(audit_text(read_text(values["text"]), facts, _token_price))
     from gpucost.claims import audit as judge
     from gpucost.claims import make_claim
     from gpucost.claims.figures import Stated, check_stated
@@ -235,6 +237,31 @@ def audit(
     claim, notes = make_claim(fields), list[str]()
     figures = Stated(**{name: fields[name] for name in Stated._fields})
     return AuditResult(judge(claim, facts, check_stated(figures, claim, facts, notes), notes))
+
+
+def _token_price(catalog: "Catalog", model: str, chips: "Sequence[Accelerator]", hosted: bool) -> "TokenPrice | None":
+    """Return what `inference` finds a million tokens to cost: on full machines of some accelerators, or at hosts."""
+    from gpucost.ask.inference import request_of
+    from gpucost.claims.figures import TokenPrice
+    from gpucost.serving.run import infer
+
+    named = {"gpu": ",".join(chip.id for chip in chips)} if chips else {}
+    try:
+        answer = infer(request_of(catalog, model=model, top=0, **named), catalog)
+    except (NothingFitsError, PriceMissingError):
+        return None
+    if hosted:
+        listed = [row for row in answer["api"] if row["same_model"]]
+        if not listed:
+            return None
+        ends = [price for row in listed for price in (row["usd_per_mtok_input"], row["usd_per_mtok_output"])]
+        first = listed[0]
+        return TokenPrice(min(ends), first["usd_per_mtok"], max(ends), f"{first['provider']}, prompt and output mixed")
+    rows = [row for row in answer["options"] if not row["missing"]] or answer["options"]
+    low, high = min(row["usd_per_mtok_low"] for row in rows), max(row["usd_per_mtok_high"] for row in rows)
+    first_row = rows[0]
+    where = f"{first_row['gpus']} × {first_row['gpu']} at {first_row['provider']}, always full"
+    return TokenPrice(low, first_row["usd_per_mtok"], high, where)
 
 
 def _alone(stated: Mapping[str, Any]) -> None:

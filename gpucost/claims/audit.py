@@ -13,6 +13,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.market.facts import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
+from gpucost.money.cashflow import annuity_usd, simple_payback_months
 from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision, peak, peak_share
@@ -188,26 +189,6 @@ _BUSY_FRACTION = 0.8
 _MONTHS = 60  # over which owning and renting are compared
 
 
-def payback_months(buy_usd: float, rent_usd_per_month: float, own_usd_per_month: float) -> float:
-    """Return the months after which buying is cheaper, undiscounted: price ÷ (rent − running cost); infinite if never.
-
-    >>> round(payback_months(800_000, 20_000, 5_000), 1)
-    53.3
-    """
-    saved = rent_usd_per_month - own_usd_per_month
-    return buy_usd / saved if saved > 0 else float("inf")
-
-
-def present_value_usd(usd_per_month: float, months: float, annual_fraction: float) -> float:
-    """Return the present value of a monthly payment in arrears at an effective annual rate.
-
-    >>> round(present_value_usd(20_000, 60, 0.10) / 1000)
-    951
-    """
-    rate = (1 + annual_fraction) ** (1 / 12) - 1
-    return usd_per_month * (months if rate == 0 else (1 - (1 + rate) ** -months) / rate)
-
-
 def check_payback(claim: Claim) -> list[Check]:
     """Judge what a claim says of payback: its arithmetic, how busy the cluster is, and what discounting does to it."""
     buy, rent, own_usd = claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month or 0.0
@@ -222,7 +203,7 @@ def check_payback(claim: Claim) -> list[Check]:
 
 
 def _arithmetic(buy: float, rent: float, own_usd: float, claimed: float | None) -> Check:
-    true = payback_months(buy, rent, own_usd)
+    true = simple_payback_months(buy, rent, own_usd)
     reason = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own_usd:,.0f}) USD a month is {true:,.1f} months."
     if rent <= own_usd:
         reason, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
@@ -245,7 +226,7 @@ def _utilisation(gpus: int, hours_per_month: float) -> Check:
 
 
 def _discounted(buy: float, rent: float, own_usd: float, fraction: float) -> Check:
-    renting, owning = (present_value_usd(monthly, _MONTHS, fraction) for monthly in (rent, own_usd))
+    renting, owning = (annuity_usd(monthly, _MONTHS, fraction) for monthly in (rent, own_usd))
     owning += buy
     reason = (
         f"At {fraction:.0%} a year over {_MONTHS} months, without resale, renting costs {renting:,.0f} USD and owning"

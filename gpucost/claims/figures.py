@@ -446,6 +446,95 @@ def check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Acceler
     return Check("purchase", verdict, claimed_usd, low, None, high, "USD", reason)
 
 
+_SERVER_SLACK = 0.15  # beyond the prices on record, which are few
+
+
+def check_server(claimed_usd: float, catalog: Catalog, chips: Sequence[Accelerator], gpus: int | None = None) -> Check:
+    """Judge a claimed price of a whole server, or a rack of them, by the prices of such machines on record."""
+    ids = {chip.id for chip in chips}
+    rows = [row for row in catalog.rows("systems") if row["accelerator_id"] in ids and row["price_low_usd"]]
+    of_size = [row for row in rows if gpus is None or row["gpus"] == gpus]
+    if not of_size:
+        held = f", of other sizes: {', '.join(str(row['id']) for row in rows)}" if rows else ""
+        reason = f"No price of a server with {gpus or 'several'} × {chips[0].id} is on record{held}."
+        return Check("server price", UNKNOWN, claimed_usd, None, None, None, "USD", reason)
+    low = min(row["price_low_usd"] for row in of_size)
+    high = max(row["price_high_usd"] or row["price_low_usd"] for row in of_size)
+    told = "; ".join(
+        f"{row['id']} {amount(row['price_low_usd'])} to {amount(row['price_high_usd'] or row['price_low_usd'])}"
+        f" ({row['price_observed']})"
+        for row in of_size
+    )
+    reason = f"On record, for a whole machine: {told} USD."
+    verdict = POSSIBLE if low * (1 - _SERVER_SLACK) <= claimed_usd <= high * (1 + _SERVER_SLACK) else IMPLAUSIBLE
+    if claimed_usd < low / 3 or claimed_usd > high * 3:
+        verdict = IMPOSSIBLE
+    return Check("server price", verdict, claimed_usd, low, (low + high) / 2, high, "USD", reason)
+
+
+class TokenPrice(NamedTuple):
+    """What a million tokens of a model cost: on machines that one can rent, full, or at hosts of the model."""
+
+    low: float
+    typical: float
+    high: float
+    where: str  # of the typical one
+
+
+def check_token_price(claimed_usd: float, known: TokenPrice | None) -> Check:
+    """Judge a claimed price of a million tokens by those that `inference` finds; half-empty machines cost more."""
+    unit = "USD per million tokens"
+    if known is None:
+        return Check("token price", UNKNOWN, claimed_usd, None, None, None, unit, "No price of it is known.")
+    low, typical, high, where = known
+    reason = f"From {amount(low)} to {amount(high)} USD; {where}: {amount(typical)}."
+    if claimed_usd < low * _CHEAPEST:
+        reason += " Less is below the cheapest full machine."
+        return Check(
+            "token price", IMPOSSIBLE if claimed_usd < low / 3 else IMPLAUSIBLE, claimed_usd, *known[:3], unit, reason
+        )
+    if claimed_usd > high * _DEAREST:
+        reason += f" So much is paid where machines are used {typical / claimed_usd:.0%} of the time."
+        verdict = IMPLAUSIBLE if claimed_usd > high * 3 else POSSIBLE
+        return Check("token price", verdict, claimed_usd, *known[:3], unit, reason)
+    return Check("token price", POSSIBLE, claimed_usd, *known[:3], unit, reason)
+
+
+def check_cheaper(claimed_fraction: float, dear: "SellerPrices", cheap: "SellerPrices") -> Check:
+    """Judge by how much one price of an hour is said to lie below another: 1 − ratio at each seller that has both."""
+    sellers = sorted(set(dear.usd_by_seller) & set(cheap.usd_by_seller))
+    if not sellers:
+        reason = f"Nobody on record sells both {cheap.name} and {dear.name}."
+        return Check("saving", UNKNOWN, claimed_fraction, None, None, None, "fraction of one", reason)
+    saved = {name: 1 - cheap.usd_by_seller[name] / dear.usd_by_seller[name] for name in sellers}
+    low, high, middle = min(saved.values()), max(saved.values()), float(np.median(list(saved.values())))
+    ends = sorted(sellers, key=saved.__getitem__)
+    reason = (
+        f"{cheap.name} against {dear.name}, each at its lowest price, of {len(sellers)} with both: median {middle:.0%}"
+        f" less, from {low:.0%} ({ends[0]}) to {high:.0%} ({ends[-1]})."
+    )
+    verdict = POSSIBLE if low - 0.02 <= claimed_fraction <= high + 0.02 else IMPLAUSIBLE
+    return Check("saving", verdict, claimed_fraction, low, middle, high, "fraction of one", reason)
+
+
+class SellerPrices(NamedTuple):
+    """The lowest price of an accelerator-hour at each seller."""
+
+    name: str
+    usd_by_seller: dict[str, float]
+
+
+def seller_prices(
+    catalog: Catalog, name: str, chips: Sequence[Accelerator], provider: str | None, option: str
+) -> SellerPrices:
+    """Return the lowest price on record that day at each seller of some accelerators."""
+    lowest: dict[str, float] = {}
+    for row in rent_rows(catalog, chips, provider, None, option):
+        seller, price = str(row["provider"]), float(row["usd_per_gpu_hour"])
+        lowest[seller] = min(price, lowest.get(seller, price))
+    return SellerPrices(f"{name} {option.replace('_', ' ')}", lowest)
+
+
 # --- Energy and carbon of a run.
 
 

@@ -221,7 +221,7 @@ _COUNT = re.compile(
 _SIZE = re.compile(
     r"\b(\d+(?:\.\d+)?)\s?([BTbM])\b(?!\s?(?:tokens|tok|USD|/))(?!ytes)(?:[- ]?(?:parameters?|params?|model))?"
 )
-_OPTIONS = {
+OPTION_WORDS = {
     "on-demand": "on_demand",
     "on demand": "on_demand",
     "spot": "spot",
@@ -258,7 +258,7 @@ class Names:
         for word in lowered.split():
             if word in self._instances and re.search("[._-]", word):
                 found.instance = self._instances[word]
-        for word, option in _OPTIONS.items():
+        for word, option in OPTION_WORDS.items():
             if word in sentence.lower():
                 found.option = option
         for figure in figures_of(sentence):

@@ -1,7 +1,7 @@
 """Judging what sentences claim: each figure by the check of its quantity, or why it is not judged."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from gpucost.claims.audit import (
     Check,
     Claim,
     check_decode,
+    check_payback,
     check_training_memory,
     check_weights,
     most_favourable,
@@ -23,6 +24,7 @@ from gpucost.claims.audit import (
     worst,
 )
 from gpucost.claims.reading import (
+    OPTION_WORDS,
     PRECISION,
     Figure,
     Mention,
@@ -35,32 +37,40 @@ from gpucost.claims.reading import (
 from gpucost.errors import GpuCostError
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.layouts import latest_year
-from gpucost.units import HOURS_PER_DAY, counted
-from gpucost.workloads.training import make_workload, sizes
+from gpucost.types import Accelerator
+from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, counted
+from gpucost.workloads.training import OwnSpeed, make_workload, sizes, step_work
 
 NOT_READ = "not understood"
 _OF_MODEL = ("duration", "cost", "weights", "training memory", "decode speed", "training speed")
+_TAKEN = "taken"  # a figure that another one is judged by
 _CONTEXT = ("", "tokens", "parameters", "other")  # what a figure is stated for, not what is claimed
 
 _OF_OTHERS = re.compile(r"\b(?:cpus?|xeons?|epyc|processors?|fpgas?|npus?)\b", re.IGNORECASE)  # no accelerators of ours
+_CLOSE_BY = 20  # characters behind a price that say of what it is
 _FEWEST_CORES = 1000  # of a whole accelerator
 
 Judged = list[tuple[Figure, Check]]
+# from (catalog, model as named, accelerators, whether a host's) to what a million of its tokens cost
+TokenPrices = Callable[[Catalog, str, Sequence[Accelerator], bool], "hold.TokenPrice | None"]
 
 
 class _Unasked(GpuCostError):
     """What a sentence does not say."""
 
 
-def audit_text(text: str, catalog: Catalog) -> Audit:
-    """Read sentences, judge each figure that is understood, and say of the others why not."""
+def audit_text(text: str, catalog: Catalog, token_price: TokenPrices | None = None) -> Audit:
+    """Read sentences, judge each figure that is understood, and say of the others why not.
+
+    `token_price` answers what a million tokens of a model cost; without it such prices are not judged.
+    """
     names, rows, notes = Names(catalog), [], []
     last = SentenceSubject()
     for sentence in sentences_of(text):
         subject = names.subject(sentence)
         subject, borrowed = (subject, []) if _OF_OTHERS.search(sentence) else _with_last(subject, last)
         last = subject
-        judged = _Sentence(sentence, subject, catalog).judged()
+        judged = _Sentence(sentence, subject, catalog, token_price).judged()
         for figure, check in judged:
             rows.append({**check._asdict(), "sentence": sentence, "figure": figure.text})
         of_model = any(check.name in _OF_MODEL for _, check in judged)
@@ -112,8 +122,10 @@ def _short(sentence: str) -> str:
 class _Sentence:
     """One sentence with what it speaks of."""
 
-    def __init__(self, sentence: str, subject: SentenceSubject, catalog: Catalog) -> None:
-        self.sentence, self.subject, self.catalog = sentence, subject, catalog
+    def __init__(
+        self, sentence: str, subject: SentenceSubject, catalog: Catalog, token_price: TokenPrices | None
+    ) -> None:
+        self.sentence, self.subject, self.catalog, self.token_price = sentence, subject, catalog, token_price
         self.lowered = sentence.lower()
         self.beside = self.lowered  # without the names of accelerators, whose "PCIe" or "80GB" is no claim
         for mention in subject.chips:
@@ -127,7 +139,7 @@ class _Sentence:
 
     def judged(self) -> Judged:
         """Return each figure with its check; those of a training run are judged together."""
-        found = self._run()
+        found = self._payback() or self._run()
         done = {figure.start for figure, _ in found}
         for figure in self.figures:
             if figure.start in done or self._is_name(figure):
@@ -141,7 +153,7 @@ class _Sentence:
                 check = _unread(figure, str(error))
             if check is not None:
                 found.append((figure, check))
-        return sorted(found, key=lambda entry: entry[0].start)
+        return sorted((one for one in found if one[1].name != _TAKEN), key=lambda entry: entry[0].start)
 
     def _is_name(self, figure: Figure) -> bool:
         """Tell whether a figure is part of the name of an accelerator: the 80GB of an A100 80GB."""
@@ -177,6 +189,33 @@ class _Sentence:
             wanted = "cost" if figure.quantity == "usd" else "duration"
             judged += [(figure, check) for check in checks if check.name == wanted]
         return judged
+
+    # --- a payback: what is bought, what renting and owning cost each month, and the months claimed
+
+    def _payback(self) -> Judged:
+        if not self.says(r"pays? (?:itself )?back", r"pays? for itself", r"payback", r"break[- ]?even", r"amorti[sz]"):
+            return []
+        stated = [figure for figure in self.figures if figure.low > 0]
+        months = [figure for figure in stated if figure.quantity == "months" and not self._is_name(figure)]
+        bought = [figure for figure in stated if figure.quantity == "usd" and not figure.per]
+        monthly = [figure for figure in stated if figure.quantity == "usd" and figure.per in ("month", "year")]
+        hourly = [figure for figure in stated if figure.quantity == "usd" and figure.per == "hour"]
+        if not months or not bought or not (monthly or hourly):
+            return []
+        of_month = sorted(figure.middle / (12 if figure.per == "year" else 1) for figure in monthly)
+        gpus = self.subject.gpus or 1
+        rent = of_month[-1] if monthly else hourly[0].middle * gpus * HOURS_PER_MONTH
+        own = of_month[0] if len(of_month) > 1 else 0.0
+        after = self.lowered[bought[0].start + len(bought[0].text) :][:_CLOSE_BY]
+        each = re.match(r"\s*(?:each|apiece|per (?:gpu|card)|a (?:gpu|card))\b", after) is not None
+        claim = Claim(
+            buy_usd=bought[0].middle * (gpus if each else 1),
+            rent_usd_per_month=rent,
+            own_usd_per_month=own,
+            payback_months=months[0].middle,
+        )
+        checks = {check.name: check for check in check_payback(claim)}
+        return [(months[0], checks["payback"]), *((one, _taken(one)) for one in (*bought[:1], *monthly, *hourly))]
 
     # --- one figure by its quantity
 
@@ -309,9 +348,45 @@ class _Sentence:
         raise _Unasked("so many times of what? A peak at which precision, bandwidth, memory?")
 
     def _percent(self, figure: Figure) -> Check:
+        if self.says(r"\bmfu\b", r"of (?:the |its |their )?(?:dense |theoretical )?peak"):
+            return self._share_of_peak(figure)
+        if self.says(r"cheaper", r"\bless\b", r"below", r"saves?\b", r"saving", r"discount"):
+            return self._saving(figure)
         if self.says(r"more", r"higher", r"faster", r"larger", r"greater") and len(self.subject.chips) >= 2:
             return self._ratio(figure._replace(low=1 + figure.low / 100, high=1 + figure.high / 100))
         raise _Unasked("a share of what?")
+
+    def _share_of_peak(self, figure: Figure) -> Check:
+        """Judge a claimed MFU of training by the speed that it means."""
+        if self.subject.model is None:
+            raise _Unasked("a share of the peak, of which model?")
+        mention, gpus = self._chips(figure)
+        chip = most_favourable(mention.variants, self.subject.precision)
+        workload = make_workload(self.subject.model, latest_year=latest_year(self.catalog.as_of))
+        speed = OwnSpeed(mfu_fraction=figure.middle / 100).tokens_per_s(chip, gpus, step_work(workload)) * gpus
+        return hold.check_training_speed(speed, self.catalog, workload, chip, gpus)
+
+    def _saving(self, figure: Figure) -> Check:
+        """Judge how much less an hour costs than another: of two accelerators on demand, or of two options of one."""
+        chips, provider = self.subject.chips, self.subject.provider
+        options = [name for word, name in OPTION_WORDS.items() if word in self.lowered and name != "on_demand"]
+        if not chips:
+            raise _Unasked("less for which accelerator?")
+        if len(chips) >= 2:
+            cheap, dear = ((mention, "on_demand") for mention in chips[:2])
+        elif options:
+            cheap, dear = (chips[0], options[0]), (chips[0], "on_demand")
+        else:
+            raise _Unasked("less than what? Name two options, or two accelerators")
+        sides = [
+            hold.seller_prices(self.catalog, self._named(mention), mention.variants, provider, option)
+            for mention, option in (dear, cheap)
+        ]
+        return hold.check_cheaper(figure.middle / 100, *sides)
+
+    def _named(self, mention: Mention) -> str:
+        """Return an accelerator as the sentence names it; one that it takes from before by its id."""
+        return self.sentence[mention.start : mention.end] or mention.variants[0].id
 
     def _usd(self, figure: Figure) -> Check:
         subject = self.subject
@@ -331,14 +406,28 @@ class _Sentence:
                 option=subject.option,
             )
         if figure.per == "million tokens":
-            raise _Unasked("of which deployment? `gpucost inference` answers")
+            return self._usd_per_mtok(figure)
         if figure.per:
             raise _Unasked(f"what is paid each {figure.per}? --buy with --rent-monthly judges a payback")
-        if self.says(r"server", r"dgx", r"hgx", r"\bnode\b", r"\bpod\b", r"cluster", r"\brack\b"):
-            raise _Unasked("prices of whole servers are judged by `gpucost tco`")
+        if self.says(r"\bpod\b", r"cluster"):
+            raise _Unasked("of how many machines, with which network? Prices of single servers are on record")
         mention, gpus = self._chips(figure)
+        if self.says(r"server", r"dgx", r"hgx", r"\bnode\b", r"\brack\b"):
+            whole = mention.system.gpus if mention.system else self.subject.gpus
+            return hold.check_server(figure.middle, self.catalog, mention.variants, whole)
         each = self.says(r"\beach\b", r"per gpu", r"per card", r"apiece")
         return hold.check_purchase(figure.middle, self.catalog, mention.variants, 1 if each else gpus)
+
+    def _usd_per_mtok(self, figure: Figure) -> Check:
+        if self.subject.model is None or self.token_price is None:
+            raise _Unasked("a million tokens of which model?")
+        hosted = self.says(r"\bapis?\b", r"hosted", r"endpoint", r"serverless")
+        mention = self.subject.nearest(figure)
+        if mention is None and not hosted:
+            raise _Unasked("on which accelerator, or by whose API?")
+        chips = mention.variants if mention and not hosted else []
+        known = self.token_price(self.catalog, self.subject.model_told, chips, hosted)
+        return hold.check_token_price(figure.middle, known)
 
     def _tokens_per_s(self, figure: Figure) -> Check:
         subject = self.subject
@@ -395,6 +484,11 @@ class _Sentence:
 
     def _months(self, figure: Figure) -> Check | None:
         raise _Unasked("--buy with --rent-monthly and --own-monthly judges a payback")
+
+
+def _taken(figure: Figure) -> Check:
+    """Mark a figure that another one is judged by."""
+    return Check(_TAKEN, UNKNOWN, figure.middle, None, None, None, figure.quantity, "")
 
 
 def _unread(figure: Figure, why: str) -> Check:

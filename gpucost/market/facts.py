@@ -441,6 +441,28 @@ def _expired(catalog: Catalog, named: Mapping[str, Any]) -> str:
     return f" {counted(len(old), 'price')} of that kind expired, as too old: the newest was seen on {newest}."
 
 
+def said_of_larger(catalog: Catalog, gpu: str, gpus: int, provider: str | None) -> str:
+    """Say whether a machine of so many accelerators was once on sale, or never on record."""
+    ids = {chip.id for chip in catalog.accelerators(gpu)}
+    sellers = catalog.offer_filter(gpu, provider, None, None)["provider"]
+    large = [
+        row
+        for row in catalog.price_rows
+        if row["gpu"] in ids and (row["gpus"] or 0) >= gpus and (sellers is None or row["provider"] in sellers)
+    ]
+    where, what = f" at {provider}" if provider else "", f"machine of {gpus} or more × {gpu}"
+    if not large:
+        return f" No {what} is on record{where}: it was never sold so."
+    if any(not row["ended"] for row in large):
+        return ""
+    newest = max(large, key=lambda row: str(row["observed_on"]))
+    why = _ENDED.get(newest["ended"], newest["ended"])
+    return (
+        f" A {what} was on sale{where}: that price {why}, last seen on {newest['observed_on']} at"
+        f" {newest['usd_per_gpu_hour']:.2f} USD per GPU-hour."
+    )
+
+
 OLD_PRICE = "The top offer's price is old; its range is wider for that."
 OWN_PRICE = "own-price"  # who sells at the price that a request names
 CONFIDENCES = ("low", "medium", "high")

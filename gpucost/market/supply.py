@@ -199,7 +199,7 @@ def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[Sys
         host = system if offer.gpus < system.gpus else node
         if sold > offer.gpus:
             return host, offer.gpus, f"no link joins single instances; the provider sells up to {sold} in one"
-        return system, offer.gpus, "a single listing; no node of this accelerator has a price here that still holds"
+        return system, offer.gpus, "a single listing; no machine with several of them is on sale here"
     return system, offer.gpus, "no scale-out network is named for this node"
 
 

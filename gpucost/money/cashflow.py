@@ -111,3 +111,23 @@ def payback_months(flows: Array) -> float | None:
     if last == total.size - 1:
         return None
     return float(last + total[last] / (total[last] - total[last + 1]))
+
+
+def simple_payback_months(buy_usd: float, rent_usd_per_month: float, own_usd_per_month: float) -> float:
+    """Return the months after which buying is cheaper, undiscounted: price ÷ (rent − running cost); infinite if never.
+
+    >>> round(simple_payback_months(800_000, 20_000, 5_000), 1)
+    53.3
+    """
+    saved = rent_usd_per_month - own_usd_per_month
+    return buy_usd / saved if saved > 0 else float("inf")
+
+
+def annuity_usd(usd_per_month: float, months: float, annual_fraction: float) -> float:
+    """Return the present value of a monthly payment in arrears at an effective annual rate.
+
+    >>> round(annuity_usd(20_000, 60, 0.10) / 1000)
+    951
+    """
+    rate = (1 + annual_fraction) ** (1 / 12) - 1
+    return usd_per_month * (months if rate == 0 else (1 - (1 + rate) ** -months) / rate)

@@ -50,6 +50,7 @@ from gpucost.market.facts import (
     outside_region,
     placeless,
     prices_not_used,
+    said_of_larger,
     with_offers,
 )
 from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
@@ -612,7 +613,13 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     calibration = training_calibration(catalog)
     if request.written is not None:
         calibration = replace(calibration, generation=serving_calibration(catalog))
-    result = answer_request(request, architecture, market, mask, calibration)
+    try:
+        result = answer_request(request, architecture, market, mask, calibration)
+    except NothingFitsError as error:
+        if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
+            raise
+        larger = said_of_larger(catalog, request.gpu, request.gpus, request.provider)
+        raise NothingFitsError(f"{error}{larger}") from None
     if request.pool:
         ends = pool.pool_ends(request.pool)
         result = {

@@ -185,3 +185,72 @@ def test_a_figure_stated_alone(catalog, stated, found):
 def test_what_a_figure_needs_is_asked_back(catalog, stated, asked):
     with pytest.raises(UsageError, match=asked):
         gpucost.audit(**stated, catalog=catalog)
+
+
+# Payback, servers, tokens and shares ----------------------------------------------------------------------------------
+
+
+def one(catalog, sentence):
+    from gpucost.ask.audit import _token_price
+
+    rows = [row for row in audit_text(sentence, catalog, _token_price)["checks"] if row["name"] != NOT_READ]
+    assert len(rows) == 1, rows
+    return rows[0]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "verdict", "months"),
+    [  # 300,000 ÷ 25,000; 300,000 ÷ (8 × 2.50 × 730 = 14,600); 8 × 25,000 ÷ (20,000 − 5,000)
+        ("A server of 8 H100 for 300,000 USD pays for itself in 12 months against 25,000 USD per month of rent.",
+         "possible", 12.0),
+        ("A server of 8 H100 for 300,000 USD pays back in 4 months against 2.50 USD per hour for each GPU.",
+         "impossible", 20.55),
+        ("8 H100 at 25,000 USD each break even after 13 months: rent is 20,000 USD per month, owning 5,000 USD per"
+         " month.", "possible", 13.33),
+    ],
+)  # fmt: skip
+def test_a_payback_is_its_division(catalog, sentence, verdict, months):
+    row = one(catalog, sentence)
+    assert (row["name"], row["verdict"]) == ("payback", verdict)
+    assert row["typical"] == pytest.approx(months, abs=0.01)
+
+
+@pytest.mark.parametrize(("usd", "verdict"), [(320_000, "possible"), (90_000, "implausible"), (40_000, "impossible")])
+def test_a_server_costs_what_such_servers_have_cost(catalog, usd, verdict):
+    row = one(catalog, f"A DGX H100 costs {usd} USD.")
+    assert (row["name"], row["verdict"]) == ("server price", verdict)
+    assert "dgx-h100 230,000 to 375,000" in row["explanation"]
+
+
+def test_a_price_of_tokens_is_held_against_what_inference_finds(catalog):
+    best = gpucost.inference("llama-3.1-8b", gpu="h100", catalog=catalog).best["usd_per_mtok"]
+    row = one(catalog, f"Llama 3.1 8B costs {best:.3f} USD per million tokens on an H100.")
+    assert (row["verdict"], row["typical"]) == ("possible", pytest.approx(best))
+    cheap = one(catalog, f"Llama 3.1 8B costs {best / 1000:.6f} USD per million tokens on an H100.")
+    assert cheap["verdict"] == "impossible"
+    hosted = one(catalog, "The API of Llama 3.1 8B costs 0.05 USD per million tokens.")
+    assert "prompt and output mixed" in hosted["explanation"]
+    asked = audit_text("Llama 3.1 8B costs 0.05 USD per million tokens.", catalog)["checks"][0]
+    assert asked["verdict"] == "unknown"
+
+
+def test_a_share_of_the_peak_is_a_speed(catalog):
+    usual = one(catalog, "Training Llama 3 70B on 512 H100 reaches 43% MFU.")
+    beyond = one(catalog, "Training Llama 3 70B on 512 H100 reaches 93% MFU.")
+    assert (usual["verdict"], beyond["verdict"]) == ("possible", "implausible")
+    assert "43% of the dense bf16 peak" in usual["explanation"]
+
+
+def test_a_saving_is_held_against_sellers_that_have_both(catalog):
+    row = one(catalog, "Spot is 50% cheaper than on-demand for the H100.")
+    assert row["verdict"] == "possible"
+    gcp = [min(offer.usd_per_gpu_hour for offer in catalog.offers("h100", "gcp", option=option))
+           for option in ("spot", "on_demand")]  # fmt: skip
+    assert f"{1 - gcp[0] / gcp[1]:.0%} (gcp)" in row["explanation"]
+    assert one(catalog, "Spot is 95% cheaper than on-demand for the H100.")["verdict"] == "implausible"
+
+
+@pytest.mark.parametrize("sentence", ["Cooling adds 10-30%.", "Spot saves 60-90%.", "An H100 is used 70% of the time."])
+def test_a_share_of_what_nobody_says_is_not_understood(catalog, sentence):
+    rows = audit_text(sentence, catalog)["checks"]
+    assert [row["name"] for row in rows if "%" in row["figure"]] == [NOT_READ]

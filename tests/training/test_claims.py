@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import gpucost
-from gpucost.claims.audit import implied_mfu, payback_months, present_value_usd
+from gpucost.claims.audit import implied_mfu
 from gpucost.errors import UsageError
+from gpucost.money.cashflow import annuity_usd, simple_payback_months
 from gpucost.physics import collectives, transformer
 
 
@@ -194,7 +195,7 @@ def test_one_h100_holds_the_fp8_weights_of_70b(catalog):
 
 
 def test_the_enterprise_example(catalog):
-    assert payback_months(800e3, 20e3, 5e3) == pytest.approx(53.3, abs=0.05)
+    assert simple_payback_months(800e3, 20e3, 5e3) == pytest.approx(53.3, abs=0.05)
     found = gpucost.audit(
         buy="800k",
         rent_monthly="20k",
@@ -226,7 +227,7 @@ def test_the_right_sized_cluster_pays_back(catalog):
 
 def test_two_consumer_cards_at_full_use(catalog):
     # 4,000 USD against 2 × 0.40 USD × 730 hours a month of rent and 60 USD of power.
-    assert 7 < payback_months(4000, 2 * 0.40 * 730, 60) < 8
+    assert 7 < simple_payback_months(4000, 2 * 0.40 * 730, 60) < 8
 
 
 def test_owning_that_costs_as_much_as_renting_never_pays_back(catalog):
@@ -238,8 +239,8 @@ def test_owning_that_costs_as_much_as_renting_never_pays_back(catalog):
 def test_present_value_of_an_annuity():
     # 20,000 a month for 60 months at 10 % effective: i = 1.1^(1/12) − 1 = 0.797 %.
     rate = 1.1 ** (1 / 12) - 1
-    assert present_value_usd(20e3, 60, 0.10) == pytest.approx(sum(20e3 / (1 + rate) ** month for month in range(1, 61)))
-    assert present_value_usd(20e3, 60, 0.0) == pytest.approx(1.2e6)
+    assert annuity_usd(20e3, 60, 0.10) == pytest.approx(sum(20e3 / (1 + rate) ** month for month in range(1, 61)))
+    assert annuity_usd(20e3, 60, 0.0) == pytest.approx(1.2e6)
 
 
 # Arithmetic of the network --------------------------------------------------------------------------------------------
