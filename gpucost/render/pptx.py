@@ -23,9 +23,11 @@ MISSING = (
 )
 _MOST_ROWS = 14  # of a table on a slide
 _MOST_COLUMNS = 8
+_MOST_CHARTS = 4  # beside that of the page
 _COLORS = {"end": "6B7280", "more": "D55E00", "less": "0072B2"}
 _SERIES = ("0072B2", "D55E00", "009E73", "CC79A7", "8A6D00", "56B4E9", "6B6B6B")
 _USD = '$#,##0.0,,"M"'
+_SHORT = 70  # characters of a title
 _WIDE, _HIGH, _EDGE = 13.333, 7.5, 0.45  # inches
 
 
@@ -43,6 +45,10 @@ def write_pptx(document: Document, path: str) -> None:
     boards = [part for part in document.sections if part.board]
     for section in boards or [part for part in document.sections if not part.detail]:
         _section(deck, document, section.title, section.blocks, bool(boards))
+    if boards:  # the pictures of the parts that a board may ask for
+        parts = [part for part in document.sections if not part.board]
+        asked = [block for part in parts for block in part.blocks if isinstance(block, Chart) and _drawable(block)]
+        _pairs(deck, document, asked[:_MOST_CHARTS])
     with replacing(path) as temporary:
         deck.save(str(temporary))
 
@@ -59,7 +65,7 @@ def _section(deck: Any, document: Document, title: str, blocks: Sequence[Any], b
     if answers or texts or document.lead:
         said = [(fact.label, fact_text(fact)) for block in answers for fact in block.items]
         said = said or [("", document.lead)] + [("", block.text) for block in texts[:2]]
-        height = 2.25 if answers else 1.3
+        height = _height(said)
         _words(first, said, top, height)
         top += height + 0.05
     if figures:
@@ -70,9 +76,14 @@ def _section(deck: Any, document: Document, title: str, blocks: Sequence[Any], b
     if not charts and tables:
         rest = rest[1:]
         _table(first, tables[0], _EDGE, top + 0.05, _WIDE - 2 * _EDGE)
-    for at in range(0, len(rest), 2):
-        pair = rest[at : at + 2]
-        slide = _slide(deck, document, f"{document.title}: {title[:1].lower()}{title[1:]}")
+    _pairs(deck, document, rest)
+
+
+def _pairs(deck: Any, document: Document, blocks: Sequence[Table | Chart]) -> None:
+    """Put two blocks on each slide, side by side, under the names of both."""
+    for at in range(0, len(blocks), 2):
+        pair = blocks[at : at + 2]
+        slide = _slide(deck, document, " · ".join(block.title or document.title for block in pair))
         wide = (_WIDE - 2 * _EDGE - 0.3) / len(pair) if len(pair) == 2 else _WIDE - 2 * _EDGE
         for place, block in enumerate(pair):
             left = _EDGE + place * (wide + 0.3)
@@ -88,7 +99,7 @@ def _slide(deck: Any, document: Document, title: str) -> Any:
 
     frame = slide.shapes.title
     frame.left, frame.top, frame.width, frame.height = (Inches(size) for size in (_EDGE, 0.25, _WIDE - 2 * _EDGE, 0.7))
-    _write(frame.text_frame, title, 26, bold=True)
+    _write(frame.text_frame, title, 26 if len(title) < _SHORT else 20, bold=True)
     foot = slide.shapes.add_textbox(Inches(_EDGE), Inches(_HIGH - 0.42), Inches(_WIDE - 2 * _EDGE), Inches(0.3))
     _write(foot.text_frame, " · ".join(document.stamp), 10, color="525A64")
     return slide
@@ -108,6 +119,19 @@ def _write(
     run = paragraph.add_run()
     run.text = text
     run.font.size, run.font.bold, run.font.color.rgb = Pt(points), bold, RGBColor.from_string(color)
+
+
+_CHARACTERS_AN_INCH = 11.5  # of text of 12 points
+
+
+def _height(said: Sequence[tuple[str, str]]) -> float:
+    """Return the inches that questions and answers take: the first answer is larger."""
+    lines = 0.0
+    for number, (question, text) in enumerate(said):
+        size = 14 / 12 if number == 0 else 1.0
+        across = (_WIDE - 2 * _EDGE - 0.2) * _CHARACTERS_AN_INCH / size
+        lines += size * -(-len(text) // int(across)) + bool(question)
+    return 0.2 * lines + 0.15
 
 
 def _words(slide: Any, said: Sequence[tuple[str, str]], top: float, height: float) -> None:

@@ -21,8 +21,8 @@ from tests.render import answers
 READERS = ("render", "ask", "library", "cli")
 # Keys that people do not see on any page: programs read them from JSON or CSV.
 FOR_PROGRAMS = {
-    "against_model", "also_in", "best_pure_usd", "by_recompute",
-    "checkpoint_interval_hours", "contract_ends", "credits_usd", "differences_found", "ends_on", "flop", "full_gb",
+    "against_model", "also_in", "by_recompute",
+    "checkpoint_interval_hours", "credits_usd", "differences_found", "flop", "full_gb",
     "gap_fraction", "hardware_flop_per_token_flop", "host_s", "layouts_timed", "link_bytes", "listing",
     "loaded_ttft", "loading", "lora_gb", "memory_bytes", "model_flop_per_token_flop", "model_status",
     "model_tflops", "needed_gb_per_s", "needed_loader_workers", "offers_found", "offers_ranked", "option_rank",

@@ -202,6 +202,11 @@ def test_slides_have_charts_that_hold_the_figures(folder):
     assert values["end"][-1] == pytest.approx(payload["npv_usd"]["own"])
     moves = sum(values["more"]) - sum(values["less"])
     assert values["end"][0] + moves == pytest.approx(values["end"][-1], abs=1.0)
+    titles = [chart.chart_title.text_frame.text for chart in charts]
+    (moved,) = [chart for chart, title in zip(charts, titles, strict=True) if title.startswith("What changes")]
+    first = payload["sensitivity"][0]
+    low = {series.name: list(series.values) for series in moved.plots[0].series}["at the low end"]
+    assert low[0] == pytest.approx(first["saving_at_low_usd"] - payload["npv_usd"]["saving"])
     mix_chart = next(
         shape.chart
         for slide in Presentation(str(folder / "mix.pptx")).slides

@@ -495,6 +495,9 @@ def shown_as(value: float, pattern: str) -> str:
         return f"{value:.1%}"
     if pattern == "General" or "E" in pattern:
         return f"{value:.2e}"  # General shortens what does not fit
+    if dollars := re.fullmatch(r'"\$"(#,##0(?:\.0+)?)(,,)?("M")?(;.*)?', pattern):
+        digits = len(dollars[1].partition(".")[2])
+        return f"${value / (1e6 if dollars[2] else 1):,.{digits}f}{'M' if dollars[3] else ''}"
     thousands = pattern.endswith(",")
     value, pattern = (value / 1000, pattern.removesuffix(",")) if thousands else (value, pattern)
     digits = len(pattern.partition(".")[2])
