@@ -220,6 +220,62 @@ class Financing(TypedDict):
     equity_irr_fraction: float | None
 
 
+class LenderYear(TypedDict):
+    """A year of debt: the cash available in the months with debt service, and what stands at the year's end."""
+
+    year: int
+    cash_available_usd: float
+    debt_service_usd: float
+    interest_usd: float
+    principal_usd: float
+    dscr_ratio: float | None
+    debt_owed_usd: float
+    resale_value_usd: float
+    ltv_fraction: float | None
+
+
+class Covenant(TypedDict):
+    """A limit that the plan states, its worst month, and the first month that breaks it."""
+
+    name: Literal["min_dscr_ratio", "max_ltv_fraction"]
+    limit: float
+    worst: float
+    worst_month: int
+    headroom_fraction: float | None  # by which the cash available, or the resale value, may fall in that month
+    breached_month: int | None
+    breached_on: str | None
+    breached_months: int
+
+
+class LenderStrain(TypedDict):
+    """Coverage and debt to value under worse news, with the debt as signed."""
+
+    name: str
+    lowest_dscr_ratio: float | None
+    highest_ltv_fraction: float
+
+
+class Lender(TypedDict):
+    """What a lender asks: coverage over the last twelve months, debt to value, covenants."""
+
+    financing: str
+    lent_usd: float
+    lent_of_purchase_fraction: float
+    rate_fraction: float
+    term_months: int  # with debt service
+    repayment: str
+    income: str  # what pays the debt
+    lowest_dscr_ratio: float | None
+    lowest_dscr_month: int | None
+    llcr_ratio: float | None  # cash available over the loan's life, at its rate ÷ the loan
+    highest_ltv_fraction: float | None
+    highest_ltv_month: int | None
+    settled_by_sale_usd: float
+    years: list[LenderYear]
+    covenants: list[Covenant]
+    strains: list[LenderStrain]
+
+
 class TaxYear(TypedDict):
     """Income tax (negative: saved) and depreciation of a year."""
 
@@ -426,6 +482,7 @@ class Tco(AnswerFrame, Levels):
     by_year: list[Annotated[CashYear, float]]
     statements: NotRequired[Statements]
     peak_cash_usd: PeakCash
+    lender: NotRequired[Lender | None]
     tax: TaxView
     scope: list[ScopeRow]
     sunk: Sunk

@@ -89,6 +89,15 @@ def _before(line: Array) -> Array:
     return shifted
 
 
+def _of_last(line: Array, months: Array) -> Array:
+    """Sum over so many months up to each, as a covenant on the last twelve looks back."""
+    count = int(np.ravel(months)[0])
+    sums = np.cumsum(line, axis=-1)
+    earlier = np.zeros_like(sums)
+    earlier[..., count:] = sums[..., :-count]
+    return sums - earlier
+
+
 def _within(line: Array, period: Array) -> Array:
     """Sum over the months of each period; periods never return."""
     periods = np.ravel(period)[-line.shape[-1] :]
@@ -159,6 +168,7 @@ _FUNCTIONS: dict[str, Any] = {
     "so_far": lambda line: np.cumsum(line, axis=-1),
     "highest_so_far": _highest_so_far,
     "before": _before,
+    "of_last": _of_last,
     "within": _within,
     "none": lambda: np.nan,
     "internal_rate": _internal_rate,

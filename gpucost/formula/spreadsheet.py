@@ -55,9 +55,14 @@ def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:
 
 
 def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) -> str:
-    line, month, months = (resolve(part) for part in (lines[0] + ALL_MONTHS, "m", "m" + ALL_MONTHS))
+    line = resolve(lines[0] + ALL_MONTHS)
+    if name == "total":
+        return f"SUM({line})"
+    month, months = resolve("m"), resolve("m" + ALL_MONTHS)
     if name == "within":
         return f"SUMIF({resolve(lines[1] + ALL_MONTHS)},{resolve(lines[1])},{line})"
+    if name == "of_last":
+        return f'(SUMIF({months},"<="&{month},{line})-SUMIF({months},"<="&({month}-{resolve(lines[1])}),{line}))'
     if name == "highest_so_far":
         return f"SUMPRODUCT(MAX(({months}<={month})*{line}))"
     return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
@@ -88,7 +93,6 @@ def _write_call(name: str, a: list[str]) -> str:
         "expm1": "(2*EXP(({0})/2)*SINH(({0})/2))",
         "round_cents": "ROUND({0},2)",
         "payment": "PMT({0},{1},-({2}),{3})",
-        "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
         "internal_rate": "IRR({0},0.01)",
         "rate_near": _RATE_NEAR,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpucost.formula.arrays import evaluate_all
 from gpucost.formula.language import Line, read_tables, version
-from gpucost.money import financing, ownership, renting, statements, tax
+from gpucost.money import financing, lender, ownership, renting, statements, tax
 
 Array = NDArray[np.float64]
 
@@ -45,8 +45,10 @@ MONTHLY = (
     *ownership.CAPITAL,
     *ownership.RUNNING,
     _sum("own_running_usd", "owning, running costs", ownership.RUNNING),
+    *tax.IN_CASH,
+    *lender.AVAILABLE,
     *financing.MONTHLY,
-    *tax.MONTHLY,
+    *tax.OF_FINANCING,
     _sum("own_in_cash_usd", "owning, paid in cash", IN_CASH_LINES),
     _sum("own_financing_usd", "what financing moves", FINANCING_LINES),
     _sum("rent_total_usd", "renting, all lines", RENT_LINES),
@@ -59,7 +61,9 @@ ALL = (*SCALARS, *MONTHLY)
 # The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
 
 _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
-BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *statements.MONTHLY, *MOVING))
+BY_MONTH = tuple(
+    line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *statements.MONTHLY, *lender.MONTHLY, *MOVING)
+)
 FORMULAS = version((*SCALARS, *BY_MONTH, *ANSWERS))  # says which formulas a saved answer was computed by
 
 TABLES = (

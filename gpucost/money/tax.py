@@ -50,7 +50,9 @@ def depreciated_by_year(shares: Array) -> Array:
     return np.concatenate(([0.0], np.cumsum(shares)))
 
 
-SCALARS, _DEDUCTIONS, _TAXES = read_tables(__file__, "scalars", "deductions", "taxes")
+SCALARS, _DEDUCTIONS, _TAXES, _INTEREST, _FINANCED = read_tables(
+    __file__, "scalars", "deductions", "taxes", "interest", "financed"
+)
 
 
 def _losses(side: str, description: str, *deductible: str) -> tuple[Line, ...]:
@@ -85,10 +87,16 @@ def _losses(side: str, description: str, *deductible: str) -> tuple[Line, ...]:
     )
 
 
-MONTHLY = (
+# of a purchase in cash and of renting; a loan that follows the cash available stands between these and what it changes
+IN_CASH = (
     *_DEDUCTIONS,
     *_losses("in_cash", "owning in cash", "own_deductible_usd"),
-    *_losses("financed", "owning as financed", "own_deductible_usd", "financing_deductible_usd"),
     *_losses("rented", "renting", "rent_deductible_usd"),
     *_TAXES,
 )
+OF_FINANCING = (
+    *_INTEREST,
+    *_losses("financed", "owning as financed", "own_deductible_usd", "financing_deductible_usd"),
+    *_FINANCED,
+)
+MONTHLY = (*IN_CASH, *OF_FINANCING)

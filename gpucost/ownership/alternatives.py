@@ -174,9 +174,11 @@ def _owned(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOpti
     kind = str(case.assumptions["financing"].value)
     if kind == "cash":
         return [_summary("own", values, "own_total_usd", paid, f"purchase, cash, {end}")]
-    owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
+    owed, lent = scalar(values, "loan_payment_usd") * case.number("loan_term_months"), scalar(values, "loan_usd")
+    if case.assumptions["loan_repayment"].value == "sculpted":
+        owed, lent = float(monthly(values, "own_loan_payment_usd").sum()), float(monthly(values, "loan_lent_usd")[0])
     leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
-    bound = paid - scalar(values, "loan_usd") + owed if kind == "loan" else leased
+    bound = paid - lent + owed if kind == "loan" else leased
     terms = f"purchase, {kind}, {end}" if kind != "operating_lease" else "operating lease, the hardware goes back"
     return [
         _summary("own", values, "own_total_usd", bound, terms),

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
 from gpucost.answers.common import CitedSource, cited, finite, frame
-from gpucost.answers.ownership import Statements
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
@@ -18,7 +17,7 @@ from gpucost.limits import limit
 from gpucost.market.terms import unlisted
 from gpucost.money import cashflow
 from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES, evaluate_months
-from gpucost.ownership import analysis, statements
+from gpucost.ownership import analysis, lender, statements
 from gpucost.ownership.alternatives import contract_ends, discounted_hours, monthly, options, own_worth, present, scalar
 from gpucost.ownership.analysis import scope
 from gpucost.ownership.assemble import OwnershipCase, assemble, start_of
@@ -207,6 +206,8 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
     listed = analysis.judged(case, values, options(case, values), *_draws(case))
     ends = contract_ends(case, listed)
     point = analysis.break_even(case)
+    days = [months_after(parse_start(case, catalog.as_of), month) for month in range(case.months + 1)]
+    lent = lender.view(case, values, days)
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
@@ -226,8 +227,9 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "lines": lines(values),
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
-        "statements": _statements(case, values, catalog.as_of),
+        "statements": statements.statements(case, values, days),
         "peak_cash_usd": _peak_cash(listed, -np.cumsum(monthly(values, "saving_usd")).min()),
+        "lender": lent,
         **analysis.beside(case, values),
         "scenarios": [*analysis.scenarios(case, sensitivity), *analysis.price_paths(case)],
         "sensitivity": sensitivity,
@@ -235,7 +237,10 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "currency": statements.converted(case, values),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
         "model": statements.block(case),
-        "warnings": ends_said(case, ends) + warnings(case, values, saving, judged, paid) + credits_said(listed, HOURS),
+        "warnings": lender.said(lent)
+        + ends_said(case, ends)
+        + warnings(case, values, saving, judged, paid)
+        + credits_said(listed, HOURS),
         "sources": sources(catalog, case, listed),
     }
 
@@ -355,11 +360,6 @@ def cash_flows(values: Mapping[str, Any], start: date) -> list[shape.CashMonth]:
     months = values["m"].shape[1]
     dated = [{"month": month, "on": str(months_after(start, month))} for month in range(months)]
     return [cast(shape.CashMonth, {**row, **_at(columns, month)}) for month, row in enumerate(dated)]
-
-
-def _statements(case: OwnershipCase, values: Mapping[str, Any], today: date) -> Statements:
-    start = parse_start(case, today)
-    return statements.statements(case, values, [months_after(start, month) for month in range(case.months + 1)])
 
 
 def _at(columns: Mapping[str, list[float]], index: int) -> dict[str, float]:

@@ -52,7 +52,13 @@ PATH_MONTHS = 480  # tables by month are this long; the last price holds
 V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
-MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd", "rent_after_usd_per_gpu_hour")
+MAY_LACK = (
+    "rent_committed_gpus",
+    "gpu_replacement_usd",
+    "rent_after_usd_per_gpu_hour",
+    "min_dscr_ratio",
+    "max_ltv_fraction",
+)
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -508,6 +514,10 @@ def _check(case: OwnershipCase) -> None:
         when = case.registry.conditions.get(name)
         if entry.counts and entry.value is None and when and name not in MAY_LACK:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
+    if case.assumptions["income_basis"].value == "per_mtok" and case.assumptions["tokens_per_s_per_gpu"].value is None:
+        raise UsageError(
+            "income_basis = 'per_mtok' needs tokens_per_s_per_gpu, or a workload (--model with --tokens-per-month)."
+        )
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
         raise UsageError(
             "refresh: leased machines go back to the lessor. Leave refresh out, or choose another financing."

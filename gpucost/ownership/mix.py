@@ -120,6 +120,11 @@ def owned(
     Where losses are carried forward, the program takes tax as if it were saved at once; the price of the mix does not.
     """
     months, node = demand.size, case.number("gpus_per_node")
+    if [case.assumptions[name].value for name in ("financing", "loan_repayment")] == ["loan", "sculpted"]:
+        raise UsageError(
+            "loan_repayment = 'sculpted': a mix buys at several times, and the cash of each purchase is not its own."
+            " Ask gpucost tco, or leave it out for level payments."
+        )
     lead = case.number("lead_time_months")
     whole = int(lead)
     at_once = {"loss_basis": "at_once"}

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.workbook import calculations, charts, cover, inputs, mix, options, statements, static
+from gpucost.render.workbook import calculations, charts, cover, inputs, lender, mix, options, statements, static
 from gpucost.render.workbook.book import Workbook, new_workbook
 from gpucost.render.workbook.live import LiveModel, compute, model_of
 
@@ -43,6 +43,7 @@ class _Workbook:
         self.booked: dict[str, statements.StatementLayout] = {}
         self.sizes: list[tuple[str, int, int]] = []
         self.money: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
+        self.lent: dict[str, Mapping[str, Any]] = {}  # what its lender asks
         self.ways: list[options.RentOptions] = []
         self.compared: list[tuple[str, str, int, int, float]] = []  # sheet and rows of each table of options
         self.statics = []
@@ -55,6 +56,8 @@ class _Workbook:
                 self.draws[model.key] = part.get("monte_carlo")
                 if part.get("currency"):
                     self.money[model.key] = part["currency"]
+                if part.get("lender") and part["lender"]["years"]:
+                    self.lent[model.key] = part["lender"]
             elif part.get("kind") != "estimate":
                 self.statics.append((title, part))
         self.book.live = bool(self.models)
@@ -97,6 +100,11 @@ class _Workbook:
             self.booked = statements.write(
                 self.book, self.book.sheet(statements.NAME, (46, 26)), booked, self.values, self.flows
             )
+        for model in self.models:
+            if model.key in self.lent:
+                name = lender.NAME if len(self.parts) == 1 else f"{lender.NAME} {model.key}"
+                lent, figures = self.lent[model.key], self.values[model.key]
+                lender.write(self.book, self.book.sheet(name, lender.WIDTHS), model, figures, self.flows, lent)
         if any(model.tables for model in self.models):
             calculations.write_tables(self.book, self.book.sheet(calculations.TABLES, (18,) * 12), self.models)
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, promised
+from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, promised
 from gpucost.money.statements import ROWS
 from gpucost.render.document import (
     Axis,
@@ -166,6 +166,7 @@ def document(answer: Tco) -> Document:
         Section("The answer", _answer(answer)),
         Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
+        Section("Lender's view", _lender(answer)),
         Section("What changes the answer most", tornado(answer)),
         Section(
             "Each input at its low and high end",
@@ -390,6 +391,65 @@ def _statements(answer: Tco) -> list[Block]:
     note = f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as in {standard}."
     tables = [_across(block, statements["years"], "USD", named) for block, named in descriptions.items()]
     return [*(table for block_tables in tables for table in block_tables), Paragraph(note, "note")]
+
+
+def _lender(answer: Tco) -> list[Block]:
+    """Return coverage and debt to value by year, the covenants, and both under worse news."""
+    lent = answer.get("lender")
+    if not lent:
+        return []
+    worst = {name: lent[f"{name}_month"] for name in ("lowest_dscr", "highest_ltv")}
+    facts = (
+        Fact(f"The {lent['financing']}", lent["lent_usd"], "USD", note=_terms_of(lent)),
+        Fact(
+            "Lowest debt service coverage (DSCR)",
+            lent["lowest_dscr_ratio"],
+            "ratio",
+            note=f"over twelve months, in month {worst['lowest_dscr']}",
+        ),
+        Fact("Coverage over the whole term (LLCR)", lent["llcr_ratio"], "ratio"),
+        Fact(
+            "Highest debt to resale value (LTV)",
+            lent["highest_ltv_fraction"],
+            "fraction of one",
+            note=f"in month {worst['highest_ltv']}",
+        ),
+        Fact("Settled by the sale at the end", lent["settled_by_sale_usd"], "USD"),
+    )
+    note = (
+        f"What pays the debt: {lent['income']}, less running costs, replacements, and income tax before interest."
+        " Coverage is tested each month over the last twelve."
+    )
+    covenants = [_covenant(row) for row in lent["covenants"]]
+    stated = table_of("Covenants", covenants, *columns_of("tco covenants"))
+    missing = Paragraph("No covenant is stated: give min_dscr_ratio or max_ltv_fraction in the plan.", "note")
+    return [
+        *present_figures(facts),
+        *table_of("By year", lent["years"], *columns_of("tco lender"), note=note),
+        *(stated or [missing]),
+        *table_of("Under worse news, the debt as signed", lent["strains"], *columns_of("tco strains")),
+    ]
+
+
+def _covenant(row: Row) -> Row:
+    """Write a covenant's figures in their unit, which differs by row."""
+    kept = row["breached_month"] is None
+    name, unit = ("DSCR at least", "ratio") if row["name"] == "min_dscr_ratio" else ("LTV at most", "fraction of one")
+    return {
+        **row,
+        "name": name,
+        **{key: format_value(row[key], unit) for key in ("limit", "worst")},
+        "verdict": "kept" if kept else f"broken from month {row['breached_month']} ({row['breached_on']})",
+    }
+
+
+def _terms_of(lent: Lender) -> str:
+    """Say how much of the purchase is lent, at which rate and how it is repaid."""
+    repaid = "payments that follow the cash available" if lent["repayment"] == "sculpted" else "level payments"
+    return (
+        f"{lent['lent_of_purchase_fraction']:.0%} of the purchase at {lent['rate_fraction']:.2%} a year,"
+        f" {counted(lent['term_months'], 'month')} of {repaid}"
+    )
 
 
 def _options(answer: Tco) -> list[Table]:

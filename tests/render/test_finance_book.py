@@ -13,7 +13,9 @@ from tests.render.programs import recalculate
 @pytest.fixture(scope="module")
 def books(tmp_path_factory):
     folder = tmp_path_factory.mktemp("books")
+    covenants = {"min_dscr_ratio": 0.5, "max_ltv_fraction": 0.8}
     asked = {"rent": 1.2, "years": 4, "draws": 20, "financing": "loan", "currency": "EUR", "catalog": catalog()}
+    asked |= {"set": covenants}
     compared = gpucost.tco("h100-sxm", 64, **asked)
     compared.to_excel(str(folder / "tco.xlsx"))
     mixed = gpucost.mix([16] * 6 + [32] * 18, gpu="h100-sxm", rent=2.35, catalog=catalog())
@@ -125,3 +127,39 @@ def test_a_page_of_a_mix_stacks_areas_on_a_plain_axis():
     assert stacked["mark"]["type"] == "area"
     assert stacked["encoding"]["y"]["stack"] == "zero"
     assert stacked["encoding"]["y"]["axis"]["format"] == ",~r"  # 120, never 1.2e+2
+
+
+@pytest.mark.parametrize("repayment", ["level", "sculpted"])
+def test_the_lender_sheet_is_live_and_equals_the_answer(require_program, tmp_path, repayment):
+    """Coverage, debt to value and covenants, recalculated by a spreadsheet, are those of the answer."""
+    covenants = {"min_dscr_ratio": 1.2, "max_ltv_fraction": 0.7, "loan_repayment": repayment, "tax_basis": "after"}
+    answer = gpucost.tco("h100-sxm", 64, rent=2.8, years=4, draws=0, financing="loan", set=covenants, catalog=catalog())
+    answer.to_excel(str(tmp_path / "lender.xlsx"))
+    lender = answer.payload["lender"]
+    formulas = [cell.value for row in sheets(tmp_path / "lender.xlsx")["Lender"].iter_rows() for cell in row]
+    assert sum(str(value).startswith("=") for value in formulas) > 30
+    program = require_program("soffice", "libreoffice")
+    (found,) = recalculate(program, [tmp_path / "lender.xlsx"], tmp_path / "out")
+    rows = {str(row[1]): row for row in found.rows("Lender") if len(row) > 2}
+    for at, year in enumerate(lender["years"], 2):
+        for name, key in (
+            ("serviced_cash_usd", "cash_available_usd"),
+            ("debt_service_usd", "debt_service_usd"),
+            ("principal_usd", "principal_usd"),
+            ("dscr_ratio", "dscr_ratio"),
+            ("debt_owed_usd", "debt_owed_usd"),
+            ("pledged_value_usd", "resale_value_usd"),
+            ("ltv_fraction", "ltv_fraction"),
+        ):
+            assert rows[name][at] == pytest.approx(year[key], rel=1e-9, abs=1e-6), name
+    for side, worst in (("dscr_ratio", "lowest_dscr"), ("ltv_fraction", "highest_ltv")):
+        unit = side.split("_")[1]
+        assert rows[f"worst_{side}"][2:4] == pytest.approx([lender[f"{worst}_{unit}"], lender[f"{worst}_month"]])
+    for covenant in lender["covenants"]:
+        limit, level, headroom, first, verdict = rows[covenant["name"]][2:7]
+        assert (limit, level) == pytest.approx((covenant["limit"], covenant["worst"]))
+        assert headroom == pytest.approx(covenant["headroom_fraction"])
+        assert first == ("none" if covenant["breached_month"] is None else covenant["breached_month"])
+        assert verdict == ("kept" if covenant["breached_month"] is None else "BROKEN")
+    master = next(row for row in found.rows("Checks") if row[0] == "Master check")
+    assert master[1] == "OK"
