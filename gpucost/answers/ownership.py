@@ -457,7 +457,7 @@ class ContractEnd(TypedDict):
     month: float  # from the start
     usd_per_gpu_hour: float
     then: str
-    then_usd_per_gpu_hour: float
+    then_usd_per_gpu_hour: float | None  # None where nothing follows
 
 
 class Tco(AnswerFrame, Levels):
@@ -574,6 +574,8 @@ class SupplyRow(LayeredPrice):
     lead_time_months: int
     upfront_fraction: float
     stretch_ratio: float
+    until_months: NotRequired[float | None]
+    after_usd_per_gpu_hour: NotRequired[float | None]
     note: str
     source_id: str
 
@@ -593,5 +595,6 @@ class Mix(AnswerFrame):
     marginal_values: list[Marginal]
     gap_fraction: float
     supplies: list[SupplyRow]
+    contract_ends: NotRequired[list[ContractEnd]]
     currency: NotRequired[MixCurrency | None]
     assumptions: list[AssumptionRow]

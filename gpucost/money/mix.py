@@ -100,6 +100,7 @@ class MixSupply(Struct, frozen=True):
     term_months: int = 0  # months of use
     fewest_months: int = 1  # nothing is signed that would work for fewer months before the plan ends
     lead_fraction: float = 0.0  # of a month, that the wait goes on beyond its whole months
+    ends_month: int | None = None  # months after which no unit works any more, whatever is left of its term
     bridges: str = ""  # a supply: no more of this one can be used than of that one is on order
 
 
@@ -201,7 +202,8 @@ class _Program:
                 columns = list(self.units[supply.name])
                 self.cost[columns], self.whole[columns] = supply.unit_usd, 1
                 most = np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus)
-                left = self.problem.months - supply.lead_months - np.arange(len(columns))
+                last = self.problem.months if supply.ends_month is None else min(self.problem.months, supply.ends_month)
+                left = last - supply.lead_months - np.arange(len(columns))
                 self.upper[columns] = np.where(left >= supply.fewest_months, most, 0)
 
     def _demand(self) -> None:
@@ -304,13 +306,16 @@ class _Program:
 
 def signed_in(supply: MixSupply, month: int) -> range:
     """Return the months of signing whose units work in a month (all counted from 0)."""
+    if supply.ends_month is not None and month >= supply.ends_month:
+        return range(0)
     return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
 
 
 def working_gpus(supply: MixSupply, signed: int, month: int) -> float:
     """Return the GPUs of a unit that work in a month: those that arrive during it work for the rest of it."""
     arrived = month - signed - supply.lead_months
-    if arrived < 0 or arrived >= supply.term_months:
+    ended = supply.ends_month is not None and month >= supply.ends_month
+    if arrived < 0 or arrived >= supply.term_months or ended:
         return 0.0
     return supply.unit_gpus * (1 - supply.lead_fraction if arrived == 0 else 1.0)
 

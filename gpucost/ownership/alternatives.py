@@ -322,9 +322,21 @@ def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str,
             "rent_after_basis": "renewed",
             "rent_after_usd_per_gpu_hour": USD.read(renewal, f"{where}: renewal"),
         }
-    bound = case.assumptions["rent_billing"].value == "take_or_pay"
-    by_use = case.fallback.usd_per_gpu_hour if bound and case.fallback else case.number("rent_usd_per_gpu_hour")
+    by_use = price_by_use(case)
     return {"rent_until_months": months, "rent_after_basis": "per_use", "rent_after_usd_per_gpu_hour": by_use}
+
+
+def price_by_use(case: OwnershipCase) -> float:
+    """Return what an hour costs once a contract without a renewal has ended: rent as asked, by use, else the market's.
+
+    Where the rent that is asked for ends itself, the hours that follow cost what follows it.
+    """
+    if case.assumptions["rent_billing"].value == "take_or_pay" and case.fallback:
+        return case.fallback.usd_per_gpu_hour
+    after = case.assumptions["rent_after_usd_per_gpu_hour"].value
+    if case.number("rent_until_months") and isinstance(after, (int, float)):
+        return float(after)
+    return case.number("rent_usd_per_gpu_hour")
 
 
 def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[ContractEnd]:
@@ -340,11 +352,11 @@ def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[
         if not month or month >= case.months:
             continue
         after = values["rent_after_usd_per_gpu_hour"] if until else None
-        then_usd = float(after) if after else float(values["rent_usd_per_gpu_hour"])
+        then_usd: float | None = float(after) if after else float(values["rent_usd_per_gpu_hour"])
         if not until:
             then = "renewed at its price, on the path of the rental price"
         elif values["rent_after_basis"] == "none":
-            then = "nothing"
+            then, then_usd = "nothing", None
         else:
             then = "renewed" if values["rent_after_basis"] == "renewed" else "rent by use"
         day = case.start + timedelta(days=round(month * DAYS_PER_MONTH) - 1)

@@ -131,10 +131,11 @@ def ends_said(case: OwnershipCase, ends: Sequence[shape.ContractEnd]) -> list[st
         if row["then"].startswith("renewed at its price"):
             continue
         note = f" ({case.rent_after_note})" if row["option"] == "rent" and case.rent_after_note else ""
+        then = row["then_usd_per_gpu_hour"]
         said.append(
             f"{row['option'].replace('_', ' ')} at ${row['usd_per_gpu_hour']:.2f} ends on {row['ends_on']},"
-            f" {row['month']:.3g} months into the {case.months} compared; then {row['then']} at"
-            f" ${row['then_usd_per_gpu_hour']:.2f}{note}"
+            f" {row['month']:.3g} months into the {case.months} compared; then {row['then']}"
+            f"{f' at ${then:.2f}' if then is not None else ''}{note}"
         )
     return said
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.market import exchange
 from gpucost.market.forward import HORIZONS_MONTHS, path_ends
 from gpucost.market.supply import Providers
 from gpucost.money import price_paths, tax
@@ -19,7 +20,7 @@ from gpucost.money.comparison import columns
 from gpucost.ownership import offers
 from gpucost.ownership import plan as profiles
 from gpucost.ownership import plan as regimes
-from gpucost.ownership.offers import read_quotes
+from gpucost.ownership.offers import read_quotes, supplies_in_usd
 from gpucost.ownership.plan import (
     Assumption,
     Given,
@@ -171,10 +172,13 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     case.scenarios, case.start = plan.scenarios, start_of(special, catalog.as_of)
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
         case.special["depreciation_by_year"] = deducted
-    case.rent_options = [
-        *plan.rent_options,
-        *read_quotes(case.special.pop("quote", None) or {}, lambda code: regimes.usd_per_unit(catalog, code)),
-    ]
+
+    def rates(code: str) -> float:
+        return exchange.usd_per_unit(catalog, code)
+
+    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, rates)]
+    if case.special.get("supply"):
+        case.special["supply"] = supplies_in_usd(case.special["supply"], rates)
     _exchange_rate(catalog, case)
     _machine_of_few(case, inputs)
     _power_cap(case)
@@ -272,7 +276,7 @@ def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD" or case.special.get("usd_per_unit") is not None:
         return
-    if newest := regimes.newest_rate(catalog, code):
+    if newest := exchange.newest_rate(catalog, code):
         case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
         if (age := (catalog.as_of - newest["on"]).days) > OLD_RATE_DAYS:
             case.warnings.append(

@@ -38,6 +38,9 @@ class Rent(Struct, frozen=True):
     upfront_fraction: float = 0.0
     stretch_ratio: float = 1.0
     until_months: float | None = None  # from the start, when the price ends; None where it has no end
+    after_usd_per_gpu_hour: float | None = None  # price after it; None where there is nothing to use then
+    after_note: str = ""  # a renewal that is stated, or where the price is from
+    renewed: bool = False  # whether a contract goes on at that price until its term is over
     supported_usd_per_gpu_hour: float | None = None  # that a support plan is a share of, where it is another price
     note: str = ""
     source_id: str = ""
@@ -287,29 +290,44 @@ def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
         "rent_billing": "per_use",
         "rent_upfront_fraction": 0.0,
         "rent_stretch_ratio": rent.stretch_ratio,
+        "rent_until_months": rent.until_months or 0.0,
+        "rent_after_basis": "none" if rent.after_usd_per_gpu_hour is None else "per_use",
+        "rent_after_usd_per_gpu_hour": rent.after_usd_per_gpu_hour,
     }
     values = evaluate_months(inputs, _used(case, used / peak), used.size, _CONTRACT)
     hours, support = (sum(line(values, name)[0] for name in names) for names in (_CONTRACT[:-1], _CONTRACT[-1:]))
-    if rent.supported_usd_per_gpu_hour is not None:
-        support = support * rent.supported_usd_per_gpu_hour / rent.usd_per_gpu_hour
+    if rent.supported_usd_per_gpu_hour is not None:  # a share of the rent as asked for, which may end
+        names = ("rent_until_months", "rent_after_basis", "rent_after_usd_per_gpu_hour")
+        asked = {
+            "rent_usd_per_gpu_hour": rent.supported_usd_per_gpu_hour,
+            **{name: case.values()[name] for name in names},
+        }
+        values = evaluate_months({**inputs, **asked}, _used(case, used / peak), used.size, _CONTRACT[-1:])
+        support = line(values, _CONTRACT[-1])[0]
     return np.asarray(hours + support)
 
 
 def contracts(case: OwnershipCase, rent: Rent, months: int, signed: Sequence[int] | NDArray[Any]) -> Array:
-    """Return the cash of a contract for one GPU by month of signing: a row each."""
+    """Return the cash of a contract for one GPU by month of signing: a row each.
+
+    A contract whose price ends before its term is over ends with it, or goes on at the renewal.
+    """
     begins = np.asarray(signed, dtype=np.float64).reshape(-1, 1) + float(rent.lead_time_months)
+    ends = begins + float(rent.term_months)
+    until = ends if rent.until_months is None else np.maximum(np.minimum(ends, rent.until_months), begins)
     inputs = {
         **case.values(),
         "gpus": 1.0,
-        "months": float(months),
+        "months": np.minimum(ends, float(months)),
         "rent_usd_per_gpu_hour": rent.usd_per_gpu_hour,
         "rent_billing": "take_or_pay",
         "rent_committed_gpus": 1.0,
         "rent_term_months": float(rent.term_months),
         "rent_upfront_fraction": rent.upfront_fraction,
         "rent_from_month": begins,
-        "rent_until_months": begins + float(rent.term_months),
-        "rent_after_basis": "none",
+        "rent_until_months": until,
+        "rent_after_basis": "renewed" if rent.renewed else "none",
+        "rent_after_usd_per_gpu_hour": rent.after_usd_per_gpu_hour,
     }
     values = evaluate_months(inputs, case.tables, months, _CONTRACT)
     flows = [np.broadcast_to(values[name], (begins.shape[0], months + 1)) for name in _CONTRACT]

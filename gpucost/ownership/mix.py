@@ -1,6 +1,7 @@
 """The cheapest mix of supplies for a demand by month, as a payload."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,20 +16,21 @@ from gpucost.catalog import Catalog
 from gpucost.errors import CheckFailedError, NothingFitsError, UsageError
 from gpucost.gate import repeated
 from gpucost.limits import limit
+from gpucost.market.contract_ends import months_until
 from gpucost.market.terms import credited_by_month
 from gpucost.money import mix as program
 from gpucost.money.mix import Crew, MixSupply, Team
 from gpucost.money.price_paths import read_months
 from gpucost.options import OPTIONS
 from gpucost.ownership import fleet
-from gpucost.ownership.alternatives import scalar
-from gpucost.ownership.answer import credits_said
+from gpucost.ownership.alternatives import price_by_use, scalar
+from gpucost.ownership.answer import credits_said, ends_said
 from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.fleet import ChosenMix, Ledger, Rent, Rented
 from gpucost.ownership.offers import layered
 from gpucost.ownership.plan import PlanFile
 from gpucost.ownership.statements import exchange_rates, worth_in_currency
-from gpucost.units import parse_fraction, share_in
+from gpucost.units import DAYS_PER_MONTH, parse_fraction, share_in
 
 # --- What capacity can be had, as supplies of the mix: owned servers from the plan, and rent by its terms.
 
@@ -40,11 +42,12 @@ SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them wi
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 
 
-def read_entries(entries: Sequence[Mapping[str, Any]]) -> list[Rent]:
+def read_entries(case: OwnershipCase) -> list[Rent]:
     """Make the supplies of a plan, as they were read, each of a name of its own."""
+    entries = case.special.get("supply") or ()
     if len(entries) > (most := limit("limit_supplies")):
         raise UsageError(f"{len(entries):,} supplies; at most {most:,.0f}. The setting limit_supplies raises that.")
-    rents = [_read_entry(entry) for entry in entries]
+    rents = [_read_entry(case, entry) for entry in entries]
     names = [rent.name for rent in rents]
     taken = [(name, "names something else in every mix") for name in names if name in _TAKEN]
     for name, why in [*taken, *((name, "is given twice") for name in repeated(names))]:
@@ -52,8 +55,10 @@ def read_entries(entries: Sequence[Mapping[str, Any]]) -> list[Rent]:
     return rents
 
 
-def _read_entry(entry: Mapping[str, Any]) -> Rent:
-    rent = Rent(**{"name": entry["kind"], **entry})
+def _read_entry(case: OwnershipCase, entry: Mapping[str, Any]) -> Rent:
+    terms = {key: value for key, value in entry.items() if key not in ("valid_until", "renewal_usd_per_gpu_hour")}
+    rent = Rent(**{"name": entry["kind"], **terms})
+    rent = replace(rent, **_end_of(case, rent, entry.get("valid_until"), entry.get("renewal_usd_per_gpu_hour")))
     if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
         raise UsageError(f"supply {rent.name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
     if not OPTIONS[rent.kind].take_or_pay and (unheeded := [name for name in _OF_TERMS if getattr(rent, name)]):
@@ -62,6 +67,26 @@ def _read_entry(entry: Mapping[str, Any]) -> Rent:
             " or give another `kind`."
         )
     return rent
+
+
+def _end_of(case: OwnershipCase, rent: Rent, until: Any, renewal: Any) -> dict[str, Any]:
+    """Return when the price of a supply ends, and what follows: the stated renewal, else rent by use at its price.
+
+    A contract without a renewal ends with its price.
+    """
+    if until is None:
+        if renewal is not None:
+            raise UsageError(f"supply {rent.name!r}: a price is stated for later, and no end. Give one (until).")
+        return {}
+    day = date.fromisoformat(str(until))
+    if day < case.start:
+        raise UsageError(f"supply {rent.name!r}: it ends on {day}, before the plan begins on {case.start}.")
+    end: dict[str, Any] = {"until_months": months_until(day, case.start)}
+    if renewal is not None:
+        return {**end, "after_usd_per_gpu_hour": float(renewal), "after_note": "renewed", "renewed": True}
+    if rent.committed:
+        return {**end, "after_note": "nothing"}
+    return {**end, "after_usd_per_gpu_hour": price_by_use(case), "after_note": "rent by use"}
 
 
 _OF_TERMS = ("term_months", "upfront_fraction", "lead_time_months")  # what only a commitment has
@@ -74,6 +99,7 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
     base, price = case.assumptions["rent_usd_per_gpu_hour"], case.number("rent_usd_per_gpu_hour")
     provenance: dict[str, Any] = {"note": base.note, "source_id": base.source_id, "offer": case.rent_offer}
     stretch = case.number("rent_stretch_ratio")
+    provenance |= _end_of_rent(case)
     rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, stretch_ratio=stretch, **provenance)]
     for choice in case.choices:
         spot = OPTIONS[choice.option].interruptible
@@ -84,12 +110,27 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
     return rents
 
 
+def _end_of_rent(case: OwnershipCase) -> dict[str, Any]:
+    """Return when the price of the rent as asked for ends, and what follows."""
+    until = case.number("rent_until_months")
+    if not until:
+        return {}
+    after, basis = case.assumptions["rent_after_usd_per_gpu_hour"].value, case.assumptions["rent_after_basis"].value
+    if basis == "none":
+        return {"until_months": until, "after_note": "nothing"}
+    usd = float(after) if isinstance(after, (int, float)) else case.number("rent_usd_per_gpu_hour")
+    note = "renewed" if basis == "renewed" else "rent by use"
+    return {"until_months": until, "after_usd_per_gpu_hour": usd, "after_note": note}
+
+
 def rented(case: OwnershipCase, rent: Rent, demand: Array) -> MixSupply:
     """Return a way to rent as a supply, priced by the formulas of the comparison."""
     months = demand.size
     share = rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.full(months, np.inf)
     most = np.minimum(float(rent.max_gpus), share).astype(np.float64)
-    if rent.until_months is not None and not rent.committed:  # what has ended cannot be used
+    ended = rent.until_months is not None and rent.after_usd_per_gpu_hour is None
+    if ended and not rent.committed:  # what has ended cannot be used
+        assert rent.until_months is not None
         most = np.where(np.arange(1, months + 1) <= rent.until_months, most, 0.0)
     ratio = _worth_by_month(case, months)
     services = fleet.services_per_gpu(case, months)[1:] * ratio
@@ -99,7 +140,9 @@ def rented(case: OwnershipCase, rent: Rent, demand: Array) -> MixSupply:
     flows = fleet.contracts(case, rent, months, np.arange(months)) * rent.unit_gpus
     unit = flows @ np.append(_at_start(case, months), ratio)
     wait, term = int(rent.lead_time_months), int(rent.term_months)
-    return MixSupply(rent.name, True, services, most, rent.unit_gpus, unit, np.zeros(months), wait, term)
+    last = int(rent.until_months + 1e-9) if ended and rent.until_months is not None else None
+    nothing = np.zeros(months)
+    return MixSupply(rent.name, True, services, most, rent.unit_gpus, unit, nothing, wait, term, ends_month=last)
 
 
 def _worth_by_month(case: OwnershipCase, months: int) -> Array:
@@ -179,7 +222,9 @@ def bridging(case: OwnershipCase) -> Rent:
     rent = case.number("rent_usd_per_gpu_hour")
     price = float(bridge) if isinstance(bridge, (int, float)) and bridge > 0 else rent
     stretch = case.number("rent_stretch_ratio")
-    return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent)
+    stated = price != rent
+    end = {} if stated else _end_of_rent(case)
+    return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent, **end)
 
 
 def fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
@@ -250,7 +295,8 @@ def answer(
     pure = {name: None if option is None else option.ledger.cost_usd for name, option in alone.items()}
     best_pure = min((cost for cost in pure.values() if cost is not None), default=None)
     plan_ = plan_rows(problem, solved, ledger)
-    paid = _paid(case, ledger, rents)
+    paid, ends = _paid(case, ledger, rents), contract_ends(case, rents)
+    used = {name for name, gpus in solved.used_gpus.items() if gpus.any()}
     saving = None if best_pure is None else max(0.0, best_pure - ledger.cost_usd)  # the search takes the single one too
     return {
         "kind": "mix",
@@ -267,9 +313,11 @@ def answer(
         "marginal_values": marginal_rows(solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": paid,
+        "contract_ends": ends,
         "currency": _currency(case, ledger),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
-        "warnings": [text for text in case.warnings if "whole servers" not in text]
+        "warnings": ends_said(case, [row for row in ends if row["option"] in used])
+        + [text for text in case.warnings if "whole servers" not in text]
         + _unproven(solved)
         + credits_said(paid, "what it is rented for"),
         "sources": cited({name: catalog.source(name) for name in ids if name}, sorted(ids)),
@@ -395,9 +443,7 @@ def _rents(case: OwnershipCase, limits: Mapping[str, Any]) -> list[Rent]:
     """Return the ways to rent: the plan's, else the market's."""
     asked_share, most = limits.get("spot_share"), limits.get("max_on_demand")
     share = parse_fraction(SPOT_SHARE if asked_share is None else asked_share, "spot share")
-    return read_entries(case.special.get("supply") or ()) or from_market(
-        case, share, np.inf if most is None else float(most)
-    )
+    return read_entries(case) or from_market(case, share, np.inf if most is None else float(most))
 
 
 def problem_of(
@@ -561,6 +607,27 @@ def _cannot(problem: program.MixProblem, name: str) -> str:
     if supply.lead_months:
         return f"cannot carry the demand alone: nothing works before month {supply.lead_months + 1}"
     return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
+
+
+def contract_ends(case: OwnershipCase, rents: Sequence[Rent]) -> list[shape.ContractEnd]:
+    """Return the ways to rent whose price ends within the plan, and what follows."""
+    rows: list[shape.ContractEnd] = []
+    for rent in rents:
+        until = rent.until_months
+        if until is None or until >= case.months:
+            continue
+        after, note = rent.after_usd_per_gpu_hour, rent.after_note
+        rows.append(
+            {
+                "option": rent.name,
+                "ends_on": str(case.start + timedelta(days=round(until * DAYS_PER_MONTH) - 1)),
+                "month": until,
+                "usd_per_gpu_hour": rent.usd_per_gpu_hour,
+                "then": note or "rent by use",
+                "then_usd_per_gpu_hour": after,
+            }
+        )
+    return rows
 
 
 def _paid(case: OwnershipCase, ledger: Ledger, rents: list[Rent]) -> list[shape.SupplyRow]:

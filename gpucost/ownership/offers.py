@@ -1,7 +1,7 @@
 """What there is to rent and to buy: rents of the catalog, quotes that a person holds, servers."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from gpucost.catalog.records import seen_in
 from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.market.contract_ends import last_day, months_until
-from gpucost.market.facts import Rentable, rentable
+from gpucost.market.facts import Rentable, expected_list_price, rentable
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.options import OPTIONS, is_plain
 from gpucost.ownership.plan import Assumption, Registry
@@ -116,9 +116,9 @@ class Renter(Struct, frozen=True, dict=True):
         until = None if offer is None else last_day(self.catalog, offer)
         if offer is None or until is None:
             return choice
-        after, note = offer.list_usd_per_gpu_hour, "its list price"
+        after, note = expected_list_price(self.catalog, offer), "the price expected of its list"
         if after is None and self.market is not None:
-            after, note = self.market.usd_per_gpu_hour, "the market's median"
+            after, note = self.market.usd_per_gpu_hour, "the price expected on the market"
         return replace(
             choice,
             until=until,
@@ -431,6 +431,32 @@ def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
     if "renewal_usd_per_gpu_hour" in read:
         entry["renewal_usd_per_gpu_hour"] = read["renewal_usd_per_gpu_hour"]
     return _with_upfront(entry, f"{file}:{number}")
+
+
+def supplies_in_usd(entries: Sequence[Mapping[str, Any]], rates: Rates) -> list[dict[str, Any]]:
+    """Return the supplies of a plan with one price, in USD per GPU-hour; an amount upfront is a part of it."""
+    return [_supply_in_usd(f"supply {entry.get('name') or entry['kind']!r}", dict(entry), rates) for entry in entries]
+
+
+def _supply_in_usd(where: str, entry: dict[str, Any], rates: Rates) -> dict[str, Any]:
+    stated = [name for name in _PRICES if entry.get(name) is not None]
+    if len(stated) != 1:
+        raise UsageError(f"{where}: one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given.")
+    rate, price = rates(str(entry.pop("currency", None) or "USD")), float(entry.pop(stated[0]))
+    usd = price * (1.0 if stated[0].startswith("usd") else rate)
+    entry["usd_per_gpu_hour"] = usd / HOURS_PER_MONTH if stated[0].endswith("month") else usd
+    if (amount := entry.pop("upfront_per_gpu", None)) is not None:
+        if entry.get("upfront_fraction"):
+            raise UsageError(f"{where}: upfront is stated as an amount and as a share. Keep one.")
+        terms = {"rent_usd_per_gpu_hour": entry["usd_per_gpu_hour"], "upfront_usd_per_gpu": float(amount) * rate}
+        read = _with_upfront({**terms, "rent_term_months": float(entry.get("term_months") or 0)}, where)
+        entry["usd_per_gpu_hour"] = read["rent_usd_per_gpu_hour"]
+        entry["upfront_fraction"] = read["rent_upfront_fraction"]
+    if "until" in entry and "valid_until" in entry:
+        raise UsageError(f"{where}: the end is given twice, as until and as valid_until. Keep one.")
+    if "until" in entry:
+        entry["valid_until"] = entry.pop("until")
+    return entry
 
 
 # --- What the catalog knows of servers to buy: price, size and power, each with its source.

@@ -19,8 +19,9 @@ from gpucost.arguments.files import files_beside, is_file
 from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, WEEKS, Kind, named, plain, share, whole
 from gpucost.arguments.signature import argument_of
 from gpucost.arguments.vocabulary import Years
-from gpucost.errors import PriceMissingError, UnknownNameError, UsageError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import read_toml
+from gpucost.market.exchange import usd_per_unit
 from gpucost.money import price_paths
 from gpucost.options import OPTIONS
 from gpucost.schemas.validation import held, read_as, record, several, text
@@ -61,7 +62,20 @@ def _supply() -> "type[BaseModel]":
         "Supply",
         name=read_as(named().read),
         kind=(Literal[tuple(OPTIONS)], ...),
-        usd_per_gpu_hour=(read_as(USD.read), ...),
+        **dict.fromkeys(
+            (
+                "usd_per_gpu_hour",
+                "usd_per_gpu_month",
+                "price_per_gpu_hour",
+                "price_per_gpu_month",
+                "upfront_per_gpu",
+                "renewal_usd_per_gpu_hour",
+            ),
+            read_as(USD.read),
+        ),
+        currency=read_as(lambda value, label: named().read(str(value).strip().upper(), label)),
+        until=read_as(DATE.read),
+        valid_until=read_as(DATE.read),
         term_months=read_as(whole(0, 1200).read),
         max_gpus=read_as(plain(0, 1e9).read),
         max_share_fraction=read_as(share().read),
@@ -685,22 +699,6 @@ def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumpti
         observed=row["observed"],
         note=row["notes"] or "",
     )
-
-
-def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:
-    """Return the newest shipped exchange rate of a currency on or before the catalog's day."""
-    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == currency and row["on"] <= catalog.as_of]
-    return max(rows, key=lambda row: row["on"], default=None)
-
-
-def usd_per_unit(catalog: "Catalog", currency: str) -> float:
-    """Return the newest shipped exchange rate of a currency, in USD for one unit."""
-    if currency == "USD":
-        return 1.0
-    row = newest_rate(catalog, currency)
-    if row is None:
-        raise PriceMissingError(f"no exchange rate for {currency} on {catalog.as_of}.")
-    return float(row["usd_per_unit"])
 
 
 def apply_site(registry: Registry, defaults: dict[str, Assumption], site: str | None) -> list[str]:

@@ -1,5 +1,6 @@
 """From a training request to its answer: facts, cases, ranking, what a person asks next, payload."""
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, cast
 
@@ -499,7 +500,38 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
     result = answer_request(request, architecture, market, mask, training_calibration(catalog))
+    if request.pool:
+        ends = pool.pool_ends(request.pool)
+        result = {
+            **result,
+            "warnings": [*_ended_pools(result["options"], ends, market, catalog.as_of), *result["warnings"]],
+        }
     return {**result, "facts": embed(market.facts, mask, architecture)} if with_facts else result
+
+
+def _ended_pools(
+    options: Sequence[Mapping[str, Any]], ends: Mapping[str, date], market: Market, today: date
+) -> list[str]:
+    """Say which pools end before a run on them does, and what the rest is expected to cost on the market."""
+    rented = pool.usual(market) & np.array([offer.provider != "own" for offer in market.facts.offers], bool)
+    said = []
+    for row in options:
+        parts = str(row.get("offer_id") or "").split("/")
+        end = ends.get(parts[1]) if parts[0] == "own" and len(parts) > 1 else None
+        if end is None or row["days"] <= (held := (end - today).days + 1):
+            continue
+        left = float(row["gpu_hours"]) * (1 - held / row["days"])
+        usd_per_hour, offer = pool.cheapest(market, row["gpu"], int(row["gpus"]), rented)
+        text = f"{row['instance_type']} ends on {end}, after {held} of the {row['days']:,.0f} days of the run on it"
+        if usd_per_hour is None or offer is None:
+            said.append(f"{text}; nobody else is known to rent {row['gpu']} for the rest")
+            continue
+        price = usd_per_hour / int(row["gpus"])
+        said.append(
+            f"{text}; the {left:,.0f} GPU-hours left cost about ${left * price:,.0f} on demand at {offer.provider},"
+            f" ${price:.2f} each as expected today, instead of ${left * row['usd_per_gpu_hour']:,.0f}"
+        )
+    return list(dict.fromkeys(said))
 
 
 def calibration_digest(calibration: Calibration) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 import gpucost
 from gpucost.catalog import open_catalog
-from gpucost.errors import UsageError
-from tests.money.plans import catalog, compare, flows
+from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
+from tests.money.plans import REFERENCE, catalog, compare, flows
 
 HOURS = 64 * 0.7 * 730  # of the reference plan, by use
 FLAT = {"rent_decline_fraction": 0.0, "rent_support_fraction": 0.0, "start_on": "2026-12-01"}
@@ -45,7 +45,7 @@ def test_a_stated_renewal_follows_a_term_with_the_same_billing():
     [("1460/month", 2.0), ("EUR 2.00/h", 2.0 * 1.25), ("2.00 EUR/h", 2.5), ("€1460/month", 2.5), ("$2.46/h", 2.46)],
 )
 def test_quotes_come_by_the_month_and_in_other_currencies(text, usd, monkeypatch):
-    monkeypatch.setattr("gpucost.ownership.plan.usd_per_unit", lambda _, code: {"EUR": 1.25, "USD": 1.0}[code])
+    monkeypatch.setattr("gpucost.market.exchange.usd_per_unit", lambda _, code: {"EUR": 1.25, "USD": 1.0}[code])
     assert option(compare(quote={"acme": text}), "acme")["usd_per_gpu_hour"] == pytest.approx(usd)
 
 
@@ -105,17 +105,19 @@ ASKED = {"gpu": "h100-sxm", "gpus": 64, "provider": "lambda", "years": 4, "draws
 
 
 def test_a_discount_ends_within_a_comparison(tmp_path):
-    """Half of the list until the end of June 2027, then the list; the answer says so."""
+    """Half of the list until the end of June 2027, then what the list is expected to ask; the answer says so."""
+    plain = gpucost.tco(**ASKED, catalog=open_catalog("2026-11-20")).payload
+    expected = option(plain, "rent")["usd_per_gpu_hour"]
     found = gpucost.tco(**ASKED, catalog=booked(DISCOUNT, tmp_path)).payload
     price = option(found, "rent")["list_usd_per_gpu_hour"]
     months = np.round((223 / (365 / 12)), 3)  # 2026-11-20 to the end of 2027-06-30
     hours = next(row["value"] for row in found["model"]["derived"] if row["name"] == "rent_gpu_hours")
     assert option(found, "rent")["usd_per_gpu_hour"] == pytest.approx(price / 2)
     paid = sum(flows(found, "rent_compute_usd")) + sum(flows(found, "rent_after_usd"))
-    assert paid == pytest.approx(hours * price * (months / 2 + 48 - months), rel=1e-9)
+    assert paid == pytest.approx(hours * (price * months / 2 + expected * (48 - months)), rel=1e-9)
     assert "rent at $" in found["warnings"][0]
     assert "ends on 2027-06-30" in found["warnings"][0]
-    assert "its list price" in found["warnings"][0]
+    assert "the price expected of its list" in found["warnings"][0]
 
 
 def test_a_contract_ends_within_a_comparison_and_cannot_win_by_it(tmp_path):
@@ -222,3 +224,116 @@ def test_a_plan_of_a_regime_is_read_back_to_the_same_answer():
 def test_by_year_needs_the_years():
     with pytest.raises(UsageError, match="needs depreciation_by_year"):
         compare(depreciation_method="by_year")
+
+
+# --- Supplies of a mix: an end, what follows, an amount upfront, prices by the month and in euros.
+
+BARE = {name: value for name, value in REFERENCE.items() if name not in ("gpus", "months")}
+BARE |= {"rent_decline_fraction": 0, "start_on": "2026-12-01", "rent_usd_per_gpu_hour": 3.0, "rent_support_fraction": 0}
+BARE |= {"rent_stretch_ratio": 1, "goodput_fraction": 1}
+BARE |= {"storage_basis": "none", "egress_gb_per_gpu_month": 0, "licence_usd_per_gpu_year": 0}
+BARE |= {"rent_control_plane_usd_per_month": 0, "rent_staff_ratio": 0}
+
+
+def mixed(supply, months=12, **changes):
+    plan = {**BARE, "supply": [supply], **changes}
+    return gpucost.mix([8] * months, plan=plan, own=False, catalog=catalog()).payload
+
+
+def rents(payload):
+    return [row["rent_usd"] for row in payload["cash_by_month"]]
+
+
+def test_a_supply_by_use_ends_and_rent_by_use_follows():
+    """1.20 until the end of December, 1.019 months on, then 3.00 as asked for; a renewal goes before it."""
+    ending = {"kind": "on_demand", "usd_per_gpu_hour": 1.20, "until": "2026-12-31"}
+    found = mixed(ending)
+    paid = rents(found)
+    assert paid[1] == pytest.approx(8 * 730 * 1.20)
+    assert paid[2] == pytest.approx(8 * 730 * (0.019 * 1.20 + 0.981 * 3.0))
+    assert paid[3:] == pytest.approx([8 * 730 * 3.0] * 10)
+    (end,) = found["contract_ends"]
+    assert (end["ends_on"], end["then"], end["then_usd_per_gpu_hour"]) == ("2026-12-31", "rent by use", 3.0)
+    assert "on demand at $1.20 ends on 2026-12-31" in found["warnings"][0]
+    assert rents(mixed({**ending, "renewal_usd_per_gpu_hour": 1.5}))[5] == pytest.approx(8 * 730 * 1.5)
+
+
+def test_a_contract_of_a_mix_ends_with_its_price_or_goes_on_at_the_renewal():
+    """A year's contract at 2.00 whose price ends with June 2027: seven months, and no eighth without a renewal."""
+    ending = {"kind": "reserved", "usd_per_gpu_hour": 2.0, "term_months": 12, "unit_gpus": 8, "until": "2027-07-02"}
+    with pytest.raises(NothingFitsError, match="month 8"):
+        mixed(ending)
+    assert sum(rents(mixed(ending, months=7))) == pytest.approx(8 * 730 * 2.0 * 7.036, rel=1e-3)
+    renewed = mixed({**ending, "renewal_usd_per_gpu_hour": 1.5})
+    months = renewed["contract_ends"][0]["month"]
+    assert 7 < months < 7.1
+    assert sum(rents(renewed)) == pytest.approx(8 * 730 * (2.0 * months + 1.5 * (12 - months)))
+
+
+def test_a_supply_has_an_amount_upfront_months_and_euros(monkeypatch):
+    """1,168 euros a month are 1.60 an hour, 2.00 USD at 1.25; 3,504 euros upfront are 0.50 USD an hour of a year."""
+    monkeypatch.setattr("gpucost.market.exchange.usd_per_unit", lambda _, code: {"EUR": 1.25, "USD": 1.0}[code])
+    monkeypatch.setattr("gpucost.ownership.assemble.exchange.usd_per_unit", lambda _, code: {"EUR": 1.25}[code])
+    supply = {"kind": "reserved", "price_per_gpu_month": 1168, "currency": "EUR", "term_months": 12, "unit_gpus": 8}
+    found = mixed({**supply, "upfront_per_gpu": 3504})
+    assert rents(found)[0] == pytest.approx(8 * 3504 * 1.25)
+    assert rents(found)[1:] == pytest.approx([8 * 730 * 2.0] * 12)
+    assert found["supplies"][0]["upfront_fraction"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"until": "2020-01-01"},
+        {"renewal_usd_per_gpu_hour": 2.0},
+        {"usd_per_gpu_month": 1500},
+        {"until": "soon"},
+        {"until": "2027-01-01", "valid_until": "2027-01-01"},
+        {"upfront_per_gpu": 100},
+        {"currency": "XXX"},
+    ],
+)
+def test_a_supply_that_cannot_be_is_refused(wrong):
+    with pytest.raises((UsageError, DataError, PriceMissingError), match=r"supply|until|XXX|usd_per_gpu"):
+        mixed({"kind": "on_demand", "usd_per_gpu_hour": 1.2, **wrong})
+
+
+POOL = """
+[[pool]]
+name = "ours"
+gpu = "h100-sxm"
+gpus = 8
+available_gpus = 64
+incremental_price_per_gpu_month = 584
+currency = "EUR"
+until = 2026-12-01
+
+[[pool]]
+name = "theirs"
+gpu = "h100-sxm"
+gpus = 8
+available_gpus = 64
+loaded_usd_per_gpu_month = 730
+upfront_per_gpu = 8760
+term_months = 24
+"""
+
+
+def test_a_pool_has_months_euros_an_amount_upfront_and_an_end(tmp_path, monkeypatch):
+    """584 euros a month are 0.80 an hour, 1.00 USD at 1.25; 8,760 upfront for two years add half a dollar an hour."""
+    monkeypatch.setattr("gpucost.market.facts.usd_per_unit", lambda _, code: {"EUR": 1.25, "USD": 1.0}[code])
+    (tmp_path / "pool.toml").write_text(POOL)
+    asked = {"model": "8b", "tokens": "1t", "gpu": "h100-sxm", "gpus": 64, "pool_view": "both", "top": 100}
+    found = gpucost.estimate(**asked, pool=str(tmp_path / "pool.toml"), catalog=catalog()).payload
+    own = {row["offer_id"]: row for row in found["options"] if row["provider"] == "own"}
+    assert own["own/ours/incremental"]["usd_per_gpu_hour"] == pytest.approx(1.0)
+    assert own["own/theirs/loaded"]["usd_per_gpu_hour"] == pytest.approx(1.5)
+    (text,) = [text for text in found["warnings"] if "ends on 2026-12-01" in text]
+    days, hours = own["own/ours/incremental"]["days"], own["own/ours/incremental"]["gpu_hours"]
+    assert days > 20
+    assert f"after 12 of the {days:,.0f} days" in text
+    assert f"the {hours * (1 - 12 / days):,.0f} GPU-hours left" in text
+    assert "expected today" in text
+    (tmp_path / "pool.toml").write_text(POOL.replace("2026-12-01", "2026-11-01"))
+    with pytest.raises(DataError, match="it ended on 2026-11-01"):
+        gpucost.estimate(**asked, pool=str(tmp_path / "pool.toml"), catalog=catalog())

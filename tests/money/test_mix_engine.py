@@ -37,6 +37,18 @@ TERMS = {
     "deposit": {"deposit_fraction": 0.3, "retention_fraction": 0.1, "lead_time_months": 4},
     "nominal WACC": {"wacc_convention": "nominal"},
     "goodput of rent": {"rent_goodput_fraction": 0.8, "rent_stretch_ratio": 1.2},
+    "a price that ends": {"rent_until_months": 9.5, "rent_after_usd_per_gpu_hour": 2.9},
+    "a price that ends, a lead time and a bridge": {
+        "rent_until_months": 4.25,
+        "rent_after_usd_per_gpu_hour": 2.9,
+        "lead_time_months": 6.5,
+        "bridge_usd_per_gpu_hour": 3.1,
+    },
+    "a price that ends while waiting": {
+        "rent_until_months": 4.25,
+        "rent_after_usd_per_gpu_hour": 2.9,
+        "lead_time_months": 6.5,
+    },
     "euros": {"currency": "EUR", "usd_per_unit": 1.1},
     "euros at their own rate": {"currency": "EUR", "usd_per_unit": 1.1, "currency_wacc_fraction": 0.07},
     "everything": {
