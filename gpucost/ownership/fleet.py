@@ -291,6 +291,7 @@ def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
         "rent_upfront_fraction": 0.0,
         "rent_stretch_ratio": rent.stretch_ratio,
         "rent_until_months": rent.until_months or 0.0,
+        **({"rent_term_months": 0.0} if case.number("rent_until_months") and rent.until_months is None else {}),
         "rent_after_basis": "none" if rent.after_usd_per_gpu_hour is None else "per_use",
         "rent_after_usd_per_gpu_hour": rent.after_usd_per_gpu_hour,
     }
