@@ -220,6 +220,21 @@ class Financing(TypedDict):
     equity_irr_fraction: float | None
 
 
+class LifeCase(TypedDict):
+    """Owning over a useful life: its cost, its depreciation in the books, and what the books hold above resale."""
+
+    life_years: int
+    npv_own_usd: float
+    npv_rent_usd: float
+    saving_usd: float
+    levelised_usd_per_gpu_hour: float | None
+    own_usd_per_owned_gpu_hour: float | None
+    book_depreciation_usd_per_year: float
+    impairment_usd: float  # the most by which book value exceeds resale value at a year's end
+    impairment_year: int | None
+    impairment_at_low_resale_usd: float
+
+
 class LenderYear(TypedDict):
     """A year of debt: the cash available in the months with debt service, and what stands at the year's end."""
 
@@ -483,6 +498,7 @@ class Tco(AnswerFrame, Levels):
     statements: NotRequired[Statements]
     peak_cash_usd: PeakCash
     lender: NotRequired[Lender | None]
+    lives: NotRequired[list[LifeCase]]
     tax: TaxView
     scope: list[ScopeRow]
     sunk: Sunk

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError
+from gpucost.gate import read_table
 from gpucost.schemas.validation import number, table
 
 # --- How rental prices move: paths of price ÷ price at the start, by month.
@@ -40,6 +41,19 @@ def read_curve(path: str | Path, months: int, column: str = "usd_per_gpu_hour") 
     """Read a forward curve from CSV, as `read_months`; the last value holds for later months."""
     values = read_months(path, column)
     return np.concatenate((values, np.full(max(0, months - values.size), values[-1])))[:months]
+
+
+def read_resale(path: str | Path) -> list[float] | None:
+    """Read resale values by year from a bought curve: the column resale_fraction at months 12, 24 …; None without it.
+
+    A file that is shorter than a year says nothing of resale.
+    """
+    if "resale_fraction" not in read_table(path)[0]:
+        return None
+    values = read_months(path, "resale_fraction", zero_allowed=True)
+    if values.size < 12:
+        raise DataError("resale_fraction needs twelve months at least", file=str(path), column="resale_fraction")
+    return [float(value) for value in values[11::12]]
 
 
 def read_months(path: str | Path, column: str, zero_allowed: bool = False) -> Array:

@@ -219,6 +219,10 @@ def _terms_text(values: Mapping[str, Any]) -> str:
     billing = "take-or-pay" if values["rent_billing"] == "take_or_pay" else "per use"
     upfront = f", {values['rent_upfront_fraction']:.0%} upfront" if values["rent_upfront_fraction"] else ""
     text = f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
+    price = values.get("rent_usd_per_gpu_hour")
+    bounds = [(word, values.get(f"rent_{name}_ratio")) for word, name in (("at least", "floor"), ("at most", "cap"))]
+    follows = [f"{word} ${ratio * price:.2f}" for word, ratio in bounds if ratio and price]
+    text += f", follows the market, {' and '.join(follows)}" if follows else ""
     if not (until := values.get("rent_until_months")):
         return text
     after = values.get("rent_after_usd_per_gpu_hour")
@@ -293,10 +297,19 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         check_upfront({**case.values(), **read}, f"rent option {name!r}")
         legs.append(Leg(share, read))
     if len(legs) > 1:
-        return Way(name, tuple(legs), {"terms": " + ".join(f"{share:.0%}" for share in shares)})
+        return Way(name, tuple(legs), {"terms": " + ".join(_share_text(case, leg) for leg in legs)})
     changes = legs[0].changes
     price = changes.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))
     return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _terms_text({**case.values(), **changes})})
+
+
+def _share_text(case: OwnershipCase, leg: Leg) -> str:
+    """Say the share of a part of a blend and its price."""
+    price = leg.changes.get("rent_usd_per_gpu_hour")
+    if price is None:
+        return f"{leg.weight:.0%} as asked"
+    fixed = ", fixed" if leg.changes.get("rent_path_basis") == "flat" and not case.rent_path_is_flat else ""
+    return f"{leg.weight:.0%} at ${price:.2f}{fixed}"
 
 
 def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from gpucost.answers import ownership as shape
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
-from gpucost.money import cashflow, montecarlo
+from gpucost.money import cashflow, lender, montecarlo
 from gpucost.money import energy as carbon
+from gpucost.money import statements as books
 from gpucost.money.comparison import MOVING, Outcome, evaluate_months, outcome, rent_worth
 from gpucost.money.price_paths import value_at
 from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 
 MOST_NODES = 4096  # clusters that the search for a break-even size looks at
 RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardware is worth less
+LIVES_YEARS = (4, 6)  # useful lives in the books of those who own most: 4 at first, 6 since 2023
 CHOSEN = frozenset({"wacc_fraction"})  # by who decides, not by chance
 OF_TENTHS = frozenset({"rent_outlook_ratio"})  # whose low and high are the 10th and 90th percentile
 UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
@@ -509,6 +511,16 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
         scenario(case, name, text, {"rent_path_basis": basis, "rent_decline_fraction": fall})
         for name, text, basis, fall in paths
     ]
+    rows += [
+        scenario(
+            case,
+            f"life of {years} years",
+            f"the hardware is used, depreciated and sold after {years} years; compare prices per hour, not totals",
+            {"months": 12.0 * years, "book_life_years": float(years)},
+        )
+        for years in LIVES_YEARS
+        if 12 * years != case.months
+    ]
     if not np.ptp(case.tables["rent_high_by_month"]):  # no forward curve of this chip
         return rows
     outlooks = (("P10", -1.0, "10th"), ("P90", 1.0, "90th"))
@@ -521,6 +533,46 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
         )
         for label, place, end in outlooks
     ]
+
+
+def lives(case: OwnershipCase) -> list[shape.LifeCase]:
+    """Return what owning costs an hour over each useful life, and what its books would have to write off.
+
+    Book value above resale value at a year's end is an impairment where the use earns no more than a sale does.
+    """
+    scale = case.assumptions["residual_scale_ratio"]
+    low = scale.low if scale.counts and scale.low is not None else None
+    return [_life(case, years, low) for years in LIVES_YEARS]
+
+
+def _life(case: OwnershipCase, years: int, low: float | None) -> shape.LifeCase:
+    changes: dict[str, Any] = {"months": 12.0 * years, "book_life_years": float(years)}
+    values = evaluate_months({**case.columns(), **changes}, case.tables, 12 * years)
+    evaluate_all((*books.MONTHLY, *lender.MONTHLY), values)
+    owned = scalar(values, "owned_gpu_hours_per_month") * present(values, "in_horizon")
+    book, resale = monthly(values, "book_hardware_usd"), monthly(values, "pledged_value_usd")
+    ends = [month for month in range(12, 12 * years, 12) if book[month] > 0]
+    gaps = [book[month] - resale[month] for month in ends]
+    low_gaps = gaps
+    if low is not None:
+        strained = evaluate_months({**case.columns(), **changes, "residual_scale_ratio": low}, case.tables, 12 * years)
+        evaluate_all((*books.MONTHLY, *lender.MONTHLY), strained)
+        low_gaps = [book[month] - monthly(strained, "pledged_value_usd")[month] for month in ends]
+    worst = int(np.argmax(gaps)) if gaps else None
+    saving = present(values, "rent_total_usd") - own_worth(values)
+    hours = discounted_hours(values)
+    return {
+        "life_years": years,
+        "npv_own_usd": own_worth(values),
+        "npv_rent_usd": present(values, "rent_total_usd"),
+        "saving_usd": saving,
+        "levelised_usd_per_gpu_hour": own_worth(values) / hours if hours else None,
+        "own_usd_per_owned_gpu_hour": own_worth(values) / owned if owned else None,
+        "book_depreciation_usd_per_year": float(monthly(values, "book_depreciation_usd").sum()) / years,
+        "impairment_usd": max(0.0, gaps[worst]) if worst is not None else 0.0,
+        "impairment_year": None if worst is None or gaps[worst] <= 0 else ends[worst] // 12,
+        "impairment_at_low_resale_usd": max([0.0, *low_gaps]),
+    }
 
 
 def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:

@@ -231,6 +231,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "statements": statements.statements(case, values, days),
         "peak_cash_usd": _peak_cash(listed, -np.cumsum(monthly(values, "saving_usd")).min()),
         "lender": lent,
+        "lives": analysis.lives(case),
         **analysis.beside(case, values),
         "scenarios": [*analysis.scenarios(case, sensitivity), *analysis.price_paths(case)],
         "sensitivity": sensitivity,

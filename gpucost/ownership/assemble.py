@@ -13,7 +13,7 @@ from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.market import exchange
-from gpucost.market.forward import HORIZONS_MONTHS, path_ends
+from gpucost.market.forward import HORIZONS_MONTHS, cards_of, path_ends, resale
 from gpucost.market.supply import Providers
 from gpucost.money import price_paths, tax
 from gpucost.money.comparison import columns
@@ -47,6 +47,7 @@ Array = NDArray[np.float64]
 
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 FEWEST_SELLERS = 3  # of a generation, else all chips speak
+RESALE_YEARS = 12  # of the forward curve of resale
 _LEAST_USE = 1e-12  # of the hours that exist: less is none
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
@@ -104,6 +105,11 @@ class OwnershipCase(Struct):
         basis = self.assumptions["rent_path_basis"].value
         table = self.tables["observed_v_by_month" if basis == "observed_v" else "rent_path_by_month"]
         return np.ones_like(table) if basis in ("flat", "forward") else table
+
+    @property
+    def rent_path_is_flat(self) -> bool:
+        """Tell whether the rental price stays as it is."""
+        return self.assumptions["rent_path_basis"].value == "flat" and not self.number("rent_decline_fraction")
 
     @property
     def months(self) -> int:
@@ -184,6 +190,7 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     _power_cap(case)
     _derive(case, inputs)
     ends = _forward(catalog, case, inputs)
+    _resale_path(catalog, case)
     case.tables = _tables(case) | _outlook(ends)
     if "server_decline_fraction" not in inputs:  # assumed: what a chip earns and what it costs fall together
         fall = min(max(case.number("rent_decline_fraction"), -0.5), 0.99)
@@ -306,6 +313,46 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
         if name not in inputs:
             case.put(name, value=value, status="derived", low=None, high=None)
+
+
+def _resale_path(catalog: Catalog, case: OwnershipCase) -> None:
+    """Take resale values from the forward curve of cards, or from the curve that was bought, where that is asked for.
+
+    A server is sold at the share of today's price that the market pays for its cards at that age.
+    """
+    path, curve = case.special.pop("resale_path", None), case.special.get("rent_curve")
+    bought = price_paths.read_resale(str(curve)) if curve else None
+    if bought is not None:
+        _no_other_resale(case, "the column resale_fraction of rent_curve")
+        case.special["residual_by_year"] = bought
+    if path != "forward":
+        return
+    _no_other_resale(case, "resale_path = forward")
+    cards = cards_of(catalog.rows("accelerators"))
+    chip = case.accelerator
+    card = next((card for card in cards if chip is not None and card.gpu == chip.id), None)
+    if card is None:
+        name = chip.id if chip is not None else "an accelerator without a name"
+        raise PriceMissingError(
+            f"resale_path = forward: no dated street price of {name} is known. Leave it out, or give residual_by_year."
+        )
+    ends = [resale(cards, card, 12 * year) for year in range(1, RESALE_YEARS + 1)]
+    case.special["residual_by_year"] = [min(middle / card.street_usd, 1.0) for _, middle, _ in ends]
+    years = max(1, round((case.months - case.number("lead_time_months")) / 12))
+    low, middle, high = ends[min(years, RESALE_YEARS) - 1]
+    case.put(
+        "residual_scale_ratio",
+        low=min(low / middle, 1.0),
+        high=max(high / middle, 1.0),
+        status="derived",
+        note=f"forward curve of {len(cards) - 1} other cards: at {years} years {low / card.street_usd:.0%},"
+        f" {middle / card.street_usd:.0%}, {high / card.street_usd:.0%} of today's street price, P10, P50, P90",
+    )
+
+
+def _no_other_resale(case: OwnershipCase, where: str) -> None:
+    if stated := next((name for name in ("residual_by_year", "residual_curve") if case.special.get(name)), None):
+        raise UsageError(f"{where}: resale is also stated by {stated}. Keep one.")
 
 
 def _tables(case: OwnershipCase) -> dict[str, Array]:
@@ -559,6 +606,10 @@ def _check_paths(case: OwnershipCase) -> None:
         raise UsageError(
             f"power_fraction_idle: idle accelerators cannot draw more, {idle:.0%} of the rated maximum, than allocated"
             f" ones, {busy:.0%}. Lower it, or raise power_fraction_active and power_cap_fraction."
+        )
+    if 0 < case.number("rent_cap_ratio") < case.number("rent_floor_ratio"):
+        raise UsageError(
+            "rent_cap_ratio: the cap of the rental price is below its floor. Change rent_floor_ratio, or it."
         )
     if case.number("deposit_fraction") + case.number("retention_fraction") > 1:
         raise UsageError("deposit_fraction and retention_fraction: together they are more than the price.")

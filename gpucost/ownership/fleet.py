@@ -40,6 +40,7 @@ class Rent(Struct, frozen=True):
     until_months: float | None = None  # from the start, when the price ends; None where it has no end
     after_usd_per_gpu_hour: float | None = None  # price after it; None where there is nothing to use then
     after_note: str = ""  # a renewal that is stated, or where the price is from
+    indexed: bool = False  # whether the floor and the cap of the rent as asked for hold for it
     renewed: bool = False  # whether a contract goes on at that price until its term is over
     supported_usd_per_gpu_hour: float | None = None  # that a support plan is a share of, where it is another price
     note: str = ""
@@ -275,6 +276,8 @@ def standing_gpus(fleet: ChosenMix, lead_months: float) -> tuple[Array, Array]:
 
 # --- Rented hours.
 
+_NO_BOUNDS = {"rent_floor_ratio": 0.0, "rent_cap_ratio": 0.0}
+
 
 def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
     """Return what hours by use cost by month, with their support."""
@@ -290,6 +293,7 @@ def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
         "rent_billing": "per_use",
         "rent_upfront_fraction": 0.0,
         "rent_stretch_ratio": rent.stretch_ratio,
+        **({} if rent.indexed else _NO_BOUNDS),
         "rent_until_months": rent.until_months or 0.0,
         **({"rent_term_months": 0.0} if case.number("rent_until_months") and rent.until_months is None else {}),
         "rent_after_basis": "none" if rent.after_usd_per_gpu_hour is None else "per_use",
@@ -326,6 +330,7 @@ def contracts(case: OwnershipCase, rent: Rent, months: int, signed: Sequence[int
         "rent_term_months": float(rent.term_months),
         "rent_upfront_fraction": rent.upfront_fraction,
         "rent_from_month": begins,
+        **_NO_BOUNDS,
         "rent_until_months": until,
         "rent_after_basis": "renewed" if rent.renewed else "none",
         "rent_after_usd_per_gpu_hour": rent.after_usd_per_gpu_hour,

@@ -99,7 +99,7 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
     base, price = case.assumptions["rent_usd_per_gpu_hour"], case.number("rent_usd_per_gpu_hour")
     provenance: dict[str, Any] = {"note": base.note, "source_id": base.source_id, "offer": case.rent_offer}
     stretch = case.number("rent_stretch_ratio")
-    provenance |= _end_of_rent(case)
+    provenance |= {**_end_of_rent(case), "indexed": True}
     rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, stretch_ratio=stretch, **provenance)]
     for choice in case.choices:
         spot = OPTIONS[choice.option].interruptible
@@ -224,7 +224,7 @@ def bridging(case: OwnershipCase) -> Rent:
     stretch = case.number("rent_stretch_ratio")
     stated = price != rent
     end = {} if stated else _end_of_rent(case)
-    return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent, **end)
+    return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent, indexed=True, **end)
 
 
 def fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:

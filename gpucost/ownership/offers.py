@@ -267,7 +267,7 @@ BILLINGS = {
 MOST = 1000  # quotes; each is a plan of its own, counted month by month in about 3 ms
 HOW = (
     "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront, until 2027-06-30, then 2.20/h; the price comes first,"
-    " also as 1790/month or EUR 2.10/h."
+    " also as 1790/month or EUR 2.10/h. A hedge: 2.10/h, fixed, 50% of the hours; or floor 1.80/h, cap 2.60/h."
 )
 
 Entry = dict[str, Any]
@@ -303,7 +303,7 @@ def read_quote(name: str, text: str, rates: Rates = lambda code: 1.0) -> Entry:
     entry: Entry = {"name": name, "rent_usd_per_gpu_hour": _price(price, f"quote {name!r}", rates)}
     plain = {"rent_billing": "per_use", "rent_term_months": 0.0, "rent_upfront_fraction": 0.0}
     read = once([_term(name, term, rates) for term in terms if term], f"quote {name!r}")
-    return _with_upfront({**entry, **plain, **read}, f"quote {name!r}")
+    return _hedged(_with_upfront({**entry, **plain, **read}, f"quote {name!r}"), f"quote {name!r}")
 
 
 _PER_MONTH = re.compile(r"(?<!\s)\s*(/|per)\s*(gpu[- ]?)?(month|mo)$", re.IGNORECASE)
@@ -333,6 +333,34 @@ def _with_upfront(entry: Entry, where: str) -> Entry:
     return {**entry, "rent_usd_per_gpu_hour": whole, "rent_upfront_fraction": hourly / whole}
 
 
+def _hedged(entry: Entry, where: str) -> Entry:
+    """Return an entry as inputs: a fixed price does not move, one with a floor or a cap moves between them.
+
+    A share of the hours is a blend: the others are rented as asked for.
+    """
+    floor, cap = (entry.pop(f"{name}_usd_per_gpu_hour", None) for name in ("floor", "cap"))
+    price = entry["rent_usd_per_gpu_hour"]
+    if floor is not None and cap is not None and floor > cap:
+        raise UsageError(f"{where}: the floor of {floor:g} is above the cap of {cap:g}. Change one.")
+    if entry.pop("fixed", False):
+        if floor is not None or cap is not None:
+            raise UsageError(f"{where}: a fixed price has no floor and no cap. Leave one of the two out.")
+        entry |= {"rent_path_basis": "flat", "rent_decline_fraction": 0.0}
+    if floor is not None:
+        entry["rent_floor_ratio"] = floor / price
+    if cap is not None:
+        entry["rent_cap_ratio"] = cap / price
+    share_fraction = entry.pop("share_fraction", None)
+    if share_fraction is None or share_fraction == 1:
+        return entry
+    if not 0 < share_fraction < 1:
+        raise UsageError(f"{where}: {share_fraction:g} is no share of the hours. Write 50% of the hours.")
+    if later := [name for name in ("valid_until", "renewal_usd_per_gpu_hour") if name in entry]:
+        raise UsageError(f"{where}: a share of the hours has no end of its own yet. Leave {later[0]} out.")
+    part = {"share": share_fraction, **{key: value for key, value in entry.items() if key != "name"}}
+    return {"name": entry["name"], "parts": [part, {"share": 1 - share_fraction}]}
+
+
 def _hourly(text: str) -> str:
     return re.sub(r"(?<!\s)\s*(/|per)\s*(gpu[- ]?)?(h|hr|hour)$", "", text.strip(), flags=re.IGNORECASE)
 
@@ -355,6 +383,12 @@ def _term(name: str, text: str, rates: Rates) -> tuple[str, Any]:
         return "upfront_usd_per_gpu", _price(amount[1], f"quote {name!r}", rates)
     if until := re.fullmatch(r"until\s+(\S+)", word):
         return "valid_until", str(DATE.read(until[1], f"quote {name!r}"))
+    if bound := re.fullmatch(r"(floor|cap)\s+(\S.*)", text, re.IGNORECASE):
+        return f"{bound[1].lower()}_usd_per_gpu_hour", _price(bound[2], f"quote {name!r}", rates)
+    if word in ("fixed", "fixed price"):
+        return "fixed", True
+    if hedged := re.fullmatch(r"(\d+(?:\.\d+)?%)\s*of\s+(?:the\s+)?hours", word):
+        return "share_fraction", parse_fraction(hedged[1], f"quote {name!r}")
     if renewal := re.fullmatch(r"then\s+(\S.*)", text, re.IGNORECASE):
         return "renewal_usd_per_gpu_hour", _price(renewal[1], f"quote {name!r}", rates)
     raise UsageError(f"quote {name!r}: cannot read {text!r}. {HOW}")
@@ -399,7 +433,18 @@ def _quote() -> "type[BaseModel]":
         "Quote",
         name=(read_as(lambda value, label: named().read(str(value).strip(), label)), ...),
         usd_per_gpu_hour=read_as(price),
-        **dict.fromkeys((*_PRICES[1:], "upfront_per_gpu", "renewal_usd_per_gpu_hour"), read_as(price)),
+        **dict.fromkeys(
+            (
+                *_PRICES[1:],
+                "upfront_per_gpu",
+                "renewal_usd_per_gpu_hour",
+                "floor_usd_per_gpu_hour",
+                "cap_usd_per_gpu_hour",
+            ),
+            read_as(price),
+        ),
+        price_basis=read_as(lambda value, label: one_of("market", "fixed").read(str(value).strip().lower(), label)),
+        share_fraction=read_as(share().read),
         currency=read_as(lambda value, label: named().read(str(value).strip().upper(), label)),
         valid_until=read_as(DATE.read),
         term_months=read_as(whole(0, 1200).read),
@@ -430,7 +475,12 @@ def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
         entry["valid_until"] = str(read["valid_until"])
     if "renewal_usd_per_gpu_hour" in read:
         entry["renewal_usd_per_gpu_hour"] = read["renewal_usd_per_gpu_hour"]
-    return _with_upfront(entry, f"{file}:{number}")
+    for key in ("floor_usd_per_gpu_hour", "cap_usd_per_gpu_hour", "share_fraction"):
+        if key in read:
+            entry[key] = read[key] * (rate if key != "share_fraction" and not stated[0].startswith("usd") else 1.0)
+    if str(read.get("price_basis") or "market") == "fixed":
+        entry["fixed"] = True
+    return _hedged(_with_upfront(entry, f"{file}:{number}"), f"{file}:{number}")
 
 
 def supplies_in_usd(entries: Sequence[Mapping[str, Any]], rates: Rates) -> list[dict[str, Any]]:

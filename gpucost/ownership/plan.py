@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpucost.answers.ownership import AssumptionRow
 from gpucost.arguments.files import files_beside, is_file
-from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, WEEKS, Kind, named, plain, share, whole
+from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, WEEKS, Kind, named, one_of, plain, share, whole
 from gpucost.arguments.signature import argument_of
 from gpucost.arguments.vocabulary import Years
 from gpucost.errors import UnknownNameError, UsageError
@@ -98,6 +98,7 @@ def _plan(arguments: Kinds) -> "type[BaseModel]":
     kinds = {
         **found,
         "refresh_year": read_as(plain(0, 100).read),
+        "resale_path": read_as(one_of("shipped", "forward").read),
         "usd_per_unit": read_as(USD.read),
         "usd_per_unit_on": read_as(DATE.read),
         "currency_wacc_fraction": read_as(share().read),
@@ -159,6 +160,7 @@ SPECIAL = (
     "network_usd_per_gpu",
     "rent_path",
     "rent_curve",
+    "resale_path",
     "residual_curve",
     "residual_by_year",
     "assessed_by_year",

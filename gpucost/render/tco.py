@@ -147,6 +147,10 @@ _RIVALRY = (
     "Each option against the cheapest of the others. The break-even price is the rental price of the two; spot is not a"
     " rival."
 )
+_LIVES = (
+    "Used, depreciated and sold after so many years. Impairment: the most by which book value exceeds resale value at a"
+    " year's end, at the middle and at the low end of resale."
+)
 _STATUS = "Status: given (by you), sourced, assumed (no source), or derived from other inputs."
 
 
@@ -583,6 +587,7 @@ def _more(answer: Tco) -> list[Block]:
         *([] if simulation is None else [facts_of("Monte Carlo", simulation)]),
         facts_of("Peak cash", answer["peak_cash_usd"], "USD"),
         *present_figures(_levels(answer), "Levelised"),
+        *table_of("Useful life and impairment", answer.get("lives") or (), *columns_of("tco lives"), note=_LIVES),
         facts_of("Tax", answer["tax"]),
         *table_of("Tax by year", answer["tax"]["by_year"]),
         facts_of("Carbon", answer["carbon"]),
