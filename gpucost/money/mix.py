@@ -339,6 +339,13 @@ def solve(
     raise CheckFailedError(f"the search found no mix within {nodes} nodes. Give a longer --time-limit.")
 
 
+def least_usd(problem: MixProblem) -> float:
+    """Return what no mix costs less than: the cost of units, people and steps that need not be whole."""
+    program = _Program(problem)
+    relaxed = program.search(program.cost, np.zeros(program.count))
+    return np.inf if relaxed.status == INFEASIBLE else -np.inf if relaxed.fun is None else float(relaxed.fun)
+
+
 def cheapest(
     problem: MixProblem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
 ) -> tuple[Solution, dict[str, Solution | None]]:

@@ -241,6 +241,7 @@ def fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
 
 MOST_MONTHS = 120
 PROVEN_GAP_FRACTION = 1e-4  # searched for unless another is asked for
+CLEARLY = 1.02  # so much dearer by the program is dearer by the cash flows, too
 SAID_GAP_FRACTION, REFUSED_GAP_FRACTION = 0.01, 0.05  # said before all else; refused unless it was asked for
 
 
@@ -337,13 +338,15 @@ def _chosen(
     alone: dict[str, PricedMix | None] = {}
     for number, size in enumerate(reversed(sizes)):
         problem = problem_of(case, rents, demand, limits, size, is_largest=number == 0)
+        hopeless = number > 0 and program.least_usd(problem) > CLEARLY * mixes[0].solved.cost_usd
         try:
-            solved, single = _searched(problem, limits, smaller=number > 0)
+            solved, single = _searched(problem, limits, smaller=number > 0, hopeless=hopeless)
         except (NothingFitsError, CheckFailedError):
             if number == 0:
                 raise
             continue
-        mixes.append(_priced(case, rents, problem, solved))
+        if solved is not None:
+            mixes.append(_priced(case, rents, problem, solved))
         options = {
             name: None if option is None else _priced(case, rents, problem, option) for name, option in single.items()
         }
@@ -353,7 +356,7 @@ def _chosen(
                 alone[name] = option
         carrying = [option for option in options.values() if option is not None]
         cheapest = min(carrying, key=lambda option: option.ledger.cost_usd, default=None)
-        if cheapest is not None and cheapest.ledger.cost_usd < mixes[-1].ledger.cost_usd:
+        if solved is not None and cheapest is not None and cheapest.ledger.cost_usd < mixes[-1].ledger.cost_usd:
             bound = solved.cost_usd * (1 - solved.gap_fraction)
             mixes.append(_priced(case, rents, problem, program.from_single(problem, cheapest.solved, bound)))
     return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
@@ -399,11 +402,12 @@ EXPLAINED = (
 
 
 def _searched(
-    problem: program.MixProblem, limits: Mapping[str, Any], smaller: bool = False
-) -> tuple[program.Solution, dict[str, program.Solution | None]]:
+    problem: program.MixProblem, limits: Mapping[str, Any], smaller: bool = False, hopeless: bool = False
+) -> tuple[program.Solution | None, dict[str, program.Solution | None]]:
     """Search to the gap asked for; a mix that may be much too dear is refused.
 
-    Of a `smaller` fleet beside the largest only owning is searched alone: the other ways stay as they are.
+    Of a `smaller` fleet beside the largest only owning is searched alone: the other ways stay as they are. A `hopeless`
+    one costs more than the largest whatever is signed, and is searched no further.
     """
     gap_text = limits.get("gap")
     gap = PROVEN_GAP_FRACTION if gap_text is None else parse_fraction(gap_text, "gap")
@@ -413,7 +417,8 @@ def _searched(
     seconds = None if limit_s is None else float(limit_s)
     if smaller:
         bought = problem.supplies[0]
-        return program.solve(problem, gap, seconds), {OWN: program.single(problem, bought, gap)}
+        solved = None if hopeless else program.solve(problem, gap, seconds)
+        return solved, {OWN: program.single(problem, bought, gap)}
     solved, pure = program.cheapest(problem, gap, seconds)
     if gap < PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
         usual, _ = program.cheapest(problem, PROVEN_GAP_FRACTION, seconds)
