@@ -68,10 +68,11 @@ def _flush() -> None:
 #
 # minimise   Σ_s Σ_k c_sk x_sk + Σ_s Σ_m e_sm u_sm + Σ_m g_m p_m + Σ_m h_m q_m + Σ_m i_m r_m
 # subject to Σ_s u_sm = d_m                                    demand of every month
-#            u_sm ≤ units_s · Σ_{k active in m} a_km x_sk      committed supply: what was signed and has arrived
+#            v_sm = v_s,m−1 + x_s,m−lead − x_s,m−lead−term     units held, one month after the other
+#            u_sm ≤ units_s · (v_sm − (1 − a) x_s,m−lead)      committed supply: what was signed and has arrived
 #            u_sm ≤ limit_sm                                   flexible supply: what the market or its share allows
 #            u_bm ≤ units_s · Σ_{k on order in m} x_sk         what bridges the wait for an order
-#            n_k ≤ N · Σ_{j≤k} z_j, Σ_k z_k ≤ 1                the first purchase brings the smallest team with it
+#            n_k ≤ N · z_k, z_k ≥ z_k−1                        the first purchase brings the smallest team with it
 #            p_m ≥ smallest team, p_m ≥ people per GPU · owned
 #            q_m ≥ smallest team · r_m, q_m ≥ people per GPU · rented, rented ≤ N · r_m
 #            Σ_s Σ_k b_sk x_sk ≤ budget                        capital
@@ -162,6 +163,7 @@ class _Program:
         self.problem, months = problem, problem.months
         self.count = 0
         self.units = {s.name: self._block(months) for s in problem.supplies if s.committed}
+        self.held = {s.name: self._block(months) for s in problem.supplies if s.committed}
         self.used = {s.name: self._block(months) for s in problem.supplies}
         self.first = self._block(months) if problem.team else range(0)
         self.people = self._block(months) if problem.team else range(0)
@@ -213,14 +215,23 @@ class _Program:
 
     def _capacity(self) -> None:
         for supply in (entry for entry in self.problem.supplies if entry.committed):
+            units, held, used = self.units[supply.name], self.held[supply.name], self.used[supply.name]
             for month in range(self.problem.months):
-                active = signed_in(supply, month)
-                terms = [(self.used[supply.name][month], 1.0)]
-                terms += [(self.units[supply.name][k], -working_gpus(supply, k, month)) for k in active]
+                arrived, left = month - supply.lead_months, month - supply.lead_months - supply.term_months
+                terms = [(held[month], 1.0)]
+                terms += [(held[month - 1], -1.0)] if month else []
+                terms += [(units[arrived], -1.0)] if arrived >= 0 else []
+                terms += [(units[left], 1.0)] if left >= 0 else []
+                self._add(terms, 0.0, 0.0)
+                if supply.ends_month is not None and month >= supply.ends_month:
+                    self._add([(used[month], 1.0)], -np.inf, 0.0)
+                    continue
+                terms = [(used[month], 1.0), (held[month], -supply.unit_gpus)]
+                if arrived >= 0 and supply.lead_fraction:
+                    terms.append((units[arrived], supply.unit_gpus * supply.lead_fraction))
                 self._add(terms, -np.inf, 0.0)
-                owned = [(self.units[supply.name][k], supply.unit_gpus) for k in active]
-                if owned and np.isfinite(supply.limit_gpus[month]):
-                    self._add(owned, -np.inf, float(supply.limit_gpus[month]))
+                if arrived >= 0 and np.isfinite(supply.limit_gpus[month]):
+                    self._add([(held[month], supply.unit_gpus)], -np.inf, float(supply.limit_gpus[month]))
 
         for bridge in (entry for entry in self.problem.supplies if entry.bridges):
             ordered = next(entry for entry in self.problem.supplies if entry.name == bridge.bridges)
@@ -238,18 +249,17 @@ class _Program:
         self.upper[list(self.first)] = 1
         most = float(np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus))
         for k in range(months):
-            begun = [(self.first[j], -most) for j in range(k + 1)]
-            self._add([(self.units[supply.name][k], 1.0), *begun], -np.inf, 0.0)
-        self._add([(column, 1.0) for column in self.first], -np.inf, 1.0)
+            self._add([(self.units[supply.name][k], 1.0), (self.first[k], -most)], -np.inf, 0.0)
+            if k:
+                self._add([(self.first[k - 1], 1.0), (self.first[k], -1.0)], -np.inf, 0.0)
         size = team.step_fte or 1.0
         self.whole[list(self.people)] = float(team.step_fte > 0)
         paid = self._paid_fte(team, supply)
         for month in range(months):
             self.cost[self.people[month]] = float(paid[month]) * size
             fte_per_unit = supply.unit_gpus * team.fte_per_gpu
-            terms = [(self.units[supply.name][k], fte_per_unit) for k in signed_in(supply, month)]
-            self._add([*terms, (self.people[month], -size)], -np.inf, 0.0)
-            begun = [(self.first[j], team.minimum_fte) for j in range(max(0, month - lead + 1))]
+            self._add([(self.held[supply.name][month], fte_per_unit), (self.people[month], -size)], -np.inf, 0.0)
+            begun = [(self.first[month - lead], team.minimum_fte)] if month >= lead else []
             self._add([*begun, (self.people[month], -size)], -np.inf, 0.0)
 
     def _paid_fte(self, team: Team, supply: MixSupply) -> Array:

@@ -1,6 +1,7 @@
 """The cheapest mix of supplies for a demand by month, as a payload."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from itertools import zip_longest
 from pathlib import Path
@@ -160,7 +161,8 @@ def owned(
 ) -> tuple[MixSupply, Team]:
     """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart.
 
-    Where losses are carried forward, the program takes tax as if it were saved at once; the price of the mix does not.
+    Where losses are carried forward, the program takes tax as if it were saved at once; the price of the mix does not,
+    and a second search takes none as saved.
     """
     months, node = demand.size, case.number("gpus_per_node")
     if [case.assumptions[name].value for name in ("financing", "loan_repayment")] == ["loan", "sculpted"]:
@@ -303,7 +305,7 @@ def answer(
         "kind": "mix",
         **frame(request, catalog.as_of, catalog.version),
         "lead": lead(problem, solved, ledger.cost_usd, plan_, saving),
-        "said": [EXPLAINED],
+        "said": [EXPLAINED, *([BENT] if case.bent else [])],
         "cost_usd": ledger.cost_usd,
         "plan": plan_,
         "pure": pure_rows(problem, pure),
@@ -359,6 +361,15 @@ def _chosen(
         if solved is not None and cheapest is not None and cheapest.ledger.cost_usd < mixes[-1].ledger.cost_usd:
             bound = solved.cost_usd * (1 - solved.gap_fraction)
             mixes.append(_priced(case, rents, problem, program.from_single(problem, cheapest.solved, bound)))
+    if case.bent:  # the other end of what losses are worth
+        untaxed = replace(
+            case,
+            assumptions={**case.assumptions, "tax_basis": replace(case.assumptions["tax_basis"], value="before")},
+            shaped={},
+        )
+        problem = problem_of(untaxed, rents, demand, limits, sizes[-1])
+        with suppress(NothingFitsError, CheckFailedError):
+            mixes.append(_priced(case, rents, problem, program.solve(problem, PROVEN_GAP_FRACTION)))
     return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
 
 
@@ -398,6 +409,13 @@ EXPLAINED = (
     "Present values by the formulas of `gpucost tco`; whole units are optimal within the stated gap. Marginal values "
     "are those of the linear program with the whole numbers fixed at the optimum: what one more GPU of demand costs, "
     "or one more GPU of capacity saves, in that month, without signing other units."
+)
+
+
+BENT = (
+    "Losses are carried forward, which no linear program sees: mixes are searched with their tax saved at once, and with"
+    " none saved, and the cheaper one by the cash flows is taken. One in between may be cheaper still, and the gap is"
+    " that of the search."
 )
 
 
