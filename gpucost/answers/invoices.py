@@ -72,6 +72,33 @@ class Rates(TypedDict):
     paid_usd_per_unit: float
 
 
+class Forecast(TypedDict):
+    """What use costs until the end of the year, or of the plan, at the pace of the last weeks."""
+
+    from_day: str
+    until_day: str
+    days_left: int
+    so_far_usd: float
+    rest_usd: float
+    total_usd: float
+    total_low_usd: float
+    total_high_usd: float
+    planned_usd: float | None
+    sentence: str
+
+
+class Anomaly(TypedDict):
+    """Days in a row on which a product is far from its plan."""
+
+    product: str
+    from_day: str
+    until_day: str
+    charged_usd: float
+    planned_usd: float
+    difference_usd: float
+    sentence: str
+
+
 class Reconciliation(AnswerFrame):
     """An invoice against a plan, or shown back by a tag."""
 
@@ -84,6 +111,8 @@ class Reconciliation(AnswerFrame):
     parts: list[DifferencePart]
     products: list[Matched]
     unmatched: list[Unmatched]
+    anomalies: NotRequired[list[Anomaly]]
+    forecast: NotRequired[Forecast | None]
     currencies: list[Rates]
     showback: list[Showback]
     idle_by: str

@@ -105,6 +105,7 @@ def reconcile(
     facts = opened(values, catalog)
     from gpucost.answers.saved import reading
     from gpucost.catalog import open_catalog
+    from gpucost.invoices.outlook import beside
     from gpucost.invoices.reading import read_charges
     from gpucost.invoices.reconciliation import Asked, period_of, planned, read_map, reconciled
 
@@ -130,7 +131,7 @@ def reconcile(
     )
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
-    answer = reconciled(framed(facts, values), charges, expected, terms)
+    answer = {**reconciled(framed(facts, values), charges, expected, terms), **beside(charges, expected, terms)}
     notes = [f"No charge is in {code}: its rate changes nothing." for code in idle]
     return ReconcileResult({**answer, "warnings": [*notes, *answer["warnings"]]})
 
@@ -263,7 +264,7 @@ def commit(
         str | None,
         FILE,
         "CSV of current agreements: name, kind (contract, reservation, savings_plan, private, credit, annual), "
-        "start, end and their figures.",
+        "start, end and their figures; or FOCUS 1.3's Contract Commitment dataset.",
         detail(example="agreements.csv"),
     ] = None,
     as_of: v.AsOf | None = None,
@@ -281,8 +282,9 @@ def commit(
     values = read(QUESTIONS["commit"], locals())
     facts = opened(values, catalog)
     from gpucost.answers.common import cited
-    from gpucost.invoices.commitment import CommitTerms, read_agreements, refuse, usage_of
+    from gpucost.invoices.commitment import CommitTerms, Facts, read_agreements, refuse, usage_of
     from gpucost.invoices.commitment import committed as advised
+    from gpucost.market.exchange import usd_per_unit
 
     used_gpus, notes = usage_of(values["usage"], facts.as_of)
     prices, used = {"on_demand": values["on_demand"], "committed": values["committed"]}, []
@@ -309,8 +311,20 @@ def commit(
     refuse(decision)
     if not isinstance(values["usage"], str):
         values["usage"] = [float(value) for value in values["usage"]]
-    held = read_agreements(values["agreements"])
-    return CommitResult(advised(framed(facts, values), used_gpus, notes, held, decision))
+    left_open = Facts(
+        decision.committed_price,
+        lambda code: usd_per_unit(facts, code),
+        lambda text: _gpus_of_instance(facts, text),
+    )
+    held, more = read_agreements(values["agreements"], left_open)
+    return CommitResult(advised(framed(facts, values), used_gpus, [*notes, *more], held, decision))
+
+
+def _gpus_of_instance(catalog: "Catalog", text: str) -> int:
+    """Return the GPUs of the first instance type of the catalog that a text names; 0 where it names none."""
+    gpus_by_type = {offer.instance_type.lower(): offer.gpus for offer in catalog.offers() if offer.instance_type}
+    words = (word.strip(".,;:()").lower() for word in text.replace("/", " ").split())
+    return next((gpus_by_type[word] for word in words if word in gpus_by_type), 0)
 
 
 def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offer":

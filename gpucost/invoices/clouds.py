@@ -187,6 +187,20 @@ FIELDS = frozenset(  # that are read of any of them, nested ones by their outer 
 )
 
 
+_LEGACY = re.compile(r"^(identity|bill|lineitem|product|pricing|reservation|savingsplan|discount|costcategory)/", re.I)
+
+
+def in_words(column: str) -> str:
+    """Return a column of AWS's older report under its name in Cost and Usage Report 2.0; any other stays.
+
+    >>> in_words("lineItem/UnblendedCost"), in_words("savingsPlan/SavingsPlanARN"), in_words("cost")
+    ('line_item_unblended_cost', 'savings_plan_savings_plan_a_r_n', 'cost')
+    """
+    if not _LEGACY.match(column):
+        return column
+    return re.sub(r"(?<!^)(?<!_)(?=[A-Z])", "_", column.replace("/", "_")).lower()
+
+
 def export_of(columns: frozenset[str]) -> Export | None:
     """Return the form that a file's columns are of, by their names in small letters; None for FOCUS and all else."""
     if "chargecategory" in columns and "billedcost" in columns:

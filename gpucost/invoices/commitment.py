@@ -1,7 +1,8 @@
 """How much to commit for a demand: the agreements that hold, the regret of each level, and what expires."""
 
+import re
 from calendar import monthrange
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import MAXYEAR, UTC, date, datetime, time
 from typing import NamedTuple
 
@@ -24,7 +25,15 @@ from gpucost.money.commitments import (
 )
 from gpucost.money.private_discount import paid_fraction
 from gpucost.schemas.validation import filled
-from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, SMALLEST, as_number, share_in
+from gpucost.units import (
+    HOURS_PER_DAY,
+    HOURS_PER_MONTH,
+    HOURS_PER_YEAR,
+    SECONDS_PER_HOUR,
+    SMALLEST,
+    as_number,
+    share_in,
+)
 
 # --- Files of a finance desk: the agreements that hold (commitments, discounts, credits), and a history of use.
 
@@ -43,11 +52,24 @@ TIMES, AMOUNTS = ("time", "hour", "day", "date", "on"), ("gpus", "gpu_hours")
 _LOWEST, _HIGHEST = 1e-9, 1e12
 
 
-def read_agreements(path: str | None) -> list[Agreement]:
-    """Read one agreement a row; what a kind needs must be there, and nothing that it does not know."""
+class Facts(NamedTuple):
+    """What a file of FOCUS commitments leaves open: a price under a plan, exchange rates, the GPUs of an instance."""
+
+    committed_usd_per_gpu_hour: float
+    usd_per_unit: Callable[[str], float]
+    gpus_of: Callable[[str], int]  # the GPUs of an instance type that a text names; 0 where it names none
+
+
+def read_agreements(path: str | None, facts: Facts | None = None) -> tuple[list[Agreement], list[str]]:
+    """Read one agreement a row, and what is to be said of them; what a kind needs must be there, and nothing else.
+
+    A file of FOCUS 1.3's Contract Commitment dataset is read, too.
+    """
     if path is None:
-        return []
+        return [], []
     header, rows = read_table(path)
+    if FOCUS_SIGN in header:
+        return _focus_agreements(path, header, rows, facts)
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is not a column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
     filled(path, header, rows, COLUMNS[:4])
@@ -55,7 +77,84 @@ def read_agreements(path: str | None) -> list[Agreement]:
     names = [agreement.name for agreement in agreements]
     if twice := repeated(names):
         raise DataError(f"names {shown(twice[0])} twice", file=path)
-    return agreements
+    return agreements, []
+
+
+# --- The Contract Commitment dataset of FOCUS 1.3 (focus.finops.org/focus-specification/v1-3).
+
+FOCUS_SIGN = "ContractCommitmentId"
+_FOCUS = {name: f"ContractCommitment{name}" for name in ("Category", "Cost", "PeriodStart", "PeriodEnd")}
+_FOCUS_HOURS = ("hour", "hours", "hrs", "gpu-hours", "gpu hours")
+_OTHER = re.compile(r"\b(storage|database|network|egress|support)\b", re.IGNORECASE)
+_DISCOUNTED = re.compile(r"savings\s*plan|committed\s*use", re.IGNORECASE)
+
+
+def _focus_agreements(
+    path: str, header: Sequence[str], rows: Sequence[tuple[int, Mapping[str, str]]], facts: Facts | None
+) -> tuple[list[Agreement], list[str]]:
+    """Turn commitments into agreements.
+
+    A savings plan or a spend-based discount is a spend an hour, a spend beside it what is owed in a year; a use in
+    hours is a reservation of so many instances, with as many GPUs as the instance that its text names.
+    """
+    filled(path, header, rows, (FOCUS_SIGN, *_FOCUS.values()))
+    agreements: list[Agreement] = []
+    alone: list[str] = []
+    others: list[str] = []
+    for number, row in rows:
+        name, text = (
+            row[FOCUS_SIGN],
+            f"{row.get('ContractCommitmentType', '')} {row.get('ContractCommitmentDescription', '')}",
+        )
+        start, end = (_focus_time(path, number, _FOCUS[key], row) for key in ("PeriodStart", "PeriodEnd"))
+        if end <= start:
+            raise DataError("ends before it starts", file=path, row=number, column=_FOCUS["PeriodEnd"])
+        code = row.get("BillingCurrency") or "USD"
+        rate = 1.0 if code == "USD" or facts is None else facts.usd_per_unit(code)
+        usd = _number(path, number, _FOCUS["Cost"], row.get(_FOCUS["Cost"], "")) * rate
+        hours = (end - start).total_seconds() / SECONDS_PER_HOUR
+        category = row.get(_FOCUS["Category"], "").lower()
+        if _OTHER.search(text):
+            others.append(name)
+            continue
+        if category == "spend" and _DISCOUNTED.search(text):
+            price = facts.committed_usd_per_gpu_hour if facts else 0.0
+            agreements.append(
+                Agreement(name, "savings_plan", start, end, usd_per_hour=usd / hours, usd_per_gpu_hour=price)
+            )
+        elif category == "spend":
+            agreements.append(Agreement(name, "annual", start, end, usd=usd * HOURS_PER_YEAR / hours))
+        elif category == "usage":
+            column = "ContractCommitmentQuantity"
+            if row.get("ContractCommitmentUnit", "").lower() not in _FOCUS_HOURS:
+                reason = f"{shown(row.get('ContractCommitmentUnit', ''))} is not a use in hours. Leave the row out."
+                raise DataError(reason, file=path, row=number, column="ContractCommitmentUnit")
+            quantity = _number(path, number, column, row.get(column, ""))
+            per_instance = facts.gpus_of(text) if facts else 0
+            if not per_instance:
+                alone.append(name)
+            gpus = quantity / hours * (per_instance or 1)
+            agreements.append(
+                Agreement(name, "reservation", start, end, gpus=gpus, usd_per_gpu_hour=usd / (gpus * hours))
+            )
+        else:
+            reason = f"{shown(row.get(_FOCUS['Category'], ''))} is neither Spend nor Usage"
+            raise DataError(reason, file=path, row=number, column=_FOCUS["Category"])
+    if twice := repeated(agreement.name for agreement in agreements):
+        raise DataError(f"names {shown(twice[0])} twice", file=path)
+    notes = []
+    if alone:
+        notes.append(
+            f"{len(alone):,} commitments in hours name no instance type of the catalog, such as {alone[0]}: each hour"
+            " is taken as that of one GPU."
+        )
+    if others:
+        notes.append(f"left out, as their text says that they are for something else: {', '.join(others)}.")
+    return agreements, notes
+
+
+def _focus_time(path: str, number: int, column: str, row: Mapping[str, str]) -> datetime:
+    return _moment(path, number, column, row.get(column, "")).utc
 
 
 def _agreement(path: str, number: int, row: Mapping[str, str]) -> Agreement:

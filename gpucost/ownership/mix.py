@@ -413,9 +413,9 @@ EXPLAINED = (
 
 
 BENT = (
-    "Losses are carried forward, which no linear program sees: mixes are searched with their tax saved at once, and with"
-    " none saved, and the cheaper one by the cash flows is taken. One in between may be cheaper still, and the gap is"
-    " that of the search."
+    "Losses are carried forward, which no linear program sees: mixes are searched with their tax saved at once, and"
+    " with none saved, and the cheaper one by the cash flows is taken. One in between may be cheaper still, and the gap"
+    " is that of the search."
 )
 
 

@@ -39,12 +39,25 @@ def document(answer: Reconciliation) -> Document:
         answer,
         "An invoice against its plan" if answer["parts"] else "An invoice by tag",
         Section("Why it differs", _parts(answer)),
+        Section("What stands out", _remarks(answer)),
+        Section("The rest of the year", _rest(answer)),
         Section("Products", table_of("", answer["products"], *columns_of("reconciliation"))),
         Section("Unmatched", _unmatched(answer)),
         Section(_showback_title(answer), _showback(answer)),
         Section("Totals", [facts_of("", totals), *table_of("", answer["currencies"])], detail=True),
-        screen=(*first, Paragraph(_NEXT)),
+        screen=(*first, *_remarks(answer)[:3], *_rest(answer), Paragraph(_NEXT)),
     )
+
+
+def _remarks(answer: Reconciliation) -> list[Block]:
+    """Return what stands out against the plan, a sentence each."""
+    return [Paragraph(row["sentence"]) for row in answer.get("anomalies") or ()]
+
+
+def _rest(answer: Reconciliation) -> list[Block]:
+    """Return what the year will cost at the pace of the last weeks."""
+    outlook = answer.get("forecast")
+    return [Paragraph(outlook["sentence"])] if outlook else []
 
 
 def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[Block]:

@@ -50,7 +50,7 @@ TABLES = {
     "measured": (read_file, "model,gpu,mfu", "8b,h100-sxm,0.4"),
     "quotes": (lambda path: read_quote_file(path, RATES), "name,usd_per_gpu_hour", "acme,2.46"),
     "usage": (lambda path: usage_of(str(path), None), "day,gpu_hours", "2026-08-01,240"),
-    "agreements": (lambda path: read_agreements(str(path)), "name,kind,start,end,usd",
+    "agreements": (lambda path: read_agreements(str(path))[0], "name,kind,start,end,usd",
                    "a,credit,2026-01-01,2027-01-01,5"),
     "map": (lambda path: read_map(str(path)), "invoice,estimate", "GPU,compute"),
 }  # fmt: skip

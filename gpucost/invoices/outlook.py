@@ -1,0 +1,217 @@
+"""What an invoice says of the rest of the year, and which days of which products stand out against the plan.
+
+The rest of the year is what the last four weeks of use cost a day, times the days that are left; the ends are those of
+the cheapest and the dearest of these weeks. A day stands out where it is further from its plan than three robust
+standard deviations of such distances (1.4826 times their median; Rousseeuw and Croux 1993), than a fifth of the plan,
+and than a dollar; days in a row are one remark.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.answers.invoices import Anomaly, Forecast
+from gpucost.invoices.reading import Charges
+from gpucost.invoices.reconciliation import (
+    RATE_FLAGS,
+    Asked,
+    Book,
+    Window,
+    name_of,
+    overlap,
+    planned_period,
+    rates_of,
+    used_period,
+    within,
+)
+
+Array = NDArray[np.float64]
+
+RECENT_DAYS, WEEK_DAYS = 28, 7
+FAR, LEAST_SHARE, LEAST_USD = 3.0, 0.2, 1.0
+TO_SIGMA = 1.4826  # a median of distances as a standard deviation
+MOST = 12  # remarks
+
+
+class Beside(TypedDict):
+    """What stands beside a reconciliation."""
+
+    anomalies: list[Anomaly]
+    forecast: Forecast | None
+
+
+def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: Asked) -> Beside:
+    """Return what stands out against the plan, and what the year will cost."""
+    rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
+    budget, paid = ({row["currency"]: row[f"{kind}_usd_per_unit"] for row in rates} for kind in ("budget", "paid"))
+    if not plan:
+        return {"anomalies": [], "forecast": forecast(invoice, plan, used_period(invoice), paid, budget)}
+    window = overlap(planned_period(plan), used_period(invoice))
+    cut = within(plan, window)
+    return {
+        "anomalies": anomalies(invoice, cut, Book(cut, question.mapped), window, paid, budget),
+        "forecast": forecast(invoice, plan, window, paid, budget),
+    }
+
+
+def forecast(
+    invoice: Sequence[Charges],
+    plan: Sequence[Charges],
+    window: Window,
+    paid: Mapping[str, float],
+    budget: Mapping[str, float],
+) -> Forecast | None:
+    """Return what the year will cost, from its use so far; None where nothing is left of it, or too little is known."""
+    used = [charge for charge in invoice if charge.category == "Usage"]
+    if not used:
+        return None
+    first, last = min(charge.day for charge in used), _last_day(window)
+    end = date(last.year, 12, 31)
+    if plan:
+        end = min(end, (max(charge.end for charge in plan) - timedelta(seconds=1)).date())
+    left = (end - last).days
+    by_day = _by_day(used, first, last, paid)[1]
+    recent = by_day[-RECENT_DAYS:]
+    if left <= 0 or recent.size < WEEK_DAYS:
+        return None
+    weeks = [recent[at : at + WEEK_DAYS].mean() for at in range(recent.size % WEEK_DAYS, recent.size, WEEK_DAYS)]
+    so_far, rest = float(by_day.sum()), float(recent.mean()) * left
+    planned = None
+    if plan:
+        spread: Window = (datetime.combine(first, time()), datetime.combine(end, time()) + timedelta(days=1))
+        inside = [charge for charge in within(plan, spread) if charge.category == "Usage"]
+        planned = round(sum(charge.effective * budget[charge.currency] for charge in inside), 2)
+    total = round(so_far + rest, 2)
+    low, high = (round(so_far + left * float(week), 2) for week in (min(weeks), max(weeks)))
+    sentence = (
+        f"At the pace of the last {recent.size} days, {float(recent.mean()):,.2f} USD a day, use from {first} to {end}"
+        f" costs {total:,.0f} USD ({low:,.0f} to {high:,.0f} by the cheapest and the dearest week)"
+    )
+    if planned:
+        apart = total - planned
+        sentence += f", {abs(apart):,.0f} USD {'over' if apart > 0 else 'under'} the {planned:,.0f} planned"
+    return {
+        "from_day": str(first),
+        "until_day": str(end),
+        "days_left": left,
+        "so_far_usd": round(so_far, 2),
+        "rest_usd": round(rest, 2),
+        "total_usd": total,
+        "total_low_usd": low,
+        "total_high_usd": high,
+        "planned_usd": planned,
+        "sentence": f"{sentence}.",
+    }
+
+
+def _last_day(window: Window) -> date:
+    return (window[1] - timedelta(microseconds=1)).date()
+
+
+def _by_day(charges: Iterable[Charges], first: date, last: date, rates: Mapping[str, float]) -> tuple[Array, Array]:
+    """Return quantity and effective cost in USD by day; what lasts longer than a day is spread over its time."""
+    days = (last - first).days + 1
+    quantity, cost = np.zeros(days), np.zeros(days)
+    for charge in charges:
+        begin = (charge.day - first).days
+        length = max((charge.end - datetime.combine(charge.day, time())) / timedelta(days=1), 1e-9)
+        spanned = max(1, int(np.ceil(length - 1e-9)))
+        for at in range(max(begin, 0), min(begin + spanned, days)):
+            share = min(1.0, length - (at - begin)) / length
+            quantity[at] += charge.quantity * share
+            cost[at] += charge.effective * rates[charge.currency] * share
+    return quantity, cost
+
+
+def anomalies(
+    invoice: Sequence[Charges],
+    cut: Sequence[Charges],
+    book: Book,
+    window: Window,
+    paid: Mapping[str, float],
+    budget: Mapping[str, float],
+) -> list[Anomaly]:
+    """Return what stands out against the plan, the largest difference first, a sentence each."""
+    first, last = window[0].date(), _last_day(window)
+    sides: dict[str, tuple[list[Charges], list[Charges]]] = {}
+    unplanned: dict[str, list[Charges]] = {}
+    for number, charges in enumerate((cut, invoice)):
+        for charge in charges:
+            if charge.category != "Usage" or charge.status == "Unused" or not first <= charge.day <= last:
+                continue
+            key = book.product(charge)
+            if key is None:
+                unplanned.setdefault(name_of(charge), []).append(charge)
+            else:
+                sides.setdefault(key, ([], []))[number].append(charge)
+    found: list[Anomaly] = []
+    for key, (planned, charged) in sides.items():
+        found += _runs(book.products[key].name, _by_day(planned, first, last, budget), charged, first, last, paid)
+    for name, charges in unplanned.items():
+        cost = sum(charge.effective * paid[charge.currency] for charge in charges)
+        if abs(cost) > LEAST_USD:
+            days = sorted(charge.day for charge in charges)
+            sentence = f"{name} cost {cost:,.2f} USD from {days[0]} to {days[-1]} and is not in the plan."
+            found.append(_anomaly(name, days[0], days[-1], cost, 0.0, sentence))
+    return sorted(found, key=lambda row: (-abs(row["difference_usd"]), row["from_day"], row["product"]))[:MOST]
+
+
+def _runs(
+    name: str,
+    planned: tuple[Array, Array],
+    charges: Sequence[Charges],
+    first: date,
+    last: date,
+    paid: Mapping[str, float],
+) -> list[Anomaly]:
+    """Return the days in a row on which a product is far from its plan."""
+    had, plan = planned
+    has, cost = _by_day(charges, first, last, paid)
+    gap = cost - plan
+    sigma = TO_SIGMA * float(np.median(np.abs(gap - np.median(gap))))
+    far = np.abs(gap) > np.maximum(np.maximum(FAR * sigma, LEAST_SHARE * plan), LEAST_USD)
+    rows, at = [], 0
+    while at < far.size:
+        if not far[at]:
+            at += 1
+            continue
+        end = at
+        while end + 1 < far.size and far[end + 1] and np.sign(gap[end + 1]) == np.sign(gap[at]):
+            end += 1
+        span = slice(at, end + 1)
+        days = first + timedelta(days=at), first + timedelta(days=end)
+        sums = [float(series[span].sum()) for series in (cost, plan, has, had)]
+        rows.append(_anomaly(name, *days, sums[0], sums[1], _said(name, days, sums)))
+        at = end + 1
+    return rows
+
+
+def _said(name: str, days: tuple[date, date], sums: Sequence[float]) -> str:
+    """Say what a product cost on some days against its plan, and whether its quantity or its price is why."""
+    cost, plan, has, had = sums
+    when = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
+    if cost == 0 and has == 0:
+        return f"{name}: nothing was charged {when}, {plan:,.2f} USD were planned."
+    apart = f"{abs(cost - plan):,.2f} USD {'over' if cost > plan else 'under'} the {plan:,.2f} planned"
+    text = f"{name} cost {cost:,.2f} USD {when}, {apart}"
+    if had <= 0 or has <= 0 or plan <= 0:
+        return f"{text}."
+    more, dearer = has / had, (cost / has) / (plan / had)
+    if abs(np.log(more)) >= abs(np.log(max(dearer, 1e-9))):
+        return f"{text}: {has:,.5g} were used where {had:,.5g} were planned."
+    return f"{text}: each cost {cost / has:,.4f} USD where {plan / had:,.4f} was planned."
+
+
+def _anomaly(name: str, since: date, until: date, cost: float, plan: float, sentence: str) -> Anomaly:
+    return {
+        "product": name,
+        "from_day": str(since),
+        "until_day": str(until),
+        "charged_usd": round(cost, 2),
+        "planned_usd": round(plan, 2),
+        "difference_usd": round(cost - plan, 2),
+        "sentence": sentence,
+    }
