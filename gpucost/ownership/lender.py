@@ -152,7 +152,8 @@ def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.Lender
             halves["rent_after_usd_per_gpu_hour"] = float(after) / 2
         worse.append(("rent at half its price", halves))
     else:
-        earned = case.assumptions["income_usd_" + str(case.assumptions["income_basis"].value)]
+        per_token = case.assumptions["income_basis"].value == "per_mtok"
+        earned = case.assumptions["token_income_usd_per_mtok" if per_token else "income_usd_per_gpu_hour"]
         worse.append(("income halved", {earned.name: case.number(earned.name) / 2}))
     scale = case.assumptions["residual_scale_ratio"]
     if scale.counts and scale.low is not None:
