@@ -79,11 +79,10 @@ def _of_owning(*answers: Mapping[str, Any]) -> tuple[tuple[str, float, float], .
     best = [promised(answer["options"])[0] for answer in answers]
     names = [str(row["name"]).replace("_", " ") for row in best]
     called = names[0] if names[0] == names[1] else f"{names[0]}, now {names[1]}"
-    sides = [
-        (f"{side}, present value", *(float(answer["npv_usd"][side]) for answer in answers)) for side in ("own", "rent")
-    ]
+    before, after = (answer["npv_usd"] for answer in answers)
+    sides = [(f"{side}, present value", float(before[side]), float(after[side])) for side in ("own", "rent")]
     cheapest = (f"cheapest: {called}", float(best[0]["npv_usd"]), float(best[1]["npv_usd"]))
-    return (cheapest, *((label, before, after) for label, before, after in sides))
+    return (cheapest, *sides)
 
 
 def _kind(row: Mapping[str, Any], asked: set[str]) -> str:

@@ -15,6 +15,7 @@ from gpucost.ownership.alternatives import monthly, scalar
 from gpucost.ownership.assemble import OwnershipCase
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 INCOMES = {
     "rent_saved": "the rent that owning saves; owning has no income of its own",
@@ -104,13 +105,13 @@ def _years(lines: Mapping[str, Any]) -> list[shape.LenderYear]:
 
 
 def _covenants(
-    case: OwnershipCase, coverage: Array, ltv: Array, due: Array, owed: Array, days: list[date]
+    case: OwnershipCase, coverage: Array, ltv: Array, due: Flags, owed: Flags, days: list[date]
 ) -> list[shape.Covenant]:
     """Return the covenants that the plan states: the worst month, how far it is from the limit, and the first breach.
 
     Headroom is the share by which the cash available, or the resale value, may fall in that month.
     """
-    tests: tuple[tuple[Literal["min_dscr_ratio", "max_ltv_fraction"], Array, Array, int], ...] = (
+    tests: tuple[tuple[Literal["min_dscr_ratio", "max_ltv_fraction"], Array, Flags, int], ...] = (
         ("min_dscr_ratio", coverage, due, 1),
         ("max_ltv_fraction", ltv, owed, -1),
     )

@@ -424,7 +424,7 @@ def _lender(answer: Tco) -> list[Block]:
         " Coverage is tested each month over the last twelve."
     )
     covenants = [_covenant(row) for row in lent["covenants"]]
-    stated = table_of("Covenants", covenants, *columns_of("tco covenants"))
+    stated: Sequence[Block] = table_of("Covenants", covenants, *columns_of("tco covenants"))
     missing = Paragraph("No covenant is stated: give min_dscr_ratio or max_ltv_fraction in the plan.", "note")
     return [
         *present_figures(facts),
