@@ -131,9 +131,9 @@ def reconcile(
     )
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
-    answer = {**reconciled(framed(facts, values), charges, expected, terms), **beside(charges, expected, terms)}
+    answer, outlook = reconciled(framed(facts, values), charges, expected, terms), beside(charges, expected, terms)
     notes = [f"No charge is in {code}: its rate changes nothing." for code in idle]
-    return ReconcileResult({**answer, "warnings": [*notes, *answer["warnings"]]})
+    return ReconcileResult({**answer, **outlook, "warnings": [*notes, *answer["warnings"]]})
 
 
 def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
@@ -282,7 +282,7 @@ def commit(
     values = read(QUESTIONS["commit"], locals())
     facts = opened(values, catalog)
     from gpucost.answers.common import cited
-    from gpucost.invoices.commitment import CommitTerms, Facts, read_agreements, refuse, usage_of
+    from gpucost.invoices.commitment import CommitTerms, OpenTerms, read_agreements, refuse, usage_of
     from gpucost.invoices.commitment import committed as advised
     from gpucost.market.exchange import usd_per_unit
 
@@ -311,7 +311,7 @@ def commit(
     refuse(decision)
     if not isinstance(values["usage"], str):
         values["usage"] = [float(value) for value in values["usage"]]
-    left_open = Facts(
+    left_open = OpenTerms(
         decision.committed_price,
         lambda code: usd_per_unit(facts, code),
         lambda text: _gpus_of_instance(facts, text),

@@ -164,6 +164,7 @@ _FUNCTIONS: dict[str, Any] = {
     "balance": _balance,
     "power": _power,
     "total": _total,
+    "overall": _total,
     "sum_product": lambda line, other: _total(line * other),
     "so_far": lambda line: np.cumsum(line, axis=-1),
     "highest_so_far": _highest_so_far,

@@ -15,7 +15,7 @@ from gpucost.gate import beside
 from gpucost.units import unit_of
 
 # function -> number of arguments; `None` is two or more. Those of months take names of monthly lines.
-WHOLE_LINES = ("so_far", "highest_so_far", "before", "within", "of_last", "total")
+WHOLE_LINES = ("so_far", "highest_so_far", "before", "within", "of_last", "overall")
 FUNCTIONS = {name: int(count) if count else None for name, count, _ in beside(__file__, "functions")[1:]}
 
 _ALLOWED = (

@@ -56,7 +56,7 @@ def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:
 
 def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) -> str:
     line = resolve(lines[0] + ALL_MONTHS)
-    if name == "total":
+    if name == "overall":
         return f"SUM({line})"
     month, months = resolve("m"), resolve("m" + ALL_MONTHS)
     if name == "within":
@@ -93,6 +93,7 @@ def _write_call(name: str, a: list[str]) -> str:
         "expm1": "(2*EXP(({0})/2)*SINH(({0})/2))",
         "round_cents": "ROUND({0},2)",
         "payment": "PMT({0},{1},-({2}),{3})",
+        "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
         "internal_rate": "IRR({0},0.01)",
         "rate_near": _RATE_NEAR,

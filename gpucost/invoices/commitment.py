@@ -52,7 +52,7 @@ TIMES, AMOUNTS = ("time", "hour", "day", "date", "on"), ("gpus", "gpu_hours")
 _LOWEST, _HIGHEST = 1e-9, 1e12
 
 
-class Facts(NamedTuple):
+class OpenTerms(NamedTuple):
     """What a file of FOCUS commitments leaves open: a price under a plan, exchange rates, the GPUs of an instance."""
 
     committed_usd_per_gpu_hour: float
@@ -60,7 +60,7 @@ class Facts(NamedTuple):
     gpus_of: Callable[[str], int]  # the GPUs of an instance type that a text names; 0 where it names none
 
 
-def read_agreements(path: str | None, facts: Facts | None = None) -> tuple[list[Agreement], list[str]]:
+def read_agreements(path: str | None, facts: OpenTerms | None = None) -> tuple[list[Agreement], list[str]]:
     """Read one agreement a row, and what is to be said of them; what a kind needs must be there, and nothing else.
 
     A file of FOCUS 1.3's Contract Commitment dataset is read, too.
@@ -90,7 +90,7 @@ _DISCOUNTED = re.compile(r"savings\s*plan|committed\s*use", re.IGNORECASE)
 
 
 def _focus_agreements(
-    path: str, header: Sequence[str], rows: Sequence[tuple[int, Mapping[str, str]]], facts: Facts | None
+    path: str, header: Sequence[str], rows: Sequence[tuple[int, Mapping[str, str]]], facts: OpenTerms | None
 ) -> tuple[list[Agreement], list[str]]:
     """Turn commitments into agreements.
 

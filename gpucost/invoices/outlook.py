@@ -36,17 +36,18 @@ TO_SIGMA = 1.4826  # a median of distances as a standard deviation
 MOST = 12  # remarks
 
 
-class Beside(TypedDict):
+class InvoiceOutlook(TypedDict):
     """What stands beside a reconciliation."""
 
     anomalies: list[Anomaly]
     forecast: Forecast | None
 
 
-def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: Asked) -> Beside:
+def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: Asked) -> InvoiceOutlook:
     """Return what stands out against the plan, and what the year will cost."""
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
-    budget, paid = ({row["currency"]: row[f"{kind}_usd_per_unit"] for row in rates} for kind in ("budget", "paid"))
+    budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
+    paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}
     if not plan:
         return {"anomalies": [], "forecast": forecast(invoice, plan, used_period(invoice), paid, budget)}
     window = overlap(planned_period(plan), used_period(invoice))

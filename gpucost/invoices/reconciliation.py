@@ -459,6 +459,8 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
         "parts": parts,
         "products": products_of(sides[0], sides[1], book, compared),
         "unmatched": unmatched_of(sides[0], sides[1], book, compared) if plan else [],
+        "anomalies": [],
+        "forecast": None,
         "currencies": [row for row in rates if row["currency"] != "USD"],
         "showback": showback(invoice, question.idle_by, paid) if question.tag else [],
         "idle_by": question.idle_by if question.tag else "",

@@ -156,6 +156,11 @@ def _of_answers(values: Mapping[str, Any]) -> Answer:
     return {**first_answer, "lead": "", "parts": comparisons}
 
 
+def load_answer(source: Any) -> Answer:
+    """Return an answer at hand, saved, or asked as a scenario says."""
+    return _loaded(source, False)[0]
+
+
 def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
     """Return an answer and what it is called: at hand, saved, or asked as a scenario and its part say."""
     if isinstance(source, Mapping) and "kind" not in source:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
+from gpucost.answers.ownership import promised
 from gpucost.errors import UsageError
-from gpucost.library.compare import compare
+from gpucost.library.compare import compare, load_answer
 from gpucost.units import format_count, percent
 
 KINDS = ("workload", "model", "price", "catalogue", "assumption", "other")
@@ -23,18 +24,25 @@ class CostChange(NamedTuple):
     days: tuple[float, float] | None
     rows: tuple[tuple[str, str, str, str, float], ...]  # kind, cause, before, after, effect
     notes: tuple[str, ...]
+    costs: tuple[tuple[str, float, float], ...] = ()  # where the figure is no cost: what is paid, the one judged first
 
     @property
     def change(self) -> float:
         """Return by how much the figure rose."""
         return self.after - self.before
 
+    @property
+    def paid(self) -> tuple[float, float]:
+        """Return what is paid in both answers, which budgets are about."""
+        return self.costs[0][1:] if self.costs else (self.before, self.after)
+
 
 def difference(
     first: str | PathLike[str] | Mapping[str, Any], second: str | PathLike[str] | Mapping[str, Any]
 ) -> CostChange:
     """Return what parts two saved answers."""
-    found = compare(first, second).payload
+    answers = [load_answer(source) for source in (first, second)]
+    found = compare(*answers).payload
     if found["kind"] != "comparison":
         raise UsageError("diff takes two answers of one question; of reports give one part each, FILE#PART.")
     asked = {row["argument"] for row in found["request_changes"] if "argument" in row} | {
@@ -55,8 +63,26 @@ def difference(
     days = (float(ends[0]), float(ends[1])) if all(isinstance(end, (int, float)) for end in ends) else None
     notes = [str(text) for text in found["warnings"]]
     return CostChange(
-        found["subject"], found["figure"], found["before_value"], found["after_value"], days, rows, tuple(notes)
+        found["subject"],
+        found["figure"],
+        found["before_value"],
+        found["after_value"],
+        days,
+        rows,
+        tuple(notes),
+        _of_owning(*answers) if answers[0]["kind"] == answers[1]["kind"] == "tco" else (),
     )
+
+
+def _of_owning(*answers: Mapping[str, Any]) -> tuple[tuple[str, float, float], ...]:
+    """Return what the cheapest way costs whose capacity is promised, and both sides, as present values."""
+    best = [promised(answer["options"])[0] for answer in answers]
+    names = [str(row["name"]).replace("_", " ") for row in best]
+    called = names[0] if names[0] == names[1] else f"{names[0]}, now {names[1]}"
+    before, after = (answer["npv_usd"] for answer in answers)
+    sides = [(f"{side}, present value", float(before[side]), float(after[side])) for side in ("own", "rent")]
+    cheapest = (f"cheapest: {called}", float(best[0]["npv_usd"]), float(best[1]["npv_usd"]))
+    return (cheapest, *sides)
 
 
 def _kind(row: Mapping[str, Any], asked: set[str]) -> str:
@@ -87,8 +113,9 @@ def _money(value: float) -> str:
 
 def as_github(found: CostChange, over: Sequence[str] = ()) -> str:
     """Write a comment for a pull request in GitHub's Markdown."""
-    share = f" ({found.change / found.before:+.1%})" if found.before > 0 else ""
-    head = f"### GPU cost: {_money(found.change)}{share}" if abs(found.change) >= _CENT else "### GPU cost: unchanged"
+    was, now = found.paid
+    share = f" ({(now - was) / was:+.1%})" if was > 0 else ""
+    head = f"### GPU cost: {_money(now - was)}{share}" if abs(now - was) >= _CENT else "### GPU cost: unchanged"
     if found.days is not None and abs(found.days[1] - found.days[0]) >= 0.005:
         head += f", {found.days[1] - found.days[0]:+.2f} days"
     lines = [head, ""]
@@ -96,6 +123,10 @@ def as_github(found: CostChange, over: Sequence[str] = ()) -> str:
     lines += [
         "| | before | after | change |",
         "|---|--:|--:|--:|",
+        *(
+            f"| {_cell(label)} | ${before:,.2f} | ${after:,.2f} | {_money(after - before)} |"
+            for label, before, after in found.costs
+        ),
         f"| {found.subject}, {found.figure.replace('_', ' ')} | ${found.before:,.2f} | ${found.after:,.2f} |"
         f" {_money(found.change)} |",
     ]
@@ -123,7 +154,8 @@ def _cell(text: str) -> str:
 def as_text(found: CostChange, over: Sequence[str] = ()) -> str:
     """Write the same for a terminal."""
     share = f" ({found.change / found.before:+.1%})" if found.before > 0 else ""
-    lines = [f"{found.subject}: ${found.before:,.2f} to ${found.after:,.2f}, {_money(found.change)}{share}"]
+    lines = [f"{label}: ${was:,.2f} to ${now:,.2f}, {_money(now - was)}" for label, was, now in found.costs]
+    lines.append(f"{found.subject}: ${found.before:,.2f} to ${found.after:,.2f}, {_money(found.change)}{share}")
     if found.days is not None:
         lines.append(f"days: {found.days[0]:,.2f} to {found.days[1]:,.2f}, {found.days[1] - found.days[0]:+,.2f}")
     lines += [f"{row[0]:<10} {row[1]:<26} {row[2]:>12} {row[3]:>12} {_money(row[4]):>16}" for row in found.rows]
@@ -133,8 +165,9 @@ def as_text(found: CostChange, over: Sequence[str] = ()) -> str:
 def beyond(found: CostChange, budget: float | None, most_rise: float | None) -> list[str]:
     """Say which limits the second answer breaks: a budget in USD, a share by which it may rise."""
     said = []
-    if budget is not None and found.after > budget:
-        said.append(f"${found.after:,.2f} is ${found.after - budget:,.2f} over the budget of ${budget:,.2f}.")
-    if most_rise is not None and found.before > 0 and found.change / found.before > most_rise:
-        said.append(f"The cost rises by {found.change / found.before:.1%}; at most {percent(most_rise)} is allowed.")
+    was, now = found.paid
+    if budget is not None and now > budget:
+        said.append(f"${now:,.2f} is ${now - budget:,.2f} over the budget of ${budget:,.2f}.")
+    if most_rise is not None and was > 0 and (now - was) / was > most_rise:
+        said.append(f"The cost rises by {(now - was) / was:.1%}; at most {percent(most_rise)} is allowed.")
     return said

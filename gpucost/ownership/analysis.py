@@ -569,9 +569,9 @@ def _life(case: OwnershipCase, years: int, low: float | None) -> shape.LifeCase:
         "levelised_usd_per_gpu_hour": own_worth(values) / hours if hours else None,
         "own_usd_per_owned_gpu_hour": own_worth(values) / owned if owned else None,
         "book_depreciation_usd_per_year": float(monthly(values, "book_depreciation_usd").sum()) / years,
-        "impairment_usd": max(0.0, gaps[worst]) if worst is not None else 0.0,
+        "impairment_usd": max(0.0, float(gaps[worst])) if worst is not None else 0.0,
         "impairment_year": None if worst is None or gaps[worst] <= 0 else ends[worst] // 12,
-        "impairment_at_low_resale_usd": max([0.0, *low_gaps]),
+        "impairment_at_low_resale_usd": max([0.0, *map(float, low_gaps)]),
     }
 
 

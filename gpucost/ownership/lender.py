@@ -15,6 +15,7 @@ from gpucost.ownership.alternatives import monthly, scalar
 from gpucost.ownership.assemble import OwnershipCase
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 INCOMES = {
     "rent_saved": "the rent that owning saves; owning has no income of its own",
@@ -104,13 +105,13 @@ def _years(lines: Mapping[str, Any]) -> list[shape.LenderYear]:
 
 
 def _covenants(
-    case: OwnershipCase, coverage: Array, ltv: Array, due: Array, owed: Array, days: list[date]
+    case: OwnershipCase, coverage: Array, ltv: Array, due: Flags, owed: Flags, days: list[date]
 ) -> list[shape.Covenant]:
     """Return the covenants that the plan states: the worst month, how far it is from the limit, and the first breach.
 
     Headroom is the share by which the cash available, or the resale value, may fall in that month.
     """
-    tests: tuple[tuple[Literal["min_dscr_ratio", "max_ltv_fraction"], Array, Array, int], ...] = (
+    tests: tuple[tuple[Literal["min_dscr_ratio", "max_ltv_fraction"], Array, Flags, int], ...] = (
         ("min_dscr_ratio", coverage, due, 1),
         ("max_ltv_fraction", ltv, owed, -1),
     )
@@ -152,7 +153,8 @@ def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.Lender
             halves["rent_after_usd_per_gpu_hour"] = float(after) / 2
         worse.append(("rent at half its price", halves))
     else:
-        earned = case.assumptions["income_usd_" + str(case.assumptions["income_basis"].value)]
+        per_token = case.assumptions["income_basis"].value == "per_mtok"
+        earned = case.assumptions["token_income_usd_per_mtok" if per_token else "income_usd_per_gpu_hour"]
         worse.append(("income halved", {earned.name: case.number(earned.name) / 2}))
     scale = case.assumptions["residual_scale_ratio"]
     if scale.counts and scale.low is not None:

@@ -402,30 +402,29 @@ def _lender(answer: Tco) -> list[Block]:
     lent = answer.get("lender")
     if not lent:
         return []
-    worst = {name: lent[f"{name}_month"] for name in ("lowest_dscr", "highest_ltv")}
     facts = (
         Fact(f"The {lent['financing']}", lent["lent_usd"], "USD", note=_terms_of(lent)),
         Fact(
             "Lowest debt service coverage (DSCR)",
             lent["lowest_dscr_ratio"],
             "ratio",
-            note=f"over twelve months, in month {worst['lowest_dscr']}",
+            note=f"over twelve months, in month {lent['lowest_dscr_month']}",
         ),
         Fact("Coverage over the whole term (LLCR)", lent["llcr_ratio"], "ratio"),
         Fact(
             "Highest debt to resale value (LTV)",
             lent["highest_ltv_fraction"],
             "fraction of one",
-            note=f"in month {worst['highest_ltv']}",
+            note=f"in month {lent['highest_ltv_month']}",
         ),
-        Fact("Settled by the sale at the end", lent["settled_by_sale_usd"], "USD"),
+        Fact("Settled from resale at the end", lent["settled_by_sale_usd"], "USD"),
     )
     note = (
         f"What pays the debt: {lent['income']}, less running costs, replacements, and income tax before interest."
         " Coverage is tested each month over the last twelve."
     )
     covenants = [_covenant(row) for row in lent["covenants"]]
-    stated = table_of("Covenants", covenants, *columns_of("tco covenants"))
+    stated: Sequence[Block] = table_of("Covenants", covenants, *columns_of("tco covenants"))
     missing = Paragraph("No covenant is stated: give min_dscr_ratio or max_ltv_fraction in the plan.", "note")
     return [
         *present_figures(facts),

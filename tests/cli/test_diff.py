@@ -1,6 +1,7 @@
 """`gpucost diff`: what changed between two answers, of which kind, and exit codes by budget."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -68,3 +69,55 @@ def test_what_an_answer_holds_cannot_break_the_table():
     text = as_github(found)
     assert "a\\|b &lt;b>" in text
     assert "<script>" not in text
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """Two answers each of owning, serving and a mix: dearer servers, more tokens, a dearer rent."""
+    folder = tmp_path_factory.mktemp("others")
+    owning = {"gpu": "h100-sxm", "gpus": 64, "rent": 3.6, "years": 4, "draws": 0, "catalog": catalog()}
+    serving = {"model": "8b", "prompt_tokens": 500, "output_tokens": 200, "gpu": "h100-sxm", "catalog": catalog()}
+    mixing = {"constant": 64, "months": 12, "gpu": "h100-sxm", "own": False, "catalog": catalog()}
+    asked = {
+        "tco": (gpucost.tco, owning, {"set": {"server_usd": 280_000}}, {"set": {"server_usd": 320_000}}),
+        "inference": (gpucost.inference, serving, {"tokens_per_month": "5b"}, {"tokens_per_month": "50b"}),
+        "mix": (gpucost.mix, mixing, {"rent": 2.0}, {"rent": 3.0}),
+    }
+    pairs = {}
+    for kind, (question, base, *changes) in asked.items():
+        paths = [folder / f"{kind}{number}.json" for number in range(2)]
+        for path, change in zip(paths, changes, strict=True):
+            path.write_text(question(**base, **change).to_json())
+        pairs[kind] = [str(path) for path in paths]
+    return pairs
+
+
+def paid(kind, path):
+    payload = json.loads(Path(path).read_text())
+    if kind == "tco":
+        return min(row["npv_usd"] for row in payload["options"] if row["name"] in ("own", "rent"))
+    return payload["cost_usd"] if kind == "mix" else payload["options"][0]["usd_per_month"]
+
+
+@pytest.mark.parametrize("kind", ["tco", "inference", "mix"])
+def test_other_kinds_of_answers_are_judged_by_what_is_paid(kind, others):
+    """The budget is about the cheapest way to the hours, the month of serving, the mix: never about a saving."""
+    from gpucost.errors import OverBudgetError
+
+    was, now = (paid(kind, path) for path in others[kind])
+    assert now > was > 0
+    text = run(*others[kind], "--format", "github").stdout
+    assert text.startswith(f"### GPU cost: +${now - was:,.2f} (+{now / was - 1:.1%})"), text[:80]
+    for limits, broken in (
+        (("--budget", f"{now - 1:.2f}"), True),
+        (("--budget", f"{now + 1:.2f}"), False),
+        (("--most-rise", f"{99 * (now / was - 1):.4f}%"), True),
+        (("--most-rise", f"{101 * (now / was - 1):.4f}%"), False),
+    ):
+        result = run(*others[kind], *limits)
+        assert isinstance(result.exception, OverBudgetError) == broken, limits
+
+
+def test_answers_of_two_kinds_are_refused(others):
+    result = run(others["tco"][0], others["mix"][0])
+    assert result.exit_code != 0

@@ -16,7 +16,7 @@ from datetime import datetime
 import pytest
 
 from gpucost.errors import DataError
-from gpucost.invoices.commitment import Facts, read_agreements
+from gpucost.invoices.commitment import OpenTerms, read_agreements
 from gpucost.invoices.reading import read_charges
 from gpucost.money.commitments import of_kind
 
@@ -108,7 +108,7 @@ def test_a_record_of_google_cloud_is_read(tmp_path):
     assert str(charge.day) == "2024-05-12"
 
 
-FACTS = Facts(2.10, lambda code: {"EUR": 1.25}[code], lambda text: 8 if "p5.48xlarge" in text else 0)
+FACTS = OpenTerms(2.10, lambda code: {"EUR": 1.25}[code], lambda text: 8 if "p5.48xlarge" in text else 0)
 
 
 def test_contract_commitments_of_focus_are_agreements(tmp_path):

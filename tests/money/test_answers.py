@@ -788,6 +788,8 @@ def test_the_reference_has_no_shipped_default_in_it():
         "lead_time_months",
         "refresh_month",
         "refresh_price_ratio",
+        "rent_cap_ratio",
+        "rent_floor_ratio",
         "power_cap_fraction",
         "gpus_per_node",
         "residual_at_years",

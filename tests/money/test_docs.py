@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import gpucost
-from gpucost.money import comparison, financing, ownership, renting, statements, tax
+from gpucost.money import comparison, financing, lender, ownership, renting, statements, tax
 from tests.money.plans import catalog
 from tests.money.published import epoch_chip_hour
 
@@ -20,6 +20,7 @@ SECTIONS = (
     ("Months", ownership.TIMING),
     ("Owning: capital", ownership.CAPITAL),
     ("Owning: running costs", ownership.RUNNING),
+    ("Cash available for debt service", lender.AVAILABLE),
     ("Financing", (*financing.SCALARS, *financing.MONTHLY)),
     ("Renting: hours and prices", (*renting.SCALARS, *renting.PRICES)),
     ("Renting: compute", renting.COMPUTE),
@@ -27,6 +28,7 @@ SECTIONS = (
     ("Tax", tax.MONTHLY),
     ("Worth", comparison.WORTH),
     ("Books", (*statements.SCALARS, *statements.MONTHLY)),
+    ("Lender", lender.MONTHLY),
     ("Break-even in the workbook", comparison.MOVING),
     ("Answers", comparison.ANSWERS),
 )

@@ -49,7 +49,7 @@ def write(
     sheet.title(f"Lender's view: {model.title}")
     sheet.paragraph(
         f"What pays the debt: {lender['income']}. Less running costs, replacements, and income tax before interest."
-        " Coverage is tested monthly over the last twelve; what the sale of the hardware settles is no debt service.",
+        " Coverage is tested monthly over the last twelve; what reselling the hardware settles is no debt service.",
         7,
     )
     sheet.skip()
