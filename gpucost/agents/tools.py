@@ -252,11 +252,10 @@ def _catalog(arguments: Arguments) -> "Catalog":
     return _opened(*read_list(DAYS, arguments).values())
 
 
-@lru_cache(maxsize=2)
 def _opened(as_of: str | None, known_as_of: str | None) -> "Catalog":
-    from gpucost.catalog import open_catalog
+    from gpucost.catalog.shared import shared_catalog
 
-    return open_catalog(as_of, known_as_of)
+    return shared_catalog(as_of, known_as_of)
 
 
 def _compare(arguments: Arguments) -> Any:

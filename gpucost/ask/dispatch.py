@@ -113,9 +113,9 @@ def _of_its_days(catalog: "Catalog", arguments: Mapping[str, Any]) -> None:
 def opened(values: Mapping[str, Any], catalog: "Catalog | None") -> "Catalog":
     """Return the catalog that a question looks at: the one given, or that of the days asked for."""
     if catalog is None:
-        from gpucost.catalog import open_catalog
+        from gpucost.catalog.shared import shared_catalog
 
-        catalog = open_catalog(values["as_of"], values["known_as_of"])
+        catalog = shared_catalog(values["as_of"], values["known_as_of"])
     return catalog
 
 

@@ -1,10 +1,8 @@
 """`gpucost.tco(...)` and `gpucost.mix(...)`: own or rent as a finance team would compute it, and the cheapest mix."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from gpucost.arguments import Question, by_field, read_stated, refuse_idle
@@ -410,18 +408,10 @@ def plan_kinds() -> tuple[tuple[str, Kind], ...]:
 
 
 def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
-    """Open the catalog as of a day; the same one again while day, folder, settings and book stay."""
-    from gpucost.catalog.settings import book_layers, present_folder
+    """Return the catalog as of a day."""
+    from gpucost.catalog.shared import shared_catalog
 
-    settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("GPUCOST_")))
-    return _opened(as_of, known_as_of, date.today().isoformat(), present_folder(), settings, *book_layers().values())
-
-
-@lru_cache(maxsize=4)
-def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> "Catalog":
-    from gpucost.catalog import open_catalog
-
-    return open_catalog(as_of, known_as_of)
+    return shared_catalog(as_of, known_as_of)
 
 
 def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

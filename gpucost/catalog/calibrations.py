@@ -51,3 +51,4 @@ def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> Non
     if unknown:
         raise UsageError(f"{unknown[0]!r} is not a parameter of {kind}. Is it the calibration of another kind?")
     catalog.derived[table] = calibration
+    catalog.derived["laid_over"] = (*catalog.derived.get("laid_over", ()), table)

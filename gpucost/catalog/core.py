@@ -6,6 +6,7 @@ from datetime import date
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
@@ -55,6 +56,7 @@ class Layered(Shipped):
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
         self.derived: dict[str, Any] = {}  # what others made of these facts, kept as long as they are
+        self.making = RLock()  # whoever makes what takes long of these facts holds it: threads may share a catalog
 
     # --- rows and SQL
 
@@ -182,7 +184,7 @@ def open_catalog(
     the folder of the user's own facts, the setting `book` unless given; `store` is the folder or address of refreshed
     prices, the setting `store` unless given.
     """
-    day, known_day = _day(as_of, "as_of"), _day(known_as_of, "known_as_of")
+    day, known_day = parse_day(as_of, "as_of"), parse_day(known_as_of, "known_as_of")
     paths = {"--root": root, "--book": book, "--store": store}
     folder, book_place, kept_at = (
         value if value is None else FILE.read(value, argument) for argument, value in paths.items()
@@ -223,11 +225,17 @@ def _refuse_faulty(catalog: "Catalog", called: str) -> None:
     cached.text(f"checked-{catalog.store.digest()}.txt", looked_through)
 
 
-def _day(value: date | str | None, name: str) -> date | None:
+def parse_day(value: date | str | None, name: str) -> date | None:
     """Return a day as given, else as the setting of its name says."""
     if value is None and (spoken := said(name)):
         return parse_date(str(spoken.value), f"{spoken.speaker}: {name}")
     return parse_date(value, f"--{name.replace('_', '-')}")
+
+
+def _reopened(places: tuple[Any, ...], laid: dict[str, Any]) -> "Catalog":
+    catalog = Catalog(*places)
+    catalog.derived.update(laid)
+    return catalog
 
 
 def parse_date(value: date | str | None, argument: str) -> date | None:
@@ -237,6 +245,15 @@ def parse_date(value: date | str | None, argument: str) -> date | None:
 
 class Catalog(Layered):
     """Facts with their sources and dates, seen from one day, the user's own over the shipped ones."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how another process opens it again: on the same days, from the same folders."""
+        places = (self._asked_as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
+        laid = self.derived.get("laid_over", ())  # what a caller put in the place of a table, for this catalog alone
+        return _reopened, (
+            places,
+            {name: self.derived[name] for name in ("price_moves", *laid) if name in self.derived},
+        )
 
     # --- SQL
 

@@ -1,16 +1,18 @@
 """Does a model fit: the job, the layouts that a GPU count allows, the changes that help, and the answer."""
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations as itertools_combinations
 from itertools import product
 from math import gcd, prod
 from os import fspath
-from typing import Any, cast
+from threading import Lock
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gpucost.answers import training as answers
 from gpucost.answers.common import CitedSource, cited, frame
@@ -18,8 +20,8 @@ from gpucost.answers.training import Component, Everywhere, Fit, FitFigures, Fit
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError, UsageError
 from gpucost.gate import beside
-from gpucost.market.facts import Market, cheapest, market_of
-from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns, layout_columns
+from gpucost.market.facts import Market, cheapest, market_of, usual
+from gpucost.physics.columns import RECOMPUTES, Flags, Integers, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
 from gpucost.physics.training.grid import FOR_INFERENCE
@@ -257,21 +259,49 @@ def best_plan(job: MemoryJob) -> Plan | None:
     return plan
 
 
+class LaidOut(NamedTuple):
+    """The layouts of some counts with their memory, and their order, the simplest first; the same on many chips."""
+
+    layout: LayoutColumns
+    memory: MemoryColumns
+    order: Integers
+
+
+_LAYOUTS_KEPT = 1 << 18  # of all counts, at some 200 bytes
+_laid_out: OrderedDict[tuple[Any, ...], LaidOut | None] = OrderedDict()
+_laid_out_lock = Lock()
+
+
+def laid_out(job: MemoryJob, counts: Sequence[int]) -> LaidOut | None:
+    """Return the layouts of some counts and their memory, whatever the memory of the chip; None without any."""
+    of_job = {name: value for name, value in asdict(job).items() if name not in ("accelerator", "system", "gpus")}
+    of_job["degrees"] = tuple(sorted(job.degrees.items()))
+    key = (*of_job.values(), max(job.system.scaleup_gpus, job.system.gpus), *counts)
+    with _laid_out_lock:
+        if key in _laid_out:
+            _laid_out.move_to_end(key)
+            return _laid_out[key]
+    layout, found = candidates(job, counts), None
+    if len(layout):
+        keys = ("sharding", "expert", "tensor", "recompute", "context", "pipeline", "gpus")  # the last one rules
+        order = np.lexsort([getattr(layout, name) for name in keys])
+        found = LaidOut(layout, training_memory(stack([job.architecture]), layout, job.recipe()), order)
+    with _laid_out_lock:
+        _laid_out[key] = found
+        while len(_laid_out) > 1 and sum(len(held.order) for held in _laid_out.values() if held) > _LAYOUTS_KEPT:
+            _laid_out.popitem(last=False)
+    return found
+
+
 def plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
     """Return the simplest layout that fits on the fewest of some counts, as `best_plan`."""
-    layout = candidates(job, counts)
-    if len(layout) == 0:
+    found = laid_out(job, counts)
+    if found is None:
         return None
-    memory = training_memory(stack([job.architecture]), layout, job.recipe())
     usable = float(usable_bytes(job.accelerator.memory_gib))
-    fits: Flags = memory.total_bytes <= usable
-    if fits.any():
-        keys = ("sharding", "expert", "tensor", "recompute", "context", "pipeline", "gpus")  # the last one rules
-        order = np.lexsort((*(getattr(layout, name) for name in keys), ~fits))
-        row = int(order[0])
-    else:
-        row = int(np.argmin(memory.total_bytes))
-    return Plan(layout.layout(row), memory.take(slice(row, row + 1)), usable)
+    fits: Flags = found.memory.total_bytes <= usable
+    row = int(found.order[np.argmax(fits[found.order])]) if fits.any() else int(np.argmin(found.memory.total_bytes))
+    return Plan(found.layout.layout(row), found.memory.take(slice(row, row + 1)), usable)
 
 
 # --- What would make a job fit, or fit on fewer GPUs: each change is tried, and the smallest that works comes first.
@@ -776,6 +806,7 @@ SHORTEST_SEQUENCE_TOKENS, LONGEST_TOKENS = 512, 1_048_576
 def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     """Return the payload: a row per accelerator that a training job fits, the cheapest per hour first."""
     market = market_of(catalog)
+    allowed = usual(market)
     rows_by_chip: dict[tuple[Any, ...], FitRow | None] = {}
     rows: list[FitRow] = []
     nowhere: list[str] = []
@@ -795,7 +826,7 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
         if found is None:
             nowhere.append(chip.id)
         else:
-            rows.append(priced(found, chip, market))
+            rows.append(priced(found, chip, market, allowed))
     if job is None or not rows:
         raise NothingFitsError(f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora.")
     rows.sort(key=lambda row: (row["usd_per_hour"] or float("inf"), not row["sold"], row["gpus"], row["gpu"]))
@@ -863,23 +894,23 @@ def most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
     return sizes[low]
 
 
-def priced(row: FitRow, chip: Accelerator, market: Market) -> FitRow:
+def priced(row: FitRow, chip: Accelerator, market: Market, allowed: Flags) -> FitRow:
     """Return the row of another chip of the same memory, with the price of so many where somebody hosts them."""
-    hour, offer = cheapest(market, chip.id, row["gpus"])
+    hour, offer = cheapest(market, chip.id, row["gpus"], allowed)
     return {
         **row,
         "gpu": chip.id,
         "memory_gib": chip.memory_gib,
-        "sold": smaller(market, chip.id, row["gpus"]) if offer is None else offer.provider,
+        "sold": smaller(market, chip.id, row["gpus"], allowed) if offer is None else offer.provider,
         "usd_per_gpu_hour": None if hour is None else hour / row["gpus"],
         "usd_per_hour": hour,
     }
 
 
-def smaller(market: Market, gpu: str, gpus: int) -> str:
+def smaller(market: Market, gpu: str, gpus: int, allowed: Flags) -> str:
     """Say how an accelerator is sold of which nobody hosts so many; empty where nobody sells it at a new price."""
     sizes = [gpus >> halving for halving in range(1, gpus.bit_length())]
-    most = next((size for size in sizes if cheapest(market, gpu, size)[1] is not None), 0)
+    most = next((size for size in sizes if cheapest(market, gpu, size, allowed)[1] is not None), 0)
     return "" if not most else "as singles" if most == 1 else f"up to {most}"
 
 

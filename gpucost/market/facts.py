@@ -2,10 +2,12 @@
 
 import csv
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from operator import attrgetter
+from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -93,7 +95,9 @@ class Market(Struct, frozen=True):
 def market_of(catalog: Catalog) -> Market:
     """Return the market that a catalog describes, made once per catalog."""
     if "market" not in catalog.derived:
-        catalog.derived["market"] = make_market(read_facts(catalog))
+        with catalog.making:
+            if "market" not in catalog.derived:
+                catalog.derived["market"] = make_market(read_facts(catalog))
     market: Market = catalog.derived["market"]
     return market
 
@@ -186,7 +190,8 @@ def cheapest(
     """
     allowed = usual(market) if allowed is None else allowed
     hosts = allowed & (market.supply.largest_gpus >= gpus) & (market.terms.term_months == 0)
-    places = np.array([i for i, offer in enumerate(market.facts.offers) if offer.gpu == gpu and hosts[i]], np.int64)
+    of_gpu = np.array([key.accelerator.id == gpu for key in market.supply.keys], bool)
+    places = np.flatnonzero(hosts & of_gpu[market.supply.key])
     if not len(places):
         return None, None
     first = in_order(market, places, gpus)[0]
@@ -541,6 +546,34 @@ def _refuse_impossible(rows: Iterable[Mapping[str, Any]]) -> None:
 
 def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
     """Return the facts behind the offers that a request looked at, compact and readable: one line per record."""
+    packed = _embedded(facts, mask)
+    copies = {name: _copied(rows) for name, rows in packed.items()}  # whoever changes an answer changes no other one
+    return {"architecture": to_builtins(architecture), **copies}
+
+
+def _copied(rows: Any) -> Any:
+    if isinstance(rows, dict):
+        return dict(rows)
+    return [row.copy() if isinstance(row, (dict, list)) else row for row in rows] if isinstance(rows, list) else rows
+
+
+_PACKED_KEPT = 8
+_packed: OrderedDict[tuple[int, bytes], tuple[Facts, dict[str, Any]]] = OrderedDict()
+_packed_lock = Lock()
+
+
+def _embedded(facts: Facts, mask: Flags) -> dict[str, Any]:
+    """Return the facts behind some offers; those of the last few questions are kept, as most look at the same."""
+    name = (id(facts), mask.tobytes())
+    with _packed_lock:
+        kept = _packed.pop(name, None)
+        _packed[name] = kept = (facts, _packed_facts(facts, mask)) if kept is None or kept[0] is not facts else kept
+        if len(_packed) > _PACKED_KEPT:
+            _packed.popitem(last=False)
+        return kept[1]
+
+
+def _packed_facts(facts: Facts, mask: Flags) -> dict[str, Any]:
     index = np.flatnonzero(mask)
     offers = [facts.offers[number] for number in index]
     systems = {_alike(facts.systems[number]): facts.systems[number] for number in index}
@@ -559,7 +592,6 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
     }
     return {
-        "architecture": to_builtins(architecture),
         "accelerators": pack((facts.accelerators[name] for name in gpus), ACCELERATOR),
         "nodes": pack((facts.nodes[name] for name in gpus), SYSTEM),
         "systems": pack(systems.values(), SYSTEM),

@@ -66,12 +66,11 @@ files: Path | None = None  # the folder whose files may be named
 _MOST_SIGNS = 2000  # of all that is asked; what is longer was not typed
 
 
-@lru_cache(maxsize=1)
 def catalog() -> "Catalog":
-    """Return the catalog of today, opened once."""
-    from gpucost.catalog import open_catalog
+    """Return the catalog of today, with the books and refreshed prices as they are now."""
+    from gpucost.catalog.shared import shared_catalog
 
-    return open_catalog()
+    return shared_catalog()
 
 
 def arguments_of(query: Query) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Cases: requests on offers on accelerators, evaluated and ranked: how fast, at what cost, which are options."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -245,34 +246,61 @@ def too_old(problem: Problem, cases: Cases, request: TrainingRequest, index: Ind
 
 def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: int) -> str:
     """Say why a case is no option, in one sentence that names what would change it."""
-    index = np.array([case])
-    offer = int(cases.offer[case])
-    row, gpus, unit = problem.supply.offers[offer], int(cases.gpus[case]), int(problem.supply.unit_gpus[offer])
-    cap = problem.supply.cap_reasons[offer]
-    if problem.supply.bound[offer] and too_bound(problem, cases, request, index)[0]:
-        run = f"a run of {cases.costs.days[case]:,.3g} days"
-        return f"owes {row.term_months} months for {run}; --option {row.option} shows it"
-    limited = request.max_age_days is not None or request.strict_prices
-    if limited and too_old(problem, cases, request, index)[0]:
-        return f"price is {row.age_days} days old, over the limit of {_age_limit(problem, request, offer):g} days"
-    if gpus % unit:
-        return f"sold in units of {unit} accelerators; {gpus} is not a multiple"
-    if gpus < problem.supply.minimum_gpus[offer]:
-        return f"the smallest order is {problem.supply.minimum_gpus[offer]} accelerators"
-    if gpus > problem.supply.largest_gpus[offer]:
-        return f"{gpus} accelerators are more than this offer can host: {cap}"
-    if not cases.speed.fits[case]:
-        return f"{REASONS[cases.speed.reason[case]]} on {gpus} ({cap})"
-    days = float(cases.costs.days[case])
-    if not np.isfinite(cases.costs.cost_usd[case]) or not np.isfinite(days):
-        return f"interrupted so often on {gpus} accelerators that the run would never end"
-    if request.deadline_days is not None and days > request.deadline_days:
-        return f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
-    if tiers.refused(problem.terms, cases.offer[index], cases.gpus[index])[0]:
-        return f"{gpus} accelerators: {tiers.REFUSED}"
-    if not orderable(problem, cases, index)[0]:
-        return f"the run takes {days:,.1f} days on {gpus} accelerators; {OPTIONS[row.option].limit_said}; {cap}"
-    return f"{cases.costs.cost_usd[case]:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
+    return exclusions(problem, cases, request, np.array([case]))[0]
+
+
+def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> list[str]:
+    """Say of each of some cases why it is no option, in one sentence that names what would change it."""
+    offers = cases.offer[index]
+    flags = zip(
+        (problem.supply.bound[offers] & too_bound(problem, cases, request, index)).tolist(),
+        too_old(problem, cases, request, index).tolist(),
+        tiers.refused(problem.terms, offers, cases.gpus[index]).tolist(),
+        orderable(problem, cases, index).tolist(),
+        strict=True,
+    )
+    columns = zip(
+        offers.tolist(),
+        cases.gpus[index].tolist(),
+        problem.supply.unit_gpus[offers].tolist(),
+        cases.speed.fits[index].tolist(),
+        cases.costs.days[index].tolist(),
+        cases.costs.cost_usd[index].tolist(),
+        strict=True,
+    )
+    supply, reasons, sentences = problem.supply, cases.speed.reason[index], []
+    for place, ((offer, gpus, unit, fits, days, cost_usd), (bound, old, refused, sold)) in enumerate(
+        zip(columns, flags, strict=True)
+    ):
+        row, cap = supply.offers[offer], supply.cap_reasons[offer]
+        if bound:
+            said = f"owes {row.term_months} months for a run of {days:,.3g} days; --option {row.option} shows it"
+        elif old:
+            limit = _age_limit(problem, request, offer)
+            said = f"price is {row.age_days} days old, over the limit of {limit:g} days"
+        elif gpus % unit:
+            said = f"sold in units of {unit} accelerators; {gpus} is not a multiple"
+        elif gpus < supply.minimum_gpus[offer]:
+            said = f"the smallest order is {supply.minimum_gpus[offer]} accelerators"
+        elif gpus > supply.largest_gpus[offer]:
+            said = f"{gpus} accelerators are more than this offer can host: {cap}"
+        elif not fits:
+            said = f"{REASONS[reasons[place]]} on {gpus} ({cap})"
+        elif not (isfinite(cost_usd) and isfinite(days)):
+            said = f"interrupted so often on {gpus} accelerators that the run would never end"
+        elif request.deadline_days is not None and days > request.deadline_days:
+            said = (
+                f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
+            )
+        elif refused:
+            said = f"{gpus} accelerators: {tiers.REFUSED}"
+        elif not sold:
+            rule = OPTIONS[row.option].limit_said
+            said = f"the run takes {days:,.1f} days on {gpus} accelerators; {rule}; {cap}"
+        else:
+            said = f"{cost_usd:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
+        sentences.append(said)
+    return sentences
 
 
 def _age_limit(problem: Problem, request: TrainingRequest, offer: int) -> float:

@@ -1,6 +1,7 @@
 """From a training request to its answer: facts, cases, ranking, what a person asks next, payload."""
 
 from datetime import date
+from operator import attrgetter
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -75,6 +76,7 @@ from gpucost.training.cases import (
     can_be_option,
     evaluate,
     exclusion,
+    exclusions,
     lacking,
     lines_of,
     orderable,
@@ -261,7 +263,8 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
 def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:
     """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
     request, offers = problem.requests[number], problem.supply.offers
-    return left_out((offers[int(cases.offer[case])], exclusion(problem, cases, request, int(case))) for case in left)
+    of_offers = [offers[offer] for offer in cases.offer[left].tolist()]
+    return left_out(zip(of_offers, exclusions(problem, cases, request, left), strict=True))
 
 
 _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
@@ -489,7 +492,8 @@ _SIZE_RULES = {
     "pareto": "the best trade-offs between cost and time",
 }
 
-_PRODUCT = ("provider", "instance_type", "gpu", "option", "tier", "term_months", "payment")  # the same wherever sold
+# what is the same wherever it is sold
+_product_of = attrgetter("provider", "instance_type", "gpu", "option", "tier", "term_months", "payment")
 
 Flags = NDArray[np.bool_]
 
@@ -656,11 +660,9 @@ def _ranked(problem: Problem, market: Market, cases: Cases, groups: list[list[in
 def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
     """Put offers that differ in their region only behind the first of them, unless all are asked for."""
     groups: dict[Any, list[int]] = {}
-    for case in order:
-        offer = problem.supply.offers[int(cases.offer[case])]
-        key = int(case) if problem.requests[0].all_regions else int(cases.gpus[case])
-        name = key, *(getattr(offer, field) for field in _PRODUCT)
-        groups.setdefault(name, []).append(int(case))
+    keys = order if problem.requests[0].all_regions else cases.gpus[order]
+    for case, key, offer in zip(order.tolist(), keys.tolist(), cases.offer[order].tolist(), strict=True):
+        groups.setdefault((key, _product_of(problem.supply.offers[offer])), []).append(case)
     return list(groups.values())
 
 

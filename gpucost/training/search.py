@@ -94,9 +94,13 @@ def _pinned(problem: Problem, request: Indices) -> Indices:
 
 def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     """Return the accelerators without which even a run near the dense peak misses the deadline."""
-    peaks = np.array(
-        [[_peak_flop_per_s(key.accelerator, run) for key in problem.supply.keys] for run in problem.workloads]
-    )
+    chips = [key.accelerator for key in problem.supply.keys]
+    of_chip = {id(chip): chip for chip in chips}  # far fewer than the nodes that hold them
+    peaks_of_runs = []
+    for run in problem.workloads:
+        peak_of = {name: _peak_flop_per_s(chip, run) for name, chip in of_chip.items()}
+        peaks_of_runs.append([peak_of[id(chip)] for chip in chips])
+    peaks = np.array(peaks_of_runs)
     rows = zip(problem.sizes, problem.requests, strict=True)
     work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
     full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N

@@ -1,6 +1,8 @@
 """Speed of cases: physics once per distinct workload, physical key and count, spread over all cases that share them."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +85,7 @@ def speeds_of(
     key: Indices,
     gpus: Indices,
 ) -> Speeds:
-    """Return the speed of every case; equal (workload, key, count) are computed once."""
+    """Return the speed of every case; equal (workload, key, count) are computed once in a process."""
     numbers: dict[Workload, int] = {}
     of_request = np.array([numbers.setdefault(workload, len(numbers)) for workload in workloads], np.int64)
     code = (of_request[request] * len(keys) + key) * _COUNT_BITS + gpus
@@ -93,16 +95,85 @@ def speeds_of(
     if not len(distinct):  # the columns of any case, none of its rows
         return search_layouts(workloads[0], keys[:1], np.ones(1, np.int64), calibration).take(inverse)
     parts = [
-        search_layouts(
-            workload,
-            [keys[index] for index in pair[workload_number == number] % len(keys)],
-            count[workload_number == number],
-            calibration,
+        speed_table(workload, calibration).speeds(
+            keys, pair[workload_number == number] % len(keys), count[workload_number == number]
         )
         for workload, number in numbers.items()
         if number in workload_number
     ]
+    if len(parts) == 1:
+        return parts[0].take(inverse)
     return Speeds.concatenate(parts).take(inverse)  # `distinct` is sorted by workload first, as the parts are
+
+
+# --- What a process has timed: questions about one workload differ in offers, deadlines and tokens, not in its speeds.
+
+_CELLS_KEPT = 1 << 17  # of all tables, at about half a kilobyte
+_TABLES_KEPT = 512
+
+
+class SpeedTable:
+    """The speeds of one workload under one calibration: every pair of key and count that was asked for so far."""
+
+    def __init__(self, workload: Workload, calibration: Calibration) -> None:
+        self.workload, self.calibration = workload, calibration
+        self._numbers: dict[tuple[int, int], int] = {}  # of the chip and the node of a key
+        self._held: list[Key] = []  # so that what a number stands for stays where it is
+        self._codes, self._rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._speeds: Speeds | None = None
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def speeds(self, keys: Sequence[Key], key: Indices, gpus: Indices) -> Speeds:
+        """Return the speed of each pair of a key, as its place in `keys`, and a count; new ones are timed together."""
+        with self._lock:
+            used, inverse = np.unique(key, return_inverse=True)
+            numbers = np.array([self._number(keys[place]) for place in used], np.int64)
+            code = numbers[inverse] * _COUNT_BITS + gpus
+            place = np.searchsorted(self._codes, code)
+            known = np.zeros(len(code), bool)
+            inside = place < len(self._codes)
+            known[inside] = self._codes[place[inside]] == code[inside]
+            if self._speeds is None or not known.all():
+                self._speeds = self._timed(np.unique(code[~known]))
+                place = np.searchsorted(self._codes, code)
+            return self._speeds.take(self._rows[place])
+
+    def _number(self, key: Key) -> int:
+        name = (id(key.accelerator), id(key.system))
+        if name not in self._numbers:
+            self._numbers[name] = len(self._held)
+            self._held.append(key)
+        return self._numbers[name]
+
+    def _timed(self, codes: Indices) -> Speeds:
+        """Time new pairs and return all that are known now."""
+        keys = [self._held[number] for number in codes // _COUNT_BITS]
+        timed = search_layouts(self.workload, keys, codes % _COUNT_BITS, self.calibration)
+        rows = np.arange(len(codes)) + len(self._rows)
+        codes, rows = np.concatenate([self._codes, codes]), np.concatenate([self._rows, rows])
+        order = np.argsort(codes)
+        self._codes, self._rows = codes[order], rows[order]
+        return timed if self._speeds is None else Speeds.concatenate([self._speeds, timed])
+
+
+_tables: OrderedDict[tuple[Workload, int], SpeedTable] = OrderedDict()
+_tables_lock = Lock()
+
+
+def speed_table(workload: Workload, calibration: Calibration) -> SpeedTable:
+    """Return the speeds of a workload that this process knows; what was not asked for of late makes room."""
+    name = (workload, id(calibration))  # a table holds its calibration, so that no other one takes its place
+    with _tables_lock:
+        table = _tables.pop(name, None)
+        if table is None:
+            table = SpeedTable(workload, calibration)
+        _tables[name] = table
+        while len(_tables) > _TABLES_KEPT or (sum(map(len, _tables.values())) > _CELLS_KEPT and len(_tables) > 1):
+            _tables.popitem(last=False)
+        return table
 
 
 def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:

@@ -1,0 +1,75 @@
+"""The catalogs that a process has read: questions that lean on the same facts share one, and changed facts are seen."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from gpucost.catalog.core import Catalog, data_root, open_catalog, parse_day
+from gpucost.catalog.settings import PREFIX, book_layers, present_folder, store_place
+
+_MOST = 4  # catalogs kept, each with its market at some tens of megabytes
+
+_kept: OrderedDict[tuple[Any, ...], Catalog] = OrderedDict()
+_lock = Lock()
+
+
+def shared_catalog(as_of: date | str | None = None, known_as_of: date | str | None = None) -> Catalog:
+    """Return the catalog as of a day; the same one again while the day, the settings and the files of facts stay.
+
+    A refreshed store, a changed book and another data folder are seen: the files are looked at on every call, not
+    read. A store at an address is opened anew each time, as only its server knows whether it changed.
+    """
+    place = store_place()
+    if isinstance(place, str) and "://" in place:
+        return open_catalog(as_of, known_as_of)
+    day, known_day = parse_day(as_of, "as_of"), parse_day(known_as_of, "known_as_of")
+    root, layers = data_root(), book_layers()
+    settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX)))
+    key = (
+        (day, known_day, date.today(), present_folder(), settings, root, place),
+        tuple(layers.items()),
+        tuple(_looks(_tables(root))),
+        tuple(_looks(file for folder in layers.values() for file in _below(folder))),
+        tuple(_looks(_below(Path(place, "snapshots")))) if place is not None else (),
+    )
+    with _lock:
+        catalog = _kept.pop(key, None) or open_catalog(as_of, known_as_of)
+        _kept[key] = catalog
+        if len(_kept) > _MOST:
+            _kept.popitem(last=False)
+        return catalog
+
+
+def _tables(root: Path) -> Iterator[os.DirEntry[str]]:
+    for name in ("pricing", "models"):
+        yield from _below(root / name)
+
+
+def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files of a folder and of those in it, or the one file that is named."""
+    if folder.is_file():
+        yield from (entry for entry in os.scandir(folder.parent) if entry.name == folder.name)
+        return
+    folders = [str(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                else:
+                    yield entry
+
+
+def _looks(files: Iterable[os.DirEntry[str]]) -> list[tuple[Any, ...]]:
+    """Return by what a change of files shows, in a fixed order."""
+    seen = []
+    for entry in files:
+        with suppress(OSError):
+            found = entry.stat()
+            seen.append((entry.path, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino))
+    return sorted(seen)
