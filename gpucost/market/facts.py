@@ -10,6 +10,7 @@ from operator import attrgetter
 from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import ref
 
 import numpy as np
 from msgspec import Struct, field, to_builtins
@@ -56,7 +57,7 @@ ITEMS = (
 )
 
 
-class Facts(Struct, frozen=True, eq=False):
+class Facts(Struct, frozen=True, eq=False, weakref=True):
     """Everything from outside that a costing leans on, for one day."""
 
     as_of: date
@@ -558,7 +559,7 @@ def _copied(rows: Any) -> Any:
 
 
 _PACKED_KEPT = 8
-_packed: OrderedDict[tuple[int, bytes], tuple[Facts, dict[str, Any]]] = OrderedDict()
+_packed: "OrderedDict[tuple[int, bytes], tuple[ref[Facts], dict[str, Any]]]" = OrderedDict()
 _packed_lock = Lock()
 
 
@@ -567,7 +568,9 @@ def _embedded(facts: Facts, mask: Flags) -> dict[str, Any]:
     name = (id(facts), mask.tobytes())
     with _packed_lock:
         kept = _packed.pop(name, None)
-        _packed[name] = kept = (facts, _packed_facts(facts, mask)) if kept is None or kept[0] is not facts else kept
+        if kept is None or kept[0]() is not facts:
+            kept = (ref(facts), _packed_facts(facts, mask))
+        _packed[name] = kept
         if len(_packed) > _PACKED_KEPT:
             _packed.popitem(last=False)
         return kept[1]

@@ -137,7 +137,7 @@ class SpeedTable:
             inside = place < len(self._codes)
             known[inside] = self._codes[place[inside]] == code[inside]
             if self._speeds is None or not known.all():
-                self._speeds = self._timed(np.unique(code[~known]))
+                self._speeds = self._timed(np.unique(code[~known], return_index=True)[0])  # without masked arrays
                 place = np.searchsorted(self._codes, code)
             return self._speeds.take(self._rows[place])
 

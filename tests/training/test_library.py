@@ -11,7 +11,7 @@ import pytest
 
 import gpucost
 from gpucost.answers import SCHEMA_VERSION
-from gpucost.catalog import Catalog
+from gpucost.catalog import Catalog, shared
 from gpucost.errors import UsageError
 
 
@@ -37,10 +37,12 @@ def test_it_becomes_a_frame_text_json_and_a_page(result):
     assert "<table" in result._repr_html_()
 
 
-def test_what_was_read_for_an_answer_goes_with_it(monkeypatch):
-    """A notebook or a server asks again and again."""
+def test_of_what_was_read_for_answers_the_last_is_kept(monkeypatch):
+    """A notebook or a server asks again and again, on many days."""
 
     made, begin = [], Catalog.__init__
+    monkeypatch.setattr(shared, "_kept", type(shared._kept)())
+    monkeypatch.setattr(shared, "_MOST", 1)
 
     def watched(self, *given, **more):
         made.append(weakref.ref(self))
@@ -48,10 +50,12 @@ def test_what_was_read_for_an_answer_goes_with_it(monkeypatch):
 
     monkeypatch.setattr(Catalog, "__init__", watched)
     for ask in (gpucost.estimate, gpucost.inference):
-        assert ask("8b", gpu="h100-sxm", top=1, **({"tokens": "1b"} if ask is gpucost.estimate else {})).best
+        for day in ("2026-09-01", "2026-10-01"):
+            more = {"tokens": "1b"} if ask is gpucost.estimate else {}
+            assert ask("8b", gpu="h100-sxm", top=1, as_of=day, **more).best
     gc.collect()
-    assert len(made) >= 2
-    assert [one() for one in made if one()] == []
+    assert len(made) >= 4
+    assert len([one() for one in made if one()]) == 1
 
 
 def test_every_option_can_be_explained(result):
