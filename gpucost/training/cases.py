@@ -69,6 +69,18 @@ class Cases(Struct, frozen=True):
         parts = (self.request[rows], self.offer[rows], self.gpus[rows], self.speed.take(rows))
         return Cases(*parts, self.factors.take(rows), self.costs.take(rows))
 
+    @classmethod
+    def concatenate(cls, parts: Sequence["Cases"]) -> "Cases":
+        """Join evaluated cases."""
+        return cls(
+            request=np.concatenate([part.request for part in parts]),
+            offer=np.concatenate([part.offer for part in parts]),
+            gpus=np.concatenate([part.gpus for part in parts]),
+            speed=Speeds.concatenate([part.speed for part in parts]),
+            factors=Columns.concatenate([part.factors for part in parts]),
+            costs=Columns.concatenate([part.costs for part in parts]),
+        )
+
 
 def evaluate(problem: Problem, request: Indices, offer: Indices, gpus: Indices) -> Cases:
     """Evaluate cases: physics on the distinct keys, then prices on all."""
@@ -114,18 +126,6 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
         dataset_gb=of_request(dataset),
         checkpoints_gb=of_request([size.checkpoint_gb * assume.CHECKPOINTS_KEPT.value for size in sizes]),
         egress_gb=of_request([size.weights_gb for size in sizes]),
-    )
-
-
-def concatenate(parts: Sequence[Cases]) -> Cases:
-    """Join evaluated cases."""
-    return Cases(
-        request=np.concatenate([part.request for part in parts]),
-        offer=np.concatenate([part.offer for part in parts]),
-        gpus=np.concatenate([part.gpus for part in parts]),
-        speed=Speeds.concatenate([part.speed for part in parts]),
-        factors=Columns.concatenate([part.factors for part in parts]),
-        costs=Columns.concatenate([part.costs for part in parts]),
     )
 
 

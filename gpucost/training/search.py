@@ -7,13 +7,14 @@ what a size between two doublings may save that was tried for a shorter deadline
 one size halves the way between two doublings.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.physics.hardware import peak, peaks
-from gpucost.training.cases import Cases, Problem, concatenate, evaluate, verified
+from gpucost.training.cases import Cases, Problem, evaluate, verified
 from gpucost.types import Accelerator
 from gpucost.units import SECONDS_PER_DAY, TERA
 from gpucost.workloads.training import Workload
@@ -22,10 +23,10 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
+FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
 _MULTIPLES_AT_FIRST = 96  # tried at once: nearly always all that lie between; then twice as many
-_FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
-_HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
+FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
+HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
 _HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
 
 
@@ -37,17 +38,25 @@ class Lines(NamedTuple):
     fewest_gpus: Floats  # sizes below cannot meet the deadline, or are no order
 
 
-def search(problem: Problem) -> tuple[Cases, Indices]:
+Evaluate = Callable[[Problem, Indices, Indices, Indices], Any]  # requests on offers on so many accelerators -> cases
+
+
+def search(problem: Problem, cases_of: Evaluate | None = None) -> tuple[Any, Indices]:
     """Evaluate what is needed and return the cases with, per request and offer looked at, the one it is judged by.
 
     The second array names one case per (request, offer): of those that meet the deadline and can be ordered the best
     by the goal, the smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the
     sizes between two doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
+    `cases_of` makes the cases, where not `gpucost.training.cases` shall: they hold what a search asks for.
     """
-    lines = _lines(problem)
-    doubled, line = _double(problem, lines)
-    evaluated = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
-    cases = concatenate([cases for cases, _ in evaluated])
+    lines, make = _lines(problem), cases_of or evaluate
+    doubled, line = _double(problem, lines, make)
+    evaluated = [
+        (doubled, line),
+        *_halfway(problem, doubled, line, make),
+        *_between(problem, lines, doubled, line, make),
+    ]
+    cases = type(doubled).concatenate([cases for cases, _ in evaluated])
     return cases, _judged(problem, cases, np.concatenate([line for _, line in evaluated]))
 
 
@@ -56,11 +65,11 @@ def _lines(problem: Problem) -> Lines:
     request = np.concatenate([np.full(int(mask.sum()), number) for number, mask in enumerate(problem.masks)])
     offer = np.concatenate([np.flatnonzero(mask) for mask in problem.masks])
     request, offer = request.astype(np.int64), offer.astype(np.int64)
-    fewest = np.maximum(_fewest_gpus(problem, request, offer), problem.supply.minimum_gpus[offer])
+    fewest = np.maximum(fewest_gpus(problem, request, offer), problem.supply.minimum_gpus[offer])
     return Lines(request, offer, np.maximum(fewest, problem.supply.unit_gpus[offer]))
 
 
-def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
+def _double(problem: Problem, lines: Lines, make: Evaluate) -> tuple[Cases, Indices]:
     """Evaluate every doubling of the unit from the fewest on, else the one size asked for; return each with its line.
 
     None may be left out for being dearer than a smaller one: a cluster that holds the model in fewer parts, or without
@@ -73,7 +82,7 @@ def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
     unit, largest = problem.supply.unit_gpus[lines.offer[line]], problem.supply.largest_gpus[lines.offer[line]]
     pinned = _pinned(problem, lines.request[line])
     gpus = np.where(pinned > 0, pinned, np.minimum(unit * 2**exponent, np.maximum(largest // unit, 1) * unit))
-    return evaluate(problem, lines.request[line], lines.offer[line], gpus), line
+    return make(problem, lines.request[line], lines.offer[line], gpus), line
 
 
 def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
@@ -92,24 +101,25 @@ def _pinned(problem: Problem, request: Indices) -> Indices:
     return problem.asked(lambda ask: ask.gpus or 0, request)
 
 
-def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
+def fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     """Return the accelerators without which even a run near the dense peak misses the deadline."""
     chips = [key.accelerator for key in problem.supply.keys]
     of_chip = {id(chip): chip for chip in chips}  # far fewer than the nodes that hold them
-    peaks_of_runs = []
+    of_run: dict[int, list[float]] = {}
     for run in problem.workloads:
-        peak_of = {name: _peak_flop_per_s(chip, run) for name, chip in of_chip.items()}
-        peaks_of_runs.append([peak_of[id(chip)] for chip in chips])
-    peaks = np.array(peaks_of_runs)
+        if id(run) not in of_run:
+            peak_of = {name: peak_flop_per_s(chip, run) for name, chip in of_chip.items()}
+            of_run[id(run)] = [peak_of[id(chip)] for chip in chips]
+    peaks = np.array([of_run[id(run)] for run in problem.workloads])
     rows = zip(problem.sizes, problem.requests, strict=True)
     work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
     full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
     seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
-    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
+    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * FASTEST_MFU)
     return fewest
 
 
-def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
+def peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
     """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly.
 
     A chip of which no peak is known could be of any speed.
@@ -126,7 +136,7 @@ def _sells_whole_nodes(problem: Problem, offer: Indices) -> Flags:
     return flags
 
 
-def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
+def _halfway(problem: Problem, doubled: Cases, line: Indices, make: Evaluate) -> list[tuple[Cases, Indices]]:
     """Evaluate half as much again as each doubling, where every size is looked at."""
     if not _wants_all(problem, doubled.request).any():
         return []
@@ -142,10 +152,12 @@ def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Case
     )
     if not keep.any():
         return []
-    return [(evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
+    return [(make(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
 
 
-def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
+def _between(
+    problem: Problem, lines: Lines, doubled: Cases, line: Indices, make: Evaluate
+) -> list[tuple[Cases, Indices]]:
     """Evaluate, in order, the multiples of the unit below the doubling that met the deadline, until some meet it.
 
     The first that meets it may split the batch badly: those tried at once with it count, too.
@@ -158,7 +170,7 @@ def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> l
         units = first[open_line][:, None] + np.arange(many)[None, :]
         keep = units < stop[open_line][:, None]
         open_lines = np.broadcast_to(open_line[:, None], keep.shape)[keep]
-        cases = evaluate(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
+        cases = make(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
         done = np.zeros(len(first), bool)
         done[open_lines[_meets(problem, cases)]] = True
         best = _judged(problem, cases, open_lines)
@@ -180,8 +192,8 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     stop = np.full(count, np.inf)
     np.minimum.at(stop, line[met], cases.gpus[met])
     below, first_met = cases.gpus < stop[line], cases.gpus == stop[line]  # a larger one may wait for what these do not
-    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
-    faster = np.where(first_met, half[cases.request], _FASTER_RATIO)
+    half = np.array([_HALF_FED_RATIO if run.loading else HALF_FASTER_RATIO for run in problem.workloads])
+    faster = np.where(first_met, half[cases.request], FASTER_RATIO)
     timed = (below | first_met) & cases.speed.fits & np.isfinite(cases.costs.days)
     needed = np.where(timed, cases.gpus * cases.costs.days / limit / faster, 0.0)
     first = lines.fewest_gpus.copy()
@@ -213,16 +225,17 @@ def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
     over = cases.costs.cost_usd > budget
     sure = problem.asked(lambda ask: ask.include_unverified, cases.request)
     sure = sure | verified(problem, cases, np.arange(len(cases)))
+    carbon = _goal_is(problem, cases, "carbon")
     goal = np.select(
         [
             ~met,
             _goal_is(problem, cases, "time"),
-            _goal_is(problem, cases, "carbon"),
+            carbon,
         ],
         [
             np.where(cases.speed.fits, cases.costs.days, 1e300),
             np.where(over, 1e100 + cases.costs.cost_usd, cases.costs.days),
-            np.nan_to_num(cases.costs.kgco2e, nan=1e200),
+            np.nan_to_num(cases.costs.kgco2e, nan=1e200) if carbon.any() else cases.costs.cost_usd,
         ],
         default=cases.costs.cost_usd,
     )

@@ -1,6 +1,8 @@
 """Many training runs at once, as columns: which lines can win and which one does; the bill once per run and offer."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError
-from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouched
+from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of
 from gpucost.market import tiers
 from gpucost.market.facts import Market
 from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
@@ -24,6 +26,8 @@ from gpucost.training.cases import (
     verified,
     within_order,
 )
+from gpucost.training.contenders import PRICES, ROUNDING_USD, SMALL_USD, combined, unbeaten
+from gpucost.training.open_sizes import BY_RUN, OF_CLUSTERS, OF_RUNS, OpenFleet
 from gpucost.training.request import TrainingRequest
 from gpucost.training.run import make_problem, nothing, select
 from gpucost.training.search import search
@@ -61,15 +65,6 @@ MISSED = (
 )
 PROMISING = 4  # lines that every run meets first
 _GOALS = {"cost": "cost_usd", "time": "days", "carbon": "kgco2e"}
-_OF_RUNS = ("tokens", "evaluation_fraction", "experiments_fraction", "dataset_gb")
-OF_CLUSTERS = untouched(LINES, _OF_RUNS)
-_BY_RUN = tuple(line for line in LINES if line not in OF_CLUSTERS)
-_PRICES = ("usd_per_gpu_hour", "storage_usd_per_gb_month", "egress_usd_per_gb")  # all else equal, lower is cheaper
-_CHEAPER = 1e-4  # share of a price by which one beats another surely,
-SMALL_USD = 500.0  # unless the cost is so small that cents decide
-ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
-_DISTINCT_AT_ONCE = 1 << 22
-_PAIRS_AT_ONCE = 1 << 18
 
 
 class Cluster(NamedTuple):
@@ -120,7 +115,7 @@ class FirstOptions(NamedTuple):
     def put_numbers(self, index: Indices, lines: "ClusterLines", chosen: Indices, runs: Columns) -> None:
         """Work out the whole answer of the lines chosen for the runs at `index`."""
         factors = lines.factors_of(chosen, runs, (*INPUT_NAMES, *(line.name for line in OF_CLUSTERS)))
-        priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, tuple(name for name in PRICED if name not in factors))
+        priced = evaluate_columns(BY_RUN, factors, CONSTANTS, tuple(name for name in PRICED if name not in factors))
         columns = {**factors, **priced, "mfu_fraction": lines.mfu_fraction[chosen], "gpus": factors.gpus}
         self.offer[index], self.sure[index] = lines.offer[chosen], ~lines.unsure[chosen]
         for name, column in self.numbers.items():
@@ -170,9 +165,7 @@ class ClusterLines(NamedTuple):
 
     def factors_of(self, line: Indices, runs: Columns, names: Iterable[str]) -> Columns:
         """Return what the bills of these lines follow from, each for its run."""
-        run_factors = {
-            name: self.factors[name][line] for name in names if name not in _OF_RUNS and name in self.factors
-        }
+        run_factors = {name: self.factors[name][line] for name in names if name not in OF_RUNS and name in self.factors}
         return Columns(
             **run_factors,
             tokens=runs.tokens * runs.epochs,
@@ -212,8 +205,8 @@ def _first(
     """
     formulas = _formulas_for(set(goal))
     met = Columns({name: column[run] for name, column in runs.items()})
-    factors = lines.factors_of(line, met, inputs_of(_BY_RUN, formulas))
-    priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, formulas)
+    factors = lines.factors_of(line, met, inputs_of(BY_RUN, formulas))
+    priced = evaluate_columns(BY_RUN, factors, CONSTANTS, formulas)
     checks = (
         np.isfinite(priced.cost_usd) & (priced.paid_hours <= lines.longest_hours[line]),
         ~far_longer(lines.owed_days[line], priced.days),
@@ -253,64 +246,11 @@ def contenders_of(factors: Columns, terms: Sequence[NDArray[Any]], unsure: Flags
     Of equals the first stays. A later line beats an earlier one only by a price that no rounding to cents makes equal.
     `terms` are what else must be equal. What is unsure comes last, else the most promising first.
     """
-    same = [name for name in inputs_of(LINES, _formulas_for({goal})) if name not in _PRICES and name in factors]
-    _, group = combined(
-        [np.unique(factors[name], return_inverse=True)[1] for name in same]
-        + [np.unique(column, return_inverse=True)[1] for column in (*terms, unsure)],
-        len(unsure),
-    )
-    beaten = np.zeros(len(group), bool)
-    hour = factors[_PRICES[0]]
-    for line, rival in _rivals(group):
-        better = (rival < line) | (hour[rival] <= hour[line] * (1 - _CHEAPER))
-        for name in _PRICES:
-            better &= factors[name][rival] <= factors[name][line]
-        beaten[line[better]] = True
-    contenders = np.flatnonzero(~beaten)
+    same = [name for name in inputs_of(LINES, _formulas_for({goal})) if name not in PRICES and name in factors]
+    remains = unbeaten([*(factors[name] for name in same), *terms, unsure], [factors[name] for name in PRICES])
+    contenders = np.flatnonzero(remains)
     ahead = factors.usd_per_gpu_hour[contenders] / factors.tokens_per_s_per_gpu[contenders]
     return contenders[np.lexsort((ahead, unsure[contenders]))]
-
-
-def _rivals(group: Indices) -> Iterator[tuple[Indices, Indices]]:
-    """Yield all pairs of lines of one group, some at a time.
-
-    >>> [(line.tolist(), rival.tolist()) for line, rival in _rivals(np.array([0, 1, 0]))]
-    [([0, 0, 1, 2, 2], [0, 2, 1, 0, 2])]
-    """
-    members, size = np.argsort(group, kind="stable"), np.bincount(group)
-    first, many = (np.cumsum(size) - size)[group], size[group]
-    for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(np.cumsum(many) // _PAIRS_AT_ONCE)) + 1):
-        line = np.repeat(part, many[part])
-        offset = np.arange(len(line)) - np.repeat(np.cumsum(many[part]) - many[part], many[part])
-        yield line, members[first[line] + offset]
-
-
-def combined(columns: Sequence[Indices], count: int) -> tuple[Indices, Indices]:
-    """Return the distinct rows of columns of numbers, and which of them each row is.
-
-    >>> distinct, place = combined([np.array([1, 0, 1]), np.array([2, 2, 2])], 3)
-    >>> distinct.tolist(), place.tolist()
-    ([[0, 2], [1, 2]], [1, 0, 1])
-    """
-    if not columns:
-        return np.zeros((1, 0), np.int64), np.zeros(count, np.int64)
-    row_number, size = np.zeros(count, np.int64), 1
-    for column in columns:
-        wide = int(column.max(initial=0)) + 1
-        if size * wide >= _DISTINCT_AT_ONCE:
-            row_number = np.unique(row_number, return_inverse=True)[1].astype(np.int64)
-            size = int(row_number.max(initial=0)) + 1
-        row_number, size = row_number * wide + column, size * wide
-    if size < _DISTINCT_AT_ONCE:  # few enough to be counted rather than sorted
-        first = np.full(size, count, np.int64)
-        first[row_number[::-1]] = np.arange(count)[::-1]
-        seen = np.flatnonzero(first < count)
-        number = np.zeros(size, np.int64)
-        number[seen] = np.arange(len(seen))
-        first, row_number = first[seen], number[row_number]
-    else:
-        _, first, row_number = np.unique(row_number, return_index=True, return_inverse=True)
-    return np.stack([column[first] for column in columns], axis=1), row_number.astype(np.int64)
 
 
 def no_lines(request: TrainingRequest, reason: int, fewest_tokens: float = 0.0) -> Cluster:
@@ -364,6 +304,8 @@ _LINES_SEARCHED_AT_ONCE = 1 << 10  # with some ten sizes each, at about a kiloby
 _CLUSTERS_AT_ONCE = 128  # with every offer of a market about 2 MB each while they are timed
 _LINES_KEPT = 1 << 20  # of all clusters, at about 300 bytes
 _MARKETS_KEPT = 256
+FEW_RUNS = 8  # that are searched one by one before it pays to look at a fleet as a whole
+_SIZES_KEPT = 1 << 20  # offers in a size, of all fleets, at some 200 bytes
 
 
 class Sweeper:
@@ -377,12 +319,15 @@ class Sweeper:
         self._reason = {text: number for number, text in enumerate(self.reasons)}
         self._number: dict[int, int] = {}
         self._clusters: dict[tuple[Any, ...], Cluster] = {}
+        self._fleets: OrderedDict[tuple[Any, ...], OpenFleet | None] = OrderedDict()
         self._markets: dict[tuple[Any, ...], tuple[Market, Flags]] = {}
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Indices]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
         count = len(next(iter(codes.values())))
         runs = Columns({field: self._run(name, values, codes, count) for name, field in RUN.items()})
+        timed = np.array([value is not None for value in values.get("deadline", [None])])
+        open_runs = Columns(runs, deadline_days=np.where(timed[codes.get("deadline", 0)], runs.deadline_days, np.nan))
         fleet = [name for name in values if name not in RUN]
         distinct, shape = combined([codes[name] for name in fleet], count)
         requests = [{name: values[name][code] for name, code in zip(fleet, row, strict=True)} for row in distinct]
@@ -399,10 +344,68 @@ class Sweeper:
             for part in np.split(np.arange(len(fast)), range(_RUNS_AT_ONCE, len(fast), _RUNS_AT_ONCE)):
                 run_columns = Columns({name: column[fast[part]] for name, column in runs.items()})
                 results.put(fast[part], self._priced(clusters, cluster_number[part], run_columns))
+            slow = self._open_sizes(
+                requests[first : first + _CLUSTERS_AT_ONCE], slow, shape - first, open_runs, results
+            )
             for part in np.split(slow, range(_READ_AT_ONCE, len(slow), _READ_AT_ONCE)):
                 rows = [{name: values[name][codes[name][row]] for name in values} for row in part]
                 results.put(part, self._searched(rows))
         return self._columns(results)
+
+    def _open_sizes(
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        index: Indices,
+        shape: Indices,
+        runs: Columns,
+        results: FirstOptions,
+    ) -> Indices:
+        """Answer the runs at `index` whose size is open, fleet by fleet; return those that are left."""
+        remaining = [index[:0]]
+        for number in np.unique(shape[index], return_index=True)[0]:
+            part = index[shape[index] == number]
+            new = tuple(requests[number].items()) not in self._fleets
+            fleet = None if new and len(part) < FEW_RUNS else self._fleet(requests[number])
+            if fleet is None:
+                remaining.append(part)
+                continue
+            few = runs.tokens[part] * runs.epochs[part] < fleet.fewest_tokens  # their batch shrinks
+            remaining.append(part[few])
+            part = part[~few]
+            if not len(part):
+                continue
+            runs_here = runs.take(part)
+            usual = fleet.request.deadline_days or np.inf  # where none is said, and the size is open
+            runs_here["deadline_days"] = np.nan_to_num(runs_here.deadline_days, nan=usual, posinf=np.inf)
+            cases, place = fleet.first_options(runs_here)
+            remaining.append(part[place < 0])  # a single search says why
+            if cases is not None:
+                self._put(part[place >= 0], fleet.market, cases, results)
+        return np.sort(np.concatenate(remaining))
+
+    def _fleet(self, arguments: Mapping[str, Any]) -> OpenFleet | None:
+        """Return what searches the runs of these arguments; None where each is searched alone."""
+        name = tuple(arguments.items())
+        if name not in self._fleets:
+            request = self.request_of({"tokens": 1e15, **arguments}, self.catalog.as_of)
+            fleet = None
+            if request.gpus is None and not request.data_flow.whole and request.optimize != "pareto":
+                with suppress(GpuCostError):  # the single search says what is wrong
+                    market, mask = self._market(request)
+                    architecture = self.catalog.architecture(request.model)
+                    fleet = OpenFleet(request, architecture, market, mask, self.calibration)
+            self._fleets[name] = fleet
+            while len(self._fleets) > 1 and sum(fleet.known for fleet in self._fleets.values() if fleet) > _SIZES_KEPT:
+                self._fleets.popitem(last=False)
+        return self._fleets[name]
+
+    def _put(self, index: Indices, market: Market, cases: Cases, results: FirstOptions) -> None:
+        """Take over evaluated cases as the first options of the runs at `index`."""
+        offers = market.facts.offers
+        results.offer[index] = [self._numbered(offers[number]) for number in cases.offer.tolist()]
+        columns = {**cases.factors, **cases.costs, "gpus": cases.gpus, "mfu_fraction": cases.speed.mfu_fraction}
+        for name in NUMBERS:
+            results.numbers[name][index] = columns[name]
 
     def _run(self, name: str, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Indices], count: int) -> Floats:
         """Return one argument of the run's side as numbers, each value read as a single request reads it."""

@@ -1,19 +1,29 @@
 """Sweeps that leave the size of the cluster open."""
 
+import numpy as np
+
 import gpucost
-from gpucost.training import search, sweep
+from gpucost.ask.estimate import request_of
+from gpucost.catalog.calibrations import training_calibration
+from gpucost.market.supply import Key
+from gpucost.sweeping.work import asker_of
+from gpucost.training import open_sizes, search, sweep
+from gpucost.training.run import workload_of
+from gpucost.workloads.speeds import speeds_of
+from tests.sweeping.open_questions import AXES, differences, questions, single
 
 
 def test_what_is_searched_at_once_stays_small(monkeypatch):
     """Each offer is tried in some ten sizes, at a kilobyte each: hundreds of requests at once would fill the memory."""
     tried = []
 
-    def counted(problem):
-        found = search.search(problem)
+    def counted(problem, cases_of=None):
+        found = search.search(problem, cases_of)
         tried.append(len(found[0]))
         return found
 
     monkeypatch.setattr(sweep, "search", counted)
+    monkeypatch.setattr(sweep, "FEW_RUNS", 100)
     tokens = [1e10 * count for count in range(1, 31)]
     table = gpucost.sweep(model="8b", gpu="h100-sxm", tokens=tokens).to_frame()
     assert len(table) == len(tokens)
@@ -21,3 +31,55 @@ def test_what_is_searched_at_once_stays_small(monkeypatch):
     assert max(tried) < 20_000
     alone = gpucost.estimate("8b", tokens[20], gpu="h100-sxm").best
     assert table["cost_usd"].iloc[20] == alone["cost_usd"]
+
+
+def test_a_row_of_an_open_size_is_the_single_answer(monkeypatch):
+    """Whatever the arguments: offers that a bound leaves out never win."""
+    monkeypatch.setattr(sweep, "FEW_RUNS", 1)
+    catalog = gpucost.open_catalog()
+    cases = questions(60, seed=11)
+    codes = {name: np.array([values.index(case[name]) for case in cases]) for name, values in AXES.items()}
+    columns = asker_of("estimate", catalog).rows(AXES, codes)
+    alone = [single(case, catalog) for case in cases]
+    different = [(case, differences(columns, row, alone[row])) for row, case in enumerate(cases)]
+    assert [pair for pair in different if pair[1]] == []
+    assert sum(not isinstance(answer, str) for answer in alone) > 20
+
+
+def test_most_offers_are_left_out(monkeypatch):
+    """A run on every offer is searched on a few of them, and its row is the single answer still."""
+    lines = []
+
+    def counted(problem, cases_of=None):
+        lines.append(sum(int(mask.sum()) for mask in problem.masks))
+        return search.search(problem, cases_of)
+
+    monkeypatch.setattr(open_sizes, "search", counted)
+    tokens = [1e11 * count for count in range(1, 41)]
+    table = gpucost.sweep(model="8b", tokens=tokens, deadline=["20d", "60d"]).to_frame()
+    assert sum(lines) / len(table) < 60
+    alone = gpucost.estimate("8b", tokens[20], deadline="20d").best
+    assert table["cost_usd"].iloc[40] == alone["cost_usd"]
+
+
+def test_no_size_between_two_doublings_is_faster_than_the_bound_takes_it_to_be():
+    """Speeds at every number of nodes, against those of the doublings around it."""
+    catalog = gpucost.open_catalog()
+    calibration = training_calibration(catalog)
+    beyond, met = [], 0
+    for model, batch in (("8b", None), ("70b", None), ("mixtral-8x7b", None), ("8b", 96), ("8b", 100), ("1b", 1000)):
+        request = request_of({"model": model, "tokens": "100t", "global_batch": batch}, catalog.as_of)
+        work = workload_of(request, catalog.architecture(model), catalog.as_of)
+        for gpu in ("h100-sxm", "a100-80gb-sxm", "mi300x", "l40s"):
+            key = Key(catalog.accelerator(gpu), catalog.default_system(catalog.accelerator(gpu).id))
+            gpus = np.arange(8, 1025, 8)
+            speed = speeds_of((work,), (key,), calibration, np.zeros(128, int), np.zeros(128, int), gpus)
+            fast = dict(zip(gpus.tolist(), np.where(speed.fits, speed.tokens_per_s_per_gpu, 0.0), strict=True))
+            for count in gpus.tolist():
+                above = 8 << ((count + 7) // 8 - 1).bit_length()
+                nearest = max(fast.get(above, 0.0), fast.get(above // 2, 0.0))
+                met += bool(fast[count] and nearest)
+                if fast[count] > nearest * open_sizes.between_ratio(work.global_batch) > 0:
+                    beyond.append((model, gpu, count, fast[count] / nearest))
+    assert met > 2000
+    assert beyond == []

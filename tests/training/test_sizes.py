@@ -10,7 +10,7 @@ import gpucost
 from gpucost.errors import NothingFitsError
 from gpucost.render.offers import training_causes
 from gpucost.training import search
-from gpucost.training.cases import concatenate, evaluate
+from gpucost.training.cases import Cases, evaluate
 from gpucost.workloads.training import Workload
 
 
@@ -132,7 +132,8 @@ def test_of_the_sizes_between_two_doublings_only_the_judged_are_kept(catalog, mo
         return concatenate(parts)
 
     monkeypatch.setattr(search, "evaluate", counted)
-    monkeypatch.setattr(search, "concatenate", joined)
+    concatenate = Cases.concatenate
+    monkeypatch.setattr(Cases, "concatenate", joined)
     ask(catalog, "8b", "3t", deadline="45d")
     assert kept[0] < sum(tried) / 5
 
@@ -158,6 +159,6 @@ def test_a_chip_of_which_no_peak_is_known_hides_no_size(catalog):
     """MI430X is announced without peaks: what it would need is unknown, and no cluster is skipped for it."""
     known, unknown = catalog.accelerator("mi325x"), catalog.accelerator("mi430x")
     run = Workload(catalog.architecture("llama-3-8b"), 4096, 1024, None, "full", 0, "", "typical")
-    assert search._peak_flop_per_s(known, run) == known.bf16_tflops * 1e12
-    assert search._peak_flop_per_s(replace(known, bf16_tflops=None, fp16_tflops=None), run) == known.fp8_tflops * 1e12
-    assert search._peak_flop_per_s(unknown, run) == float("inf")
+    assert search.peak_flop_per_s(known, run) == known.bf16_tflops * 1e12
+    assert search.peak_flop_per_s(replace(known, bf16_tflops=None, fp16_tflops=None), run) == known.fp8_tflops * 1e12
+    assert search.peak_flop_per_s(unknown, run) == float("inf")
