@@ -137,7 +137,7 @@ def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) ->
 
 # --- Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all.
 
-CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: some seconds of work
+CASES = {"estimate": 1 << 17, "inference": 1 << 9, "tco": 1 << 11}  # per chunk: some seconds of work
 _LENGTH = 32  # signs of a hash in a file's name
 
 

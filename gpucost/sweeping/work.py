@@ -105,7 +105,7 @@ def asker_of(question: str, catalog: "Catalog") -> Any:
 
         return Sweeper(catalog, request_of)
 
-    return Singles(question, catalog)
+    return Owned(question, catalog) if question == "tco" else Singles(question, catalog)
 
 
 def _argument_column(values: Sequence[Any], codes: Any) -> Any:
@@ -184,6 +184,9 @@ class Singles:
         for row in range(count):
             arguments = {name: values[name][codes[name][row]] for name in values}
             rows.append(self._one({name: value for name, value in arguments.items() if value is not None}))
+        return self._columns(rows)
+
+    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
             column = [one.get(name) for one in rows]
@@ -197,6 +200,60 @@ class Singles:
         except GpuCostError as error:
             return {"reason": " ".join(str(error).split())}
         return _FLAT[self.question](payload)
+
+
+class Owned(Singles):
+    """Answers columns of comparisons: cases that differ in plain numbers alone are worked out together."""
+
+    def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
+        from gpucost.ownership.columns import AT_ONCE, VARIED
+
+        count = len(next(iter(codes.values()), (0,)))
+        plain = {
+            name: np.array([_is_plain(value) for value in values[name]])[codes[name]]
+            for name in VARIED
+            if name in values
+        }
+        fixed = [name for name in values if name not in plain]
+        marks = [np.where(plain[name], -1, codes[name]) for name in plain]
+        keys = np.stack([*(codes[name] for name in fixed), *marks], axis=1) if values else np.zeros((count, 0))
+        _, group = np.unique(keys, axis=0, return_inverse=True)
+        group = np.ravel(group)
+        rows: list[dict[str, Any]] = [{} for _ in range(count)]
+        order = np.argsort(group, kind="stable")
+        for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+            for part in np.split(members, range(AT_ONCE, len(members), AT_ONCE)):
+                asked = [
+                    {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+                    for row in part.tolist()
+                ]
+                moving = [name for name in plain if plain[name][part[0]]]
+                for row, found in zip(part.tolist(), self._together(asked, moving), strict=True):
+                    rows[row] = found
+        return self._columns(rows)
+
+    def _together(self, asked: Sequence[Mapping[str, Any]], moving: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the rows of questions that differ in some plain numbers alone."""
+        from gpucost.ask.tco import case_of
+        from gpucost.ownership.columns import VARIED, alike
+        from gpucost.ownership.columns import rows as rows_of
+
+        columns = {VARIED[name]: np.array([float(one[name]) for one in asked]) for name in moving}
+        ends = [{**asked[0], **{name: end(float(one[name]) for one in asked) for name in moving}} for end in (min, max)]
+        try:
+            low, high = (case_of(one, self.catalog) for one in ends)
+        except GpuCostError:
+            return [self._one(one) for one in asked]
+        stated = all(np.isclose(low.number(name), column.min(), rtol=0, atol=0) for name, column in columns.items())
+        if not stated or not alike(low, high, list(columns)):
+            return [self._one(one) for one in asked]
+        found = rows_of(low, columns or {"months": np.full(len(asked), float(low.months))})
+        return [row if row is not None else self._one(one) for row, one in zip(found, asked, strict=True)]
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _numbers(column: Sequence[Any]) -> Any:

@@ -67,7 +67,7 @@ class SpeedSide(NamedTuple):
         return SpeedSide(self.fits[index], self.reason[index])
 
 
-class Tried(Struct, frozen=True):
+class SizedCases(Struct, frozen=True):
     """Cases with no more than a search and an order need."""
 
     request: Indices
@@ -79,13 +79,13 @@ class Tried(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.request)
 
-    def take(self, rows: Indices) -> "Tried":
+    def take(self, rows: Indices) -> "SizedCases":
         """Return the cases that `rows` names."""
         parts = (self.request[rows], self.offer[rows], self.gpus[rows])
-        return Tried(*parts, self.speed.take(rows), self.costs.take(rows))
+        return SizedCases(*parts, self.speed.take(rows), self.costs.take(rows))
 
     @classmethod
-    def concatenate(cls, parts: Sequence["Tried"]) -> "Tried":
+    def concatenate(cls, parts: Sequence["SizedCases"]) -> "SizedCases":
         """Join cases end to end."""
         return cls(
             np.concatenate([part.request for part in parts]),
@@ -96,7 +96,7 @@ class Tried(Struct, frozen=True):
         )
 
 
-class Bounds(NamedTuple):
+class FleetBounds(NamedTuple):
     """Of each offer that is looked at, by the exponent of its doublings, the most that a size from there on reaches."""
 
     offer: Indices  # into the market's offers
@@ -125,7 +125,7 @@ class BestSoFar:
         """Tell which runs have an option that one can order."""
         return (self.offer >= 0) & (self.keys[0] == 0)
 
-    def take_over(self, run: Indices, cases: Tried, keys: Floats) -> None:
+    def take_over(self, run: Indices, cases: SizedCases, keys: Floats) -> None:
         """Take over options, one for each of some runs, where they stand before what they have."""
         better, equal = np.zeros(len(run), bool), np.ones(len(run), bool)
         for new, old in zip(keys, self.keys[:, run], strict=True):
@@ -228,14 +228,14 @@ class OpenFleet:
             meet(_first_of(np.where(open_, least, np.inf), many))
         return best
 
-    def _may_be_sure(self, runs: Columns, bounds: Bounds) -> Flags:
+    def _may_be_sure(self, runs: Columns, bounds: FleetBounds) -> Flags:
         """Tell which offers one may order, for all that is known, in a size that is large enough for a run."""
         work = runs.tokens * runs.epochs * (1 + runs.evaluation_fraction)
         per_s = (work / (runs.deadline_days * SECONDS_PER_DAY))[:, None]
         return np.asarray(bounds.maybe_sure & (bounds.sure_tokens_per_s * (1 + _SLACK) >= per_s))
 
-    def _least(self, runs: Columns, bounds: Bounds) -> Floats:
-        """Return, for each run and offer, the least that it can be ranked by: USD or days; infinite where it cannot be."""
+    def _least(self, runs: Columns, bounds: FleetBounds) -> Floats:
+        """Return, for each run and offer, the least it can be ranked by, USD or days; infinite where it cannot be."""
         request, size = self.request, self.problem.sizes[0]
         tokens = runs.tokens * runs.epochs
         share = 1.0 if request.method == "full" else 0.6  # as the search says
@@ -257,7 +257,7 @@ class OpenFleet:
                 least = work * bounds.usd_per_gpu_hour / (speed * SECONDS_PER_HOUR)
         return np.where(too_slow > bounds.stop, np.inf, least)
 
-    def _bounded(self) -> Bounds:
+    def _bounded(self) -> FleetBounds:
         """Return what the offers reach at most, from their doublings and by how much a size between may be faster."""
         problem, supply, terms, request = self.problem, self.market.supply, self.market.terms, self.request
         usable = self.mask.copy()
@@ -287,7 +287,7 @@ class OpenFleet:
         owed = owed_days(problem, request, offer)
         flop_per_s = np.array([peak_flop_per_s(key.accelerator, problem.workloads[0]) for key in supply.keys])
         sure = tiers.verified(supply, terms, offer, np.zeros(len(offer), np.int64), problem.measured)
-        return Bounds(
+        return FleetBounds(
             offer,
             unit.astype(np.float64),
             np.maximum(supply.minimum_gpus[offer], unit).astype(np.float64),
@@ -359,7 +359,7 @@ class OpenFleet:
         chosen = order[first]
         best.take_over(number[request[chosen]], cases.take(index[chosen]), keys[:, chosen])
 
-    def _can_be_options(self, problem: Problem, runs: Columns, cases: Tried, index: Indices) -> Flags:
+    def _can_be_options(self, problem: Problem, runs: Columns, cases: SizedCases, index: Indices) -> Flags:
         """Tell which cases can be an option of their run, as a single estimate does."""
         request, offer, costs, terms = cases.request[index], cases.offer[index], cases.costs, problem.terms
         days, cost_usd = costs.days[index], costs.cost_usd[index]
@@ -392,11 +392,11 @@ class OpenFleet:
             masks=tuple(masks),
         )
 
-    def _priced(self, runs: Columns) -> Callable[[Problem, Indices, Indices, Indices], Tried]:
+    def _priced(self, runs: Columns) -> Callable[[Problem, Indices, Indices, Indices], SizedCases]:
         """Return the maker of cases for these runs: what hangs on the cluster alone is looked up."""
         tokens, bytes_per_token = runs.tokens * runs.epochs, self.problem.sizes[0].dataset_bytes_per_token
 
-        def evaluated(problem: Problem, request: Indices, offer: Indices, gpus: Indices) -> Tried:
+        def evaluated(problem: Problem, request: Indices, offer: Indices, gpus: Indices) -> SizedCases:
             row, speed = self._rows(offer, gpus)
             factors = Columns({name: self._factors[name][row] for name in self._names})
             factors["tokens"] = tokens[request]
@@ -404,7 +404,7 @@ class OpenFleet:
             factors["experiments_fraction"] = runs.experiments_fraction[request]
             factors["dataset_gb"] = bytes_per_token * runs.tokens[request] / GB
             costs = evaluate_columns(BY_RUN, factors, CONSTANTS, self._targets)
-            return Tried(request, offer, gpus, speed.take(row), costs)
+            return SizedCases(request, offer, gpus, speed.take(row), costs)
 
         return evaluated
 
