@@ -105,7 +105,7 @@ def asker_of(question: str, catalog: "Catalog") -> Any:
 
         return Sweeper(catalog, request_of)
 
-    return Owned(question, catalog) if question == "tco" else Singles(question, catalog)
+    return Owned(question, catalog) if question == "tco" else Served(question, catalog)
 
 
 def _argument_column(values: Sequence[Any], codes: Any) -> Any:
@@ -200,6 +200,34 @@ class Singles:
         except GpuCostError as error:
             return {"reason": " ".join(str(error).split())}
         return _FLAT[self.question](payload)
+
+
+class Served(Singles):
+    """Answers columns of serving requests with their first options, without what stands beside them in an answer."""
+
+    _APART = ("images", "image_size", "steps")
+
+    def __init__(self, question: str, catalog: "Catalog") -> None:
+        from gpucost.serving.run import FirstOptions
+
+        super().__init__(question, catalog)
+        self._first = FirstOptions(catalog)
+        self._tasks: dict[str, bool] = {}
+
+    def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        from gpucost.ask.inference import request_of
+        from gpucost.serving.tasks import task_row
+
+        model = str(asked.get("model"))
+        if model not in self._tasks:
+            self._tasks[model] = task_row(self.catalog, model) is not None
+        if self._tasks[model] or any(name in asked for name in self._APART):
+            return super()._one(asked)
+        try:
+            option: Any = self._first.of(request_of(self.catalog, **asked))
+        except GpuCostError:
+            return super()._one(asked)  # which says why, as a single question does
+        return dict(option)
 
 
 class Owned(Singles):
