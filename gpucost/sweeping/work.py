@@ -1,7 +1,10 @@
 """One chunk of a sweep: what a worker is told, how it answers, and the bytes that it hands back."""
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
@@ -10,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpucost.ask.dispatch import answered as asking_answered
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.gate import beside
-from gpucost.store.files import SpareFolder, put_parquet
+from gpucost.store.files import SpareFolder, put_parquet, write_bytes
 from gpucost.sweeping.grid import DATES, SweepGrid
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class SweepTask(NamedTuple):
     start: int
     stop: int
     versions: Mapping[str, str]
+    file: str | None = None  # where the worker puts the chunk itself; None: it hands the bytes back
 
     @property
     def key(self) -> str:
@@ -65,10 +69,39 @@ def versions_of(catalog: "Catalog") -> dict[str, str]:
 
 
 def work(task: SweepTask) -> bytes:
-    """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses."""
+    """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses.
+
+    A chunk that the worker puts into its file itself comes back as nothing.
+    """
+    keep_memory()
     dates = tuple(task.grid.values[name][0] if name in task.grid.values else None for name in DATES)
     asker = _asker(task.grid.question, *dates, tuple(sorted(task.versions.items())), get_ident())
-    return parquet_of(answered(asker, task))
+    data = parquet_of(answered(asker, task))
+    if task.file is None:
+        return data
+    write_bytes(Path(task.file), data)
+    return b""
+
+
+@cache
+def keep_memory() -> None:
+    """Let this process keep up to 128 MB of memory that it has freed, where somebody told it to give all of it back.
+
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536: every large array is then fetched from the system anew,
+    and a chunk takes twice the time. What the environment said holds until `mallopt` of the C library says otherwise.
+    """
+    if sys.platform != "linux" or not os.environ.get("MALLOC_TRIM_THRESHOLD_", "").isdigit():
+        return
+    if int(os.environ["MALLOC_TRIM_THRESHOLD_"]) < _KEPT_BYTES:
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # another C library has its own ways
+            for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+                ctypes.CDLL(None).mallopt(option, _KEPT_BYTES if option == _TRIM_THRESHOLD else _MAPPED_BYTES)
+
+
+_KEPT_BYTES, _MAPPED_BYTES = 128 << 20, 32 << 20  # 32 MB is the most that glibc takes for the second
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 
 
 def answered(asker: Any, task: SweepTask) -> Columns:
@@ -225,6 +258,8 @@ class Served(Singles):
             return super()._one(asked)
         try:
             option: Any = self._first.of(request_of(self.catalog, **asked))
+        except (NothingFitsError, OverBudgetError) as error:
+            return {"reason": " ".join(str(error).split())}
         except GpuCostError:
             return super()._one(asked)  # which says why, as a single question does
         return dict(option)
