@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from pathlib import Path
 
 import pandas
 import pytest
@@ -278,7 +279,8 @@ if __name__ == "__main__":
         children, deadline = [], time.monotonic() + 60
         while len(children) < 3 and time.monotonic() < deadline:  # two workers, and what tracks their resources
             time.sleep(0.2)
-            children = [int(word) for word in open(f"/proc/{parent.pid}/task/{parent.pid}/children").read().split()]
+            listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text()
+            children = [int(word) for word in listed.split()]
         time.sleep(2)
     finally:
         parent.kill()
