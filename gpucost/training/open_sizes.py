@@ -36,7 +36,7 @@ from gpucost.training.cases import (
 )
 from gpucost.training.contenders import PRICES, ROUNDING_USD, SMALL_USD, unbeaten
 from gpucost.training.request import TrainingRequest
-from gpucost.training.run import make_problem
+from gpucost.training.run import make_problem, nothing
 from gpucost.training.search import FASTER_RATIO, FASTEST_MFU, HALF_FASTER_RATIO, peak_flop_per_s, search
 from gpucost.types import Architecture
 from gpucost.units import GB, SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -181,6 +181,20 @@ class OpenFleet:
             return None, place
         problem = self._problem_of(runs.take(found), np.zeros((len(found), 1), bool))
         return evaluate(problem, np.arange(len(found)), offer[found], gpus[found]), place
+
+    def reasons(self, runs: Columns) -> list[str]:
+        """Say of runs without an option why they have none, and what would give them one."""
+        sentences: list[str] = []
+        at_once = max(1, _LINES_AT_ONCE // max(int(self.mask.sum()), 1))
+        for start in range(0, len(runs.tokens), at_once):
+            part = runs.take(np.arange(start, min(start + at_once, len(runs.tokens))))
+            masks = np.broadcast_to(self.mask, (len(part.tokens), len(self.mask)))
+            problem = self._problem_of(part, masks)
+            cases, judged = search(problem, self._priced(part))
+            for number, request in enumerate(problem.requests):
+                of_run = judged[cases.request[judged] == number]
+                sentences.append(str(nothing(problem, cases, request, of_run)))
+        return sentences
 
     # --- which offers each run is searched on
 
