@@ -11,7 +11,7 @@ bill that hangs on the cluster alone are worked out once for each offer and size
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -123,7 +123,7 @@ class BestSoFar:
     @property
     def sure(self) -> Flags:
         """Tell which runs have an option that one can order."""
-        return (self.offer >= 0) & (self.keys[0] == 0)
+        return np.asarray((self.offer >= 0) & (self.keys[0] == 0))
 
     def take_over(self, run: Indices, cases: SizedCases, keys: Floats) -> None:
         """Take over options, one for each of some runs, where they stand before what they have."""
@@ -373,7 +373,7 @@ class OpenFleet:
         chosen = order[first]
         best.take_over(number[request[chosen]], cases.take(index[chosen]), keys[:, chosen])
 
-    def _can_be_options(self, problem: Problem, runs: Columns, cases: SizedCases, index: Indices) -> Flags:
+    def _can_be_options(self, problem: Problem, runs: Columns, cases: Any, index: Indices) -> Flags:
         """Tell which cases can be an option of their run, as a single estimate does."""
         request, offer, costs, terms = cases.request[index], cases.offer[index], cases.costs, problem.terms
         days, cost_usd = costs.days[index], costs.cost_usd[index]
