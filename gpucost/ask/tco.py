@@ -17,6 +17,7 @@ from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
+    from gpucost.ownership.assemble import OwnershipCase
     from gpucost.ownership.plan import Given, PlanFile
     from gpucost.render.document import Document
 
@@ -244,8 +245,21 @@ def tco(
     """
     from gpucost.ownership.answer import answer as compared
 
+    facts, file, flags, special, arguments = _comparison(locals(), catalog)
+    request = requested(arguments, rent)
+    for name in ("gpus", "gpu"):
+        if name not in request and (stated := flags.get(name) or file.given.get(name) or file.special.get(name)):
+            value = getattr(stated, "value", stated)
+            request[name] = int(value) if isinstance(value, float) else value
+    return TcoResult(compared(facts, file, flags, special, request))
+
+
+def _comparison(
+    stated: Mapping[str, Any], catalog: "Catalog | None"
+) -> "tuple[Catalog, PlanFile, dict[str, Any], dict[str, Any], dict[str, Any]]":
+    """Read what was asked: the facts, the plan, the inputs and what else was said over it, and all of it as read."""
     question_ = QUESTIONS["tco"]
-    arguments = read_stated(question_, locals())
+    arguments = read_stated(question_, stated)
     # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
     if (hours := arguments.pop("hours_per_month", None)) is not None:
         arguments["utilisation"] = hours / HOURS_PER_MONTH
@@ -254,13 +268,16 @@ def tco(
     special, flags = _apart(question_, arguments)
     facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
     file = plan_of(facts, arguments.get("plan"))
-    flags = {**flags, **workload_flags(facts, file, flags, special)}
-    request = requested(arguments, rent)
-    for name in ("gpus", "gpu"):
-        if name not in request and (stated := flags.get(name) or file.given.get(name) or file.special.get(name)):
-            value = getattr(stated, "value", stated)
-            request[name] = int(value) if isinstance(value, float) else value
-    return TcoResult(compared(facts, file, flags, special, request))
+    return facts, file, {**flags, **workload_flags(facts, file, flags, special)}, special, arguments
+
+
+def case_of(stated: Mapping[str, Any], catalog: "Catalog") -> "OwnershipCase":
+    """Return the case that arguments of `tco` describe, as a sweep works on many of them."""
+    from gpucost.ownership.assemble import assemble
+
+    names = dict.fromkeys(argument.name for argument in QUESTIONS["tco"].arguments)
+    facts, file, flags, special, _ = _comparison({**names, **stated}, catalog)
+    return assemble(facts, file, flags, special)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -43,11 +43,14 @@ def _own_arguments() -> list[click.Parameter]:
         ),
         click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
         click.Option(["--into"], metavar="FOLDER", help="Keep the chunks here; a stopped sweep resumes from them."),
+        click.Option(
+            ["--shared"], is_flag=True, help="All workers of the cluster reach the folder: each writes there."
+        ),
     ]
 
 
 def _parameters() -> list[click.Parameter]:
-    taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
+    taken = {"question", "cases", "grid", "workers", "scheduler", "into", "shared"}
     parameters, old = _own_arguments(), list[str]()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
@@ -76,6 +79,8 @@ def _ask(
     into = arguments.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
     values = {name: value for name, value in arguments.items() if value is not None and value != ()}
+    if not values.get("shared"):
+        values.pop("shared", None)
     question = QUESTIONS[values["question"]]
     names = {name for argument in question.arguments for name in (argument.name, *argument.old)}
     for hint in renamed(question, {name: value for name, value in values.items() if name in names})[1]:

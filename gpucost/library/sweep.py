@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ def sweep(
     scheduler: str | None = None,
     executor: Executor | None = None,
     into: str | os.PathLike[str] | None = None,
+    shared: bool = False,
     told: Callable[[int, int], None] | None = None,
     **arguments: Any,
 ) -> SweepResult:
@@ -66,6 +68,7 @@ def sweep(
         scheduler: Address of a running Dask cluster, such as tcp://10.0.0.5:8786 (extra `cluster`).
         executor: Any executor of `concurrent.futures`, such as Ray's or MPI's.
         into: Folder that keeps the chunks: a sweep that was stopped goes on from there.
+        shared: Whether the workers of a cluster or an executor reach that folder: each writes its chunks there itself.
         told: Hears of cases done and in all, as they are.
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
@@ -81,6 +84,9 @@ def sweep(
             f"{planned.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them:"
             " into= in the library, --into or -o FILE.parquet on the command line."
         )
+    if shared and into is None:
+        raise UsageError("--shared needs --into: the folder that all workers reach.")
+    here = scheduler is None and executor is None  # processes of this machine reach its folders
     days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
     done = 0
 
@@ -91,7 +97,8 @@ def sweep(
             told(done, planned.count)
 
     with SpareFolder() as spare:
-        plan = SweepPlan(planned, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
+        folder = Path(into or spare).absolute()
+        plan = SweepPlan(planned, versions_of(open_catalog(*days)), folder, CASES[question], shared or here)
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, keeps_files=into is not None)
@@ -154,6 +161,7 @@ def _payload(plan: "SweepPlan", files: list[Path]) -> "Sweep":
     best = summary.best()
     axes = {name: len(values) for name, values in grid.values.items()}
     front, works = summary.front(grid.count, axes), summary.works(axes)
+    kinds_of_work = prod(axes[name.removeprefix("asked_")] for name in works)
     return {
         "kind": "sweep",
         "gpucost_version": __version__,
@@ -161,7 +169,7 @@ def _payload(plan: "SweepPlan", files: list[Path]) -> "Sweep":
         "request": {"question": grid.question, **{name: values[:20] for name, values in grid.values.items()}},
         "as_of": plan.versions["as_of"],
         "catalog_version": plan.versions["catalog"],
-        "lead": _lead(grid, answered, best, _firsts(front, works)),
+        "lead": _lead(grid, answered, best, _firsts(front, works), kinds_of_work),
         "question": grid.question,
         "axes": axes,
         "cases": grid.count,
@@ -186,7 +194,7 @@ def _firsts(front: Sequence[Mapping[str, Any]], works: Sequence[str]) -> dict[st
     return firsts if 1 < len(firsts) <= _WORKS_TOLD else {}
 
 
-def _lead(grid: "SweepGrid", answered: int, best: Any, firsts: Mapping[str, Mapping[str, Any]]) -> str:
+def _lead(grid: "SweepGrid", answered: int, best: Any, firsts: Mapping[str, Mapping[str, Any]], works: int) -> str:
     moving = () if grid.listed is not None else grid.moving
     counts = ", ".join(f"{name.replace('_', ' ')}: {len(grid.values[name])}" for name in moving)
     sentence = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
@@ -196,6 +204,8 @@ def _lead(grid: "SweepGrid", answered: int, best: Any, firsts: Mapping[str, Mapp
         clusters = {work: f"{row['gpus']:,.0f} × {row['gpu']}" for work, row in firsts.items()}
         told = (f"{work} {row['cost_usd']:,.0f} USD on {clusters[work]}" for work, row in firsts.items())
         return f"{sentence} Cheapest: {'; '.join(told)}."
+    if works > 1:
+        return f"{sentence} They do {works:,} kinds of work: the cheapest of each stands in the front of its own."
     if grid.question in ("estimate", "inference"):
         option = OPTIONS[best["option"]].label
         where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"

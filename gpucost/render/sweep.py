@@ -27,13 +27,13 @@ _LAST = ("instance_type", "price_observed_on", "age_days", "energy_kwh", "kgco2e
 def document(answer: Sweep) -> Document:
     """Build the document of a sweep."""
     rows = answer["rows"]
-    left = answer["cases"] - len(rows[:_ROWS_SHOWN])
+    left = answer["cases"] - len(rows)
     note = f"{left:,} more cases are in the Parquet or CSV output." if left > 0 else ""
     next_step = "--details (more cases, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
     return document_of(
         answer,
         f"Sweep of {answer['question']}",
-        Section("First cases", _table("", rows[:_ROWS_SHOWN], answer, note)),
+        Section("First cases", _table("", rows, answer, note)),
         Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from gpucost.answers.serving import Crossing, Hosted, Volume
@@ -223,6 +224,10 @@ class ServingFleet(Struct, frozen=True):
     tokens: columns_Floats  # carried in the month
     peak_load: columns_Floats  # load of the serving replicas at the busiest hour
 
+    def take(self, rows: Integers) -> "ServingFleet":
+        """Return the fleets that `rows` names."""
+        return ServingFleet(*(column[rows] for column in astuple(self)))
+
 
 class Pairs(Struct, frozen=True):
     """Offers × plans, the fleet of each, and what it costs per month."""
@@ -253,9 +258,13 @@ def price_pairs(
 ) -> Pairs:
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
     speed, width = plans.output_tokens_per_s[plan], plans.width[plan]
-    fleet = fleet_of(request, plans, supply, offer, plan, speed)
-    slow, fast = (
-        fleet_of(request, plans, supply, offer, plan, speed * ratio) for ratio in (np.exp(-width), np.exp(width))
+    # many offers sell the same unit of the same plan: what a month takes of it is worked out once
+    least, inverse = np.unique(supply.minimum_gpus[offer], return_inverse=True)
+    code = (plan * (int(supply.unit_gpus[offer].max(initial=0)) + 1) + supply.unit_gpus[offer]) * len(least) + inverse
+    _, first, same = np.unique(code, return_index=True, return_inverse=True)
+    fleet, slow, fast = (
+        fleet_of(request, plans, supply, offer[first], plan[first], (speed * ratio)[first]).take(same)
+        for ratio in (np.ones(len(offer)), np.exp(-width), np.exp(width))
     )
     per_token = fleet.gpu_hours / fleet.tokens
     cheap = fast.gpu_hours / fast.tokens * terms.price_low_ratio[offer]

@@ -1,11 +1,12 @@
 """From a serving request to its answer: offers, plans, prices, payload; which accelerators serve a model at all."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
@@ -34,6 +35,7 @@ from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
 from gpucost.market import tiers
 from gpucost.market.facts import (
+    FILTERS,
     OLD_PRICE,
     Market,
     asked_for,
@@ -383,19 +385,99 @@ def lengths_of(catalog: Catalog) -> Distributions:
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     """Answer a serving request from a catalog."""
     architecture = catalog.architecture(request.model)
+    market, offers = looked_at(request, catalog)
+    plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
+    pairs, order = ranked(request, architecture, market, plans, offers, paired(market, plans, offers))
+    return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+
+
+def looked_at(request: InferenceRequest, catalog: Catalog) -> tuple[Market, Integers]:
+    """Return the market of a request and the offers in it that it looks at."""
     market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
     market = at_most(market, request.max_gpus)
-    offers = select(request, catalog, market)
-    plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
-    offer, plan = costing.pair_up(market.supply, plans, lasting(market, offers))
+    return market, select(request, catalog, market)
+
+
+def paired(market: Market, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
+    """Return every offer that lasts with every plan that it can host."""
+    return costing.pair_up(market.supply, plans, lasting(market, offers))
+
+
+def ranked(
+    request: InferenceRequest,
+    architecture: Architecture,
+    market: Market,
+    plans: Plans,
+    offers: Integers,
+    pairs_of: tuple[Integers, Integers],
+) -> tuple[Pairs, Integers]:
+    """Price every pair of an offer and a plan, and order the best of each offer."""
+    offer, plan = pairs_of
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
     chosen = costing.best_per_offer(pairs, request.optimize, plans, within_budget(request, market, pairs))
     ids = [item.offer_id for item in market.facts.offers]
     order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
-    order = order[np.argsort(_stand(request, market, pairs, order), kind="stable")]
-    return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+    return pairs, order[np.argsort(_stand(request, market, pairs, order), kind="stable")]
+
+
+# what of a request decides which offers it looks at, and what changes its months alone, not its replicas
+_OF_MARKET = (
+    *FILTERS,
+    "max_age_days",
+    "strict_prices",
+    "exclude_provider",
+    "provider_class",
+    "fabric",
+    "min_confidence",
+    "max_gpus",
+    "usd_per_gpu_hour",
+)
+_OF_MONTHS = (
+    "tokens_per_month",
+    "requests_per_s",
+    "utilisation_fraction",
+    "utilisation_given",
+    "replicas",
+    "redundancy",
+    "floor_replicas",
+    "autoscale",
+    "profile",
+    "optimize",
+    "top",
+    "max_cost_usd",
+    "include_unverified",
+)
+_PLANS_KEPT = 256
+
+
+class FirstOptions:
+    """Answers requests with their first option alone; markets and plans that it has met are kept."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog, self.calibration = catalog, serving_calibration(catalog)
+        self._markets: OrderedDict[Any, tuple[Market, Integers]] = OrderedDict()
+        self._plans: OrderedDict[Any, tuple[Plans, tuple[Integers, Integers]]] = OrderedDict()
+
+    def of(self, request: InferenceRequest) -> ServingOption:
+        """Return the first option of a request, as `infer` gives it."""
+        architecture = self.catalog.architecture(request.model)
+        of_market = tuple(getattr(request, name) for name in _OF_MARKET)
+        if of_market not in self._markets:
+            self._markets[of_market] = looked_at(request, self.catalog)
+        market, offers = self._markets[of_market]
+        months = {name: None for name in _OF_MONTHS if name in InferenceRequest.__struct_fields__}
+        of_plans = astuple(replace(request, **months))
+        if of_plans not in self._plans:
+            plans = plan_for(request, architecture, market, lasting(market, offers), self.calibration)
+            self._plans[of_plans] = plans, paired(market, plans, offers)
+        plans, pairs_of = self._plans[of_plans]
+        for kept in (self._markets, self._plans):
+            if len(kept) > _PLANS_KEPT:
+                kept.popitem(last=False)
+        pairs, order = ranked(request, architecture, market, plans, offers, pairs_of)
+        return option(request, market, plans, pairs, int(order[0]), 1, lambda plan: inside(plans, plan, request))
 
 
 def _stand(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> Integers:

@@ -81,7 +81,7 @@ def processes(count: int) -> Mapper:
                 yield number, task
 
         for _ in range(1 + _RETRIES):
-            with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+            with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_the_parent) as pool:
                 try:
                     for number, data in over(pool, count * _WAITING_PER_WORKER)(work, waiting_tasks()):
                         del open_[number]
@@ -92,6 +92,23 @@ def processes(count: int) -> Mapper:
         raise UsageError(f"worker processes died {1 + _RETRIES} times; perhaps memory ran out. Take fewer --workers.")
 
     return mapped
+
+
+def _end_with_the_parent() -> None:
+    """Have this worker end once the process that started it is no more, however that ended."""
+    import os
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait as wait_for
+    from threading import Thread
+
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait_for([parent.sentinel])
+            os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -137,7 +154,7 @@ def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) ->
 
 # --- Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all.
 
-CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: some seconds of work
+CASES = {"estimate": 1 << 17, "inference": 1 << 9, "tco": 1 << 11}  # per chunk: some seconds of work
 _LENGTH = 32  # signs of a hash in a file's name
 
 
@@ -148,6 +165,7 @@ class SweepPlan(NamedTuple):
     versions: dict[str, str]
     folder: Path
     cases: int  # per chunk
+    shared: bool = False  # whether every worker reaches the folder, and writes its chunks itself
 
     @property
     def chunks(self) -> int:
@@ -158,9 +176,12 @@ class SweepPlan(NamedTuple):
         """Return a chunk as a worker is told of it."""
         start, stop = number * self.cases, min((number + 1) * self.cases, self.grid.count)
         if self.grid.listed is None:
-            return SweepTask(self.grid, start, stop, self.versions)
+            return self._placed(SweepTask(self.grid, start, stop, self.versions))
         grid_of_chunk = replace(self.grid, count=stop - start, listed=self.grid.part(start, stop))
-        return SweepTask(grid_of_chunk, 0, stop - start, self.versions)
+        return self._placed(SweepTask(grid_of_chunk, 0, stop - start, self.versions))
+
+    def _placed(self, task: SweepTask) -> SweepTask:
+        return task._replace(file=str(self.file(task))) if self.shared else task
 
     def file(self, task: SweepTask) -> Path:
         """Return the file of a chunk."""
@@ -187,7 +208,13 @@ def answer(plan: SweepPlan, mapper: Mapper, report_progress: Callable[[int], Non
 
     try:
         for number, data in mapper(work, missing()):
-            write_bytes(files[number], data)
+            if data:
+                write_bytes(files[number], data)
+            elif not files[number].exists():
+                raise UsageError(
+                    f"a worker wrote {files[number].name}, but {plan.folder} of this machine does not hold it. Name a"
+                    " folder that all machines share, or leave --shared out."
+                )
             report_progress(min(plan.cases, plan.grid.count - number * plan.cases))
     finally:
         with suppress(OSError):  # chunks stay for the next try; a folder made for them does not without any
@@ -299,7 +326,7 @@ class Found:
         inner = f"select *, {window} as least from found where reason is null"
         query = f"select * exclude (least) from ({inner}) where least is null or {self.other} < least"
         order = f"{works}, {self.goal}" if works else self.goal
-        return self.rows(f"{query} order by {order} limit {_FRONT_ROWS}")
+        return self.rows(f"{query} order by {order} limit {ROWS_KEPT if works else _FRONT_ROWS}")
 
     def heat(self, axes: Mapping[str, int]) -> Heat | None:
         """Return the best value over the two arguments with the most values that a map can show."""

@@ -1,7 +1,10 @@
 """One chunk of a sweep: what a worker is told, how it answers, and the bytes that it hands back."""
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
@@ -10,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpucost.ask.dispatch import answered as asking_answered
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.gate import beside
-from gpucost.store.files import SpareFolder, put_parquet
+from gpucost.store.files import SpareFolder, put_parquet, write_bytes
 from gpucost.sweeping.grid import DATES, SweepGrid
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class SweepTask(NamedTuple):
     start: int
     stop: int
     versions: Mapping[str, str]
+    file: str | None = None  # where the worker puts the chunk itself; None: it hands the bytes back
 
     @property
     def key(self) -> str:
@@ -65,10 +69,39 @@ def versions_of(catalog: "Catalog") -> dict[str, str]:
 
 
 def work(task: SweepTask) -> bytes:
-    """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses."""
+    """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses.
+
+    A chunk that the worker puts into its file itself comes back as nothing.
+    """
+    keep_memory()
     dates = tuple(task.grid.values[name][0] if name in task.grid.values else None for name in DATES)
     asker = _asker(task.grid.question, *dates, tuple(sorted(task.versions.items())), get_ident())
-    return parquet_of(answered(asker, task))
+    data = parquet_of(answered(asker, task))
+    if task.file is None:
+        return data
+    write_bytes(Path(task.file), data)
+    return b""
+
+
+@cache
+def keep_memory() -> None:
+    """Let this process keep up to 128 MB of memory that it has freed, where somebody told it to give all of it back.
+
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536: every large array is then fetched from the system anew,
+    and a chunk takes twice the time. What the environment said holds until `mallopt` of the C library says otherwise.
+    """
+    if sys.platform != "linux" or not os.environ.get("MALLOC_TRIM_THRESHOLD_", "").isdigit():
+        return
+    if int(os.environ["MALLOC_TRIM_THRESHOLD_"]) < _KEPT_BYTES:
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # another C library has its own ways
+            for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+                ctypes.CDLL(None).mallopt(option, _KEPT_BYTES if option == _TRIM_THRESHOLD else _MAPPED_BYTES)
+
+
+_KEPT_BYTES, _MAPPED_BYTES = 128 << 20, 32 << 20  # 32 MB is the most that glibc takes for the second
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 
 
 def answered(asker: Any, task: SweepTask) -> Columns:
@@ -105,7 +138,7 @@ def asker_of(question: str, catalog: "Catalog") -> Any:
 
         return Sweeper(catalog, request_of)
 
-    return Singles(question, catalog)
+    return Owned(question, catalog) if question == "tco" else Served(question, catalog)
 
 
 def _argument_column(values: Sequence[Any], codes: Any) -> Any:
@@ -184,6 +217,9 @@ class Singles:
         for row in range(count):
             arguments = {name: values[name][codes[name][row]] for name in values}
             rows.append(self._one({name: value for name, value in arguments.items() if value is not None}))
+        return self._columns(rows)
+
+    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
             column = [one.get(name) for one in rows]
@@ -197,6 +233,90 @@ class Singles:
         except GpuCostError as error:
             return {"reason": " ".join(str(error).split())}
         return _FLAT[self.question](payload)
+
+
+class Served(Singles):
+    """Answers columns of serving requests with their first options, without what stands beside them in an answer."""
+
+    _APART = ("images", "image_size", "steps")
+
+    def __init__(self, question: str, catalog: "Catalog") -> None:
+        from gpucost.serving.run import FirstOptions
+
+        super().__init__(question, catalog)
+        self._first = FirstOptions(catalog)
+        self._tasks: dict[str, bool] = {}
+
+    def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        from gpucost.ask.inference import request_of
+        from gpucost.serving.tasks import task_row
+
+        model = str(asked.get("model"))
+        if model not in self._tasks:
+            self._tasks[model] = task_row(self.catalog, model) is not None
+        if self._tasks[model] or any(name in asked for name in self._APART):
+            return super()._one(asked)
+        try:
+            option: Any = self._first.of(request_of(self.catalog, **asked))
+        except (NothingFitsError, OverBudgetError) as error:
+            return {"reason": " ".join(str(error).split())}
+        except GpuCostError:
+            return super()._one(asked)  # which says why, as a single question does
+        return dict(option)
+
+
+class Owned(Singles):
+    """Answers columns of comparisons: cases that differ in plain numbers alone are worked out together."""
+
+    def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
+        from gpucost.ownership.columns import AT_ONCE, VARIED
+
+        count = len(next(iter(codes.values()), (0,)))
+        plain = {
+            name: np.array([_is_plain(value) for value in values[name]])[codes[name]]
+            for name in VARIED
+            if name in values
+        }
+        fixed = [name for name in values if name not in plain]
+        marks = [np.where(plain[name], -1, codes[name]) for name in plain]
+        keys = np.stack([*(codes[name] for name in fixed), *marks], axis=1) if values else np.zeros((count, 0))
+        _, group = np.unique(keys, axis=0, return_inverse=True)
+        group = np.ravel(group)
+        rows: list[dict[str, Any]] = [{} for _ in range(count)]
+        order = np.argsort(group, kind="stable")
+        for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+            for part in np.split(members, range(AT_ONCE, len(members), AT_ONCE)):
+                asked = [
+                    {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+                    for row in part.tolist()
+                ]
+                moving = [name for name in plain if plain[name][part[0]]]
+                for row, found in zip(part.tolist(), self._together(asked, moving), strict=True):
+                    rows[row] = found
+        return self._columns(rows)
+
+    def _together(self, asked: Sequence[Mapping[str, Any]], moving: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the rows of questions that differ in some plain numbers alone."""
+        from gpucost.ask.tco import case_of
+        from gpucost.ownership.columns import VARIED, alike
+        from gpucost.ownership.columns import rows as rows_of
+
+        columns = {VARIED[name]: np.array([float(one[name]) for one in asked]) for name in moving}
+        ends = [{**asked[0], **{name: end(float(one[name]) for one in asked) for name in moving}} for end in (min, max)]
+        try:
+            low, high = (case_of(one, self.catalog) for one in ends)
+        except GpuCostError:
+            return [self._one(one) for one in asked]
+        stated = all(np.isclose(low.number(name), column.min(), rtol=0, atol=0) for name, column in columns.items())
+        if not stated or not alike(low, high, list(columns)):
+            return [self._one(one) for one in asked]
+        found = rows_of(low, columns or {"months": np.full(len(asked), float(low.months))})
+        return [row if row is not None else self._one(one) for row, one in zip(found, asked, strict=True)]
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _numbers(column: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ bill that hangs on the cluster alone are worked out once for each offer and size
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -36,7 +36,7 @@ from gpucost.training.cases import (
 )
 from gpucost.training.contenders import PRICES, ROUNDING_USD, SMALL_USD, unbeaten
 from gpucost.training.request import TrainingRequest
-from gpucost.training.run import make_problem
+from gpucost.training.run import make_problem, nothing
 from gpucost.training.search import FASTER_RATIO, FASTEST_MFU, HALF_FASTER_RATIO, peak_flop_per_s, search
 from gpucost.types import Architecture
 from gpucost.units import GB, SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -67,7 +67,7 @@ class SpeedSide(NamedTuple):
         return SpeedSide(self.fits[index], self.reason[index])
 
 
-class Tried(Struct, frozen=True):
+class SizedCases(Struct, frozen=True):
     """Cases with no more than a search and an order need."""
 
     request: Indices
@@ -79,13 +79,13 @@ class Tried(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.request)
 
-    def take(self, rows: Indices) -> "Tried":
+    def take(self, rows: Indices) -> "SizedCases":
         """Return the cases that `rows` names."""
         parts = (self.request[rows], self.offer[rows], self.gpus[rows])
-        return Tried(*parts, self.speed.take(rows), self.costs.take(rows))
+        return SizedCases(*parts, self.speed.take(rows), self.costs.take(rows))
 
     @classmethod
-    def concatenate(cls, parts: Sequence["Tried"]) -> "Tried":
+    def concatenate(cls, parts: Sequence["SizedCases"]) -> "SizedCases":
         """Join cases end to end."""
         return cls(
             np.concatenate([part.request for part in parts]),
@@ -96,7 +96,7 @@ class Tried(Struct, frozen=True):
         )
 
 
-class Bounds(NamedTuple):
+class FleetBounds(NamedTuple):
     """Of each offer that is looked at, by the exponent of its doublings, the most that a size from there on reaches."""
 
     offer: Indices  # into the market's offers
@@ -123,9 +123,9 @@ class BestSoFar:
     @property
     def sure(self) -> Flags:
         """Tell which runs have an option that one can order."""
-        return (self.offer >= 0) & (self.keys[0] == 0)
+        return np.asarray((self.offer >= 0) & (self.keys[0] == 0))
 
-    def take_over(self, run: Indices, cases: Tried, keys: Floats) -> None:
+    def take_over(self, run: Indices, cases: SizedCases, keys: Floats) -> None:
         """Take over options, one for each of some runs, where they stand before what they have."""
         better, equal = np.zeros(len(run), bool), np.ones(len(run), bool)
         for new, old in zip(keys, self.keys[:, run], strict=True):
@@ -182,6 +182,20 @@ class OpenFleet:
         problem = self._problem_of(runs.take(found), np.zeros((len(found), 1), bool))
         return evaluate(problem, np.arange(len(found)), offer[found], gpus[found]), place
 
+    def reasons(self, runs: Columns) -> list[str]:
+        """Say of runs without an option why they have none, and what would give them one."""
+        sentences: list[str] = []
+        at_once = max(1, _LINES_AT_ONCE // max(int(self.mask.sum()), 1))
+        for start in range(0, len(runs.tokens), at_once):
+            part = runs.take(np.arange(start, min(start + at_once, len(runs.tokens))))
+            masks = np.broadcast_to(self.mask, (len(part.tokens), len(self.mask)))
+            problem = self._problem_of(part, masks)
+            cases, judged = search(problem, self._priced(part))
+            for number, request in enumerate(problem.requests):
+                of_run = judged[cases.request[judged] == number]
+                sentences.append(str(nothing(problem, cases, request, of_run)))
+        return sentences
+
     # --- which offers each run is searched on
 
     def _searched(self, runs: Columns) -> BestSoFar:
@@ -228,14 +242,14 @@ class OpenFleet:
             meet(_first_of(np.where(open_, least, np.inf), many))
         return best
 
-    def _may_be_sure(self, runs: Columns, bounds: Bounds) -> Flags:
+    def _may_be_sure(self, runs: Columns, bounds: FleetBounds) -> Flags:
         """Tell which offers one may order, for all that is known, in a size that is large enough for a run."""
         work = runs.tokens * runs.epochs * (1 + runs.evaluation_fraction)
         per_s = (work / (runs.deadline_days * SECONDS_PER_DAY))[:, None]
         return np.asarray(bounds.maybe_sure & (bounds.sure_tokens_per_s * (1 + _SLACK) >= per_s))
 
-    def _least(self, runs: Columns, bounds: Bounds) -> Floats:
-        """Return, for each run and offer, the least that it can be ranked by: USD or days; infinite where it cannot be."""
+    def _least(self, runs: Columns, bounds: FleetBounds) -> Floats:
+        """Return, for each run and offer, the least it can be ranked by, USD or days; infinite where it cannot be."""
         request, size = self.request, self.problem.sizes[0]
         tokens = runs.tokens * runs.epochs
         share = 1.0 if request.method == "full" else 0.6  # as the search says
@@ -257,7 +271,7 @@ class OpenFleet:
                 least = work * bounds.usd_per_gpu_hour / (speed * SECONDS_PER_HOUR)
         return np.where(too_slow > bounds.stop, np.inf, least)
 
-    def _bounded(self) -> Bounds:
+    def _bounded(self) -> FleetBounds:
         """Return what the offers reach at most, from their doublings and by how much a size between may be faster."""
         problem, supply, terms, request = self.problem, self.market.supply, self.market.terms, self.request
         usable = self.mask.copy()
@@ -287,7 +301,7 @@ class OpenFleet:
         owed = owed_days(problem, request, offer)
         flop_per_s = np.array([peak_flop_per_s(key.accelerator, problem.workloads[0]) for key in supply.keys])
         sure = tiers.verified(supply, terms, offer, np.zeros(len(offer), np.int64), problem.measured)
-        return Bounds(
+        return FleetBounds(
             offer,
             unit.astype(np.float64),
             np.maximum(supply.minimum_gpus[offer], unit).astype(np.float64),
@@ -359,7 +373,7 @@ class OpenFleet:
         chosen = order[first]
         best.take_over(number[request[chosen]], cases.take(index[chosen]), keys[:, chosen])
 
-    def _can_be_options(self, problem: Problem, runs: Columns, cases: Tried, index: Indices) -> Flags:
+    def _can_be_options(self, problem: Problem, runs: Columns, cases: Any, index: Indices) -> Flags:
         """Tell which cases can be an option of their run, as a single estimate does."""
         request, offer, costs, terms = cases.request[index], cases.offer[index], cases.costs, problem.terms
         days, cost_usd = costs.days[index], costs.cost_usd[index]
@@ -392,11 +406,11 @@ class OpenFleet:
             masks=tuple(masks),
         )
 
-    def _priced(self, runs: Columns) -> Callable[[Problem, Indices, Indices, Indices], Tried]:
+    def _priced(self, runs: Columns) -> Callable[[Problem, Indices, Indices, Indices], SizedCases]:
         """Return the maker of cases for these runs: what hangs on the cluster alone is looked up."""
         tokens, bytes_per_token = runs.tokens * runs.epochs, self.problem.sizes[0].dataset_bytes_per_token
 
-        def evaluated(problem: Problem, request: Indices, offer: Indices, gpus: Indices) -> Tried:
+        def evaluated(problem: Problem, request: Indices, offer: Indices, gpus: Indices) -> SizedCases:
             row, speed = self._rows(offer, gpus)
             factors = Columns({name: self._factors[name][row] for name in self._names})
             factors["tokens"] = tokens[request]
@@ -404,7 +418,7 @@ class OpenFleet:
             factors["experiments_fraction"] = runs.experiments_fraction[request]
             factors["dataset_gb"] = bytes_per_token * runs.tokens[request] / GB
             costs = evaluate_columns(BY_RUN, factors, CONSTANTS, self._targets)
-            return Tried(request, offer, gpus, speed.take(row), costs)
+            return SizedCases(request, offer, gpus, speed.take(row), costs)
 
         return evaluated
 

@@ -378,7 +378,9 @@ class Sweeper:
             usual = fleet.request.deadline_days or np.inf  # where none is said, and the size is open
             runs_here["deadline_days"] = np.nan_to_num(runs_here.deadline_days, nan=usual, posinf=np.inf)
             cases, place = fleet.first_options(runs_here)
-            remaining.append(part[place < 0])  # a single search says why
+            lacking = np.flatnonzero(place < 0)
+            texts = fleet.reasons(runs_here.take(lacking)) if len(lacking) else []
+            results.reason[part[lacking]] = [self._said(text) for text in texts]
             if cases is not None:
                 self._put(part[place >= 0], fleet.market, cases, results)
         return np.sort(np.concatenate(remaining))

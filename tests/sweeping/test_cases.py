@@ -88,7 +88,7 @@ def test_the_size_of_a_block_changes_nothing(catalog, monkeypatch):
     asked = {"model": "8b,70b", "gpus": "8:64:x2", "tokens": "1b:40b:1b", "overhead": "0%,20%", "as_of": DAY}
     whole = gpucost.sweep(**asked).to_frame()
     monkeypatch.setattr("gpucost.training.sweep._RUNS_AT_ONCE", 7)
-    monkeypatch.setattr("gpucost.training.sweep._DISTINCT_AT_ONCE", 4)
+    monkeypatch.setattr("gpucost.training.contenders._DISTINCT_AT_ONCE", 4)
     monkeypatch.setitem(__import__("gpucost.sweeping.chunks", fromlist=["CASES"]).CASES, "estimate", 33)
     parts = gpucost.sweep(**asked).to_frame()
     assert whole.astype(str).equals(parts.astype(str))

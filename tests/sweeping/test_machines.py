@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from pathlib import Path
 
 import pandas
 import pytest
@@ -253,3 +254,98 @@ def test_wrong_input_is_a_sentence(more, said, monkeypatch, tmp_path):
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code != 0
     assert said in str(done.exception) + done.output
+
+
+def running(number):
+    """Tell whether a process is at work; one that has ended and was not fetched is not."""
+    try:
+        with open(f"/proc/{number}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_sweep_whose_process_is_killed_leaves_no_worker_behind(tmp_path):
+    code = """
+import gpucost
+if __name__ == "__main__":
+    gpucost.sweep(model="8b", gpu="h100", tokens=[1e10 + i for i in range(400_000)], workers=2, into=INTO)
+"""
+    script = tmp_path / "sweep.py"
+    script.write_text(code.replace("INTO", repr(str(tmp_path / "chunks"))))
+    parent = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": os.getcwd()})
+    try:
+        children, deadline = [], time.monotonic() + 60
+        while len(children) < 3 and time.monotonic() < deadline:  # two workers, and what tracks their resources
+            time.sleep(0.2)
+            listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text()
+            children = [int(word) for word in listed.split()]
+        time.sleep(2)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert len(children) >= 2
+    deadline = time.monotonic() + 20
+    while any(map(running, children)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert [number for number in children if running(number)] == []
+
+
+def test_workers_write_their_chunks_themselves(tmp_path, monkeypatch, small_chunks, alone):
+    sizes = []
+
+    def counting(work, tasks):
+        for number, data in chunks.serial(work, tasks):
+            sizes.append(len(data))
+            yield number, data
+
+    monkeypatch.setattr(chunks, "mapper_of", lambda *_: __import__("contextlib").nullcontext(counting))
+    gpucost.sweep(**ASKED, into=tmp_path / "own")
+    assert set(sizes) == {0}
+    with ThreadPoolExecutor(1) as executor:
+        gpucost.sweep(**ASKED, into=tmp_path / "back", executor=executor)
+        gpucost.sweep(**ASKED, into=tmp_path / "shared", executor=executor, shared=True)
+    assert digests(tmp_path / "own") == digests(tmp_path / "back") == digests(tmp_path / "shared")
+    with pytest.raises(UsageError, match="needs --into"):
+        gpucost.sweep(**ASKED, shared=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's ways with memory")
+def test_a_worker_keeps_the_memory_that_it_frees(tmp_path):
+    """Under the threshold of Dask's nanny a freed array of 1 MB goes back at once, and its pages are faulted anew."""
+    code = """
+import resource, sys
+import numpy
+from gpucost.sweeping.work import keep_memory
+if sys.argv[1] == "kept":
+    keep_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+numpy.ones(1 << 17).sum()
+before = faults()
+for _ in range(50):
+    numpy.ones(1 << 17).sum()
+print(faults() - before)
+"""
+    found = {}
+    for how in ("given back", "kept"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, how], capture_output=True, text=True, check=True,
+            env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536", "PYTHONPATH": os.getcwd()},
+        )  # fmt: skip
+        found[how] = int(done.stdout)
+    assert found["kept"] < found["given back"] / 5
+
+
+def test_the_first_sentence_compares_no_two_kinds_of_work():
+    result = gpucost.sweep(model="8b", gpu="h100", gpus="8,16", tokens="10b:80b:10b", as_of=DAY)
+    assert "8 kinds of work" in result.payload["lead"]
+    assert "Cheapest:" not in result.payload["lead"]
+    assert len({row["tokens"] for row in result.payload["front"]}) == 8
+
+
+def test_a_page_and_a_workbook_hold_the_first_thousand_cases(tmp_path):
+    result = gpucost.sweep(model="8b", gpu="h100", gpus="8:64:x2", tokens="10b:280b:10b", as_of=DAY)
+    tables = [block for section in result.document().sections for block in section.blocks if hasattr(block, "rows")]
+    assert max(len(table.rows) for table in tables) == 112
