@@ -171,7 +171,7 @@ _REGION = ("place", "region", "cost_usd", "days", "gpus", "gpu", "provider", "op
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with its option as a label and its notes without commands."""
-    words = {"option": labelled(row["option"])}
+    words: dict[str, Any] = {"option": labelled(row["option"])}
     if "notes" in row:
         words["notes"] = [without_commands(note) for note in row["notes"]]
     return {**row, **words}

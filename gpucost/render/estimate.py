@@ -1,6 +1,7 @@
 """The document of a training estimate: the answer, the ranked offers, and what a person asks next."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpucost.answers.training import Estimate, Highlight, RankedOption, RunPoint
 from gpucost.render import roofline
@@ -12,6 +13,7 @@ from gpucost.render.document import (
     Fact,
     KeyFigures,
     Paragraph,
+    Row,
     Section,
     Table,
     amount,
@@ -139,10 +141,11 @@ def _figures(best: RankedOption) -> list[Block]:
 
 def _picture(answer: Estimate) -> list[Block]:
     """Return all offers as points; of an answer that was saved without them, those that it lists."""
-    points = answer.get("points") or [
-        {**{key: row[key] for key in _POINT}, "orderable": not row.get("missing"), "front": False}  # type: ignore[misc]
-        for row in answer["options"]
+    options: Sequence[Row] = answer["options"]
+    listed: Sequence[Any] = [
+        {**{key: row[key] for key in _POINT}, "orderable": not row.get("missing"), "front": False} for row in options
     ]
+    points: Sequence[RunPoint] = answer.get("points") or listed
     return offers_picture(points, Axis("days", log=True), Axis("cost_usd", log=True), "Cost against days")
 
 

@@ -28,9 +28,10 @@ from gpucost.units import counted
 
 
 def offers_picture(
-    points: Sequence[RunPoint] | Sequence[ServingPoint], across: Axis, up: Axis, title: str
+    offers: Sequence[RunPoint] | Sequence[ServingPoint], across: Axis, up: Axis, title: str
 ) -> list[Block]:
     """Return every offer as a point of cost against time, those that one can order apart, with the front drawn."""
+    points: Sequence[Row] = offers
     if not points:
         return []
     front = [point for point in points if point["front"]]

@@ -172,3 +172,13 @@ def test_a_saved_answer_without_points_is_shown_and_rerun_as_before() -> None:
     assert verdict(saved, fresh)["equal"]  # type: ignore[arg-type]
     moved = {**saved, "options_found": -1}
     assert not verdict(moved, fresh)["equal"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["estimate", "inference", "comparison", "tco"])
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (390, "dark")])
+def test_pages_pass_the_accessibility_check(tab: Any, tmp_path: Path, name: str, width: int, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    shown = tab.open(writer.page(document(answers.QUESTIONS[name]())), tmp_path, width, scheme)
+    shown.locator('.chart svg[aria-hidden="true"]').last.wait_for(state="attached")
+    violations = axe.Axe().run(shown).response["violations"]
+    assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in violations] == []

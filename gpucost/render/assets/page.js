@@ -32,7 +32,10 @@
       const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
       const bind = document.getElementById(place.dataset.spec + "-controls");
       if (bind) bind.textContent = "";
-      vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined }).then(follow);
+      vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined }).then((made) => {
+        place.querySelector("svg")?.setAttribute("aria-hidden", "true");  // its place has the words, its figures a table
+        follow(made);
+      });
     }
   };
 
@@ -62,7 +65,7 @@
     document.querySelectorAll("table.whole").forEach((table) => table.classList.remove("whole"));
   });
 
-  const KEPT = 3;  // columns that always stay
+  const KEPT = 2;  // columns that always stay
   const all = new Set();  // tables whose reader asked for all columns
   const fold = (table) => {  // a table that is too wide hides what says least, as a terminal does; a button shows it
     const heads = [...table.tHead.rows[0].cells], box = table.parentElement;
@@ -70,8 +73,10 @@
     heads.forEach((_, column) => show(column, true));
     const leaving = heads.map((head, column) => [Number(head.dataset.leaves || 0), column]).filter(([rank]) => rank);
     leaving.sort(([a, at], [b, other]) => b - a || other - at);
-    const rest = heads.map((head, column) => [0, column]).filter(([, column]) => column >= KEPT && !heads[column].dataset.leaves);
-    leaving.push(...rest.reverse());
+    const money = heads.findIndex((head) => /\(\$/.test(head.textContent));  // it stays, and what names the row
+    const rest = heads.map((head, column) => [head, column]).filter(([head, column]) => column >= KEPT && column !== money && !head.dataset.leaves);
+    const words = rest.filter(([head]) => !head.classList.contains("number")), figures = rest.filter(([head]) => head.classList.contains("number"));
+    leaving.push(...words.map(([, column]) => [0, column]), ...figures.reverse().map(([, column]) => [0, column]));
     const gone = [];
     while (!all.has(table) && leaving.length && box.clientWidth && box.scrollWidth > box.clientWidth) {
       const [, column] = leaving.shift();
