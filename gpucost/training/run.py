@@ -649,7 +649,8 @@ def _ended_pools(
         price = hire.usd_per_gpu_hour
         said.append(
             f"{text}; the {left:,.0f} GPU-hours left cost about ${left * price:,.0f} on demand at"
-            f" {hire.offer.provider}, ${price:.2f} each as expected today, instead of ${left * row['usd_per_gpu_hour']:,.0f}"
+            f" {hire.offer.provider}, ${price:.2f} each as expected today, instead of"
+            f" ${left * row['usd_per_gpu_hour']:,.0f}"
         )
     return list(dict.fromkeys(said))
 

@@ -30,17 +30,10 @@ FOR_PROGRAMS = {
     "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "price_confidence", "price_stale", "qlora_gb",
     "sale", "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio", "stretch_paid_low_ratio",
     "swing_usd", "then_usd_per_gpu_hour", "tier", "tight", "trained_parameters", "workers_gb_per_s",
-    "after_usd_per_gpu_hour", "against_model", "also_in", "best_pure_usd", "breached_months", "by_recompute",
-    "charged_usd", "checkpoint_interval_hours", "contract_ends", "credits_usd", "days_left",
-    "differences_found", "ends_on", "flop", "full_gb", "gap_fraction", "hardware_flop_per_token_flop", "host_s",
-    "layouts_timed", "link_bytes", "listing", "loaded_ttft", "loading", "lora_gb", "memory_bytes",
-    "model_flop_per_token_flop", "model_status", "model_tflops", "needed_gb_per_s", "needed_loader_workers",
-    "offers_found", "offers_ranked", "option_rank", "output_tokens_per_s_high", "output_tokens_per_s_low",
-    "output_tokens_per_s_per_gpu", "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour",
-    "own_usd_per_owned_gpu_hour", "planned_usd", "price_confidence", "price_stale", "qlora_gb", "rest_usd",
-    "sale", "so_far_usd", "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio",
-    "stretch_paid_low_ratio", "swing_usd", "then_usd_per_gpu_hour", "tier", "tight", "total_high_usd",
-    "total_low_usd", "trained_parameters", "until_months", "workers_gb_per_s",
+    "after_usd_per_gpu_hour", "best_pure_usd", "breached_months", "charged_usd", "contract_ends", "days_left",
+    "ends_on", "own_usd_per_owned_gpu_hour", "planned_usd", "rest_usd",
+    "so_far_usd", "total_high_usd",
+    "total_low_usd", "until_months",
 }  # fmt: skip
 
 
