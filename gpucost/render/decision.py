@@ -611,14 +611,15 @@ _OUTLOOK = "rent_outlook_ratio"  # -1 is the 10th percentile of the forward curv
 def range_of(name: str, low: float, high: float, unit: str) -> str:
     """Write the ends between which an input was moved."""
     if name == _OUTLOOK:
-        return "10th to 90th percentile"
-    return f"{amount(low, unit)} to {amount(high, unit)}"
+        return "P10 to P90"
+    first = amount(low, unit).partition("/")[0] if unit.startswith("USD per") else amount(low, unit)
+    return f"{first} to {amount(high, unit)}"
 
 
 def flip_of(name: str, value: float | None, unit: str) -> str:
     """Write the value of an input at which the decision flips."""
     if name == _OUTLOOK and value is not None:
-        return f"{abs(value):.0%} of the way to the {'10th' if value < 0 else '90th'} percentile"
+        return f"{abs(value):.0%} of the way to {'P10' if value < 0 else 'P90'}"
     return amount(value, unit)
 
 

@@ -148,6 +148,8 @@ def _stacked(chart: Chart) -> Spec:
 def _bridge(chart: Chart) -> Spec:
     """Draw bars that hang between their ends; ends, more and less differ in colour and in the sign of their figure."""
     length = {**_axis(chart.y, chart), "field": chart.low, "scale": {"zero": False, "nice": False, "padding": 48}}
+    if min(row[chart.low] for row in chart.data) == 0:  # drawn from nothing: no room for less, some for the figures
+        length["scale"] = {"domain": [0, 1.18 * max(row[chart.high] for row in chart.data)], "nice": False}
     scale = {"domain": ["end", "more", "less"], "range": ["#6b7280", "#d55e00", "#0072b2"]}
     color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key)

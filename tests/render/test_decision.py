@@ -186,6 +186,29 @@ def test_a_print_has_two_pages_and_letters_of_8_points(folder, name):
     assert min(sizes) >= 8.0
 
 
+def test_the_first_sheet_prints_on_two_pages_at_8_points(folder, require_program, tmp_path):
+    """LibreOffice prints the book of a mix: two pages are the board's, and no letter on them is below 8 points."""
+    import subprocess
+
+    from pypdf import PdfReader
+
+    profile = f"-env:UserInstallation=file://{tmp_path / 'profile'}"
+    command = [require_program("soffice", "libreoffice"), profile, "--headless", "--convert-to", "pdf"]
+    subprocess.run(
+        [*command, "--outdir", str(tmp_path), str(folder / "mix.xlsx")], check=True, capture_output=True, timeout=300
+    )
+    pages = PdfReader(tmp_path / "mix.pdf").pages
+    sizes = []
+    for page in pages[:2]:
+        assert "agreed on" in page.extract_text() or "What do we decide?" in page.extract_text()
+        page.extract_text(
+            visitor_text=lambda text, cm, tm, _font, size: text.strip() and sizes.append(abs(size * tm[3] * cm[3]))
+        )
+    assert "What do we decide?" not in pages[2].extract_text()
+    assert "agreed on" not in pages[2].extract_text()
+    assert min(sizes) >= 7.95, min(sizes)
+
+
 def test_a_print_of_a_page_says_its_size(folder):
     assert "@page { size: A4" in (folder / "tco.html").read_text(encoding="utf-8")
 

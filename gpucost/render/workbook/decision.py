@@ -21,8 +21,9 @@ NAME, FIGURES = "Decision", "Decision figures"
 WIDTHS = (22, 10, 11, 10, 10, 10, 10, 12)
 FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
 LAST = len(WIDTHS) - 1  # column
-_CHART_ROWS, _CHART_SIZE = 19, (700, 370)
+_CHART_ROWS, _CHART_SIZE = 24, (720, 470)
 _TARGETS = ("npv_own_usd", "npv_rent_usd")
+_LABEL = 11  # points of a chart's labels: 8 where the print shrinks the page
 _BARS = ("end", "more", "less")
 _COLORS = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
 _PER_HOUR = "USD per GPU-hour"
@@ -434,7 +435,7 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
                     cells.append(Cell(Formula(formula, size if bar == kind else 0.0), "plain", "USD in whole"))
         sheet.row(
             label,
-            Formula(f"{address(row, 0)}&CHAR(10)&{address(row, 4)}", f"{label}\n{shown}"),
+            Formula(f'{address(row, 0)}&"  "&{address(row, 4)}', f"{label}  {shown}"),
             Cell(Formula(text, usd), "plain", "USD in whole"),
             Cell(Formula(level, other), "plain", "USD in whole"),
             Formula(wording, shown),
@@ -460,7 +461,7 @@ def _effect(of: DecisionBook, label: str) -> str:
 
 def chart_of(book: Workbook, bars: Bars) -> Any:
     """Return the bridge as a chart: bars that hang where the one before them ended, all drawn from nothing."""
-    chart = book.file.add_chart({"type": "column", "subtype": "stacked"})
+    chart = book.file.add_chart({"type": "bar", "subtype": "stacked"})
     names = [bars.names, bars.first, 1, bars.last, 1]
     series: list[tuple[str, int, str | None]] = [("", 5, None)]
     series += [(kind, 6 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
@@ -487,11 +488,14 @@ def dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CH
     from gpucost.render.workbook.book import number_format
 
     chart.set_title({"name": title, "name_font": {"size": 12}})
-    chart.set_x_axis({"num_font": {"size": 8, "rotation": 360}, "label_position": "low", "major_tick_mark": "none"})
     chart.set_y_axis(
+        {"num_font": {"size": _LABEL}, "label_position": "low", "reverse": True, "major_tick_mark": "none"}
+    )
+    chart.set_x_axis(
         {
             "num_format": number_format(unit if scale.millions else "dollars", 0.0),
-            "num_font": {"size": 9},
+            "num_font": {"size": _LABEL},
+            "label_position": "high",  # below, as the names begin above
             "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}},
             "line": {"none": True},
         }
@@ -631,7 +635,7 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         return f"INDEX({column(place)},MATCH(LARGE({moved},{number}),{moved},0))"
 
     sheet.row(Cell("Three risks: what moves the saving most", "heading"))
-    table_head(sheet, "input", "", "from … to", "", ">saved, low", ">saved, high", ">flips it", "who answers")
+    table_head(sheet, "input", "from … to", "", "", ">saved, low", ">saved, high", ">flips it", "who answers")
     order = sorted(range(len(spans)), key=lambda number: -spans[number].width)
     for rank, number in enumerate(order[:3], 1):
         entry = spans[number].entry
@@ -641,13 +645,13 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         said = "yes" if low * base < 0 or high * base < 0 else "no"
         sheet.row(
             Cell(Formula(found(0, rank), heading_of(entry.name)), "cell"),
-            None,
             Cell(
                 Formula(
                     found(1, rank), page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0), entry.unit)
                 ),
                 "plain",
             ),
+            None,
             None,
             Cell(Formula(of_sheet(5, rank), low), "right", usd),
             Cell(Formula(of_sheet(7, rank), high), "right", usd),
@@ -664,7 +668,8 @@ def table_head(sheet: Sheet, *heads: str) -> None:
         if text or not rooms:
             rooms.append(0.0)
         rooms[-1] += sheet.widths[number]
-    lines = max(-(-len(text) // max(int(room) - 2, 1)) for text, room in zip(filter(None, heads), rooms, strict=True))
+    shown = [text for text in heads if text]
+    lines = max(-(-len(text) // max(int(room) - 2, 1)) for text, room in zip(shown, rooms, strict=True))
     sheet.page.set_row(sheet.next_row, 15 * min(lines, 3))
     roomy = [number + 1 < len(heads) and not heads[number + 1] for number in range(len(heads))]
     sheet.row(
@@ -846,7 +851,7 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) ->
     top = sheet.next_row + _CHART_ROWS + 2
     parts = [*said.parts, ("The mix", answer["cost_usd"])]
     parts += [("best single option", alone)] if alone is not None else []
-    chart = book.file.add_chart({"type": "column", "subtype": "stacked"})
+    chart = book.file.add_chart({"type": "bar", "subtype": "stacked"})
     span = (top, top + len(parts) - 1)
     for name, column, color in (("", 5, None), ("", 4, _COLORS["less"])):
         fill = {"none": True} if color is None else {"color": color}
