@@ -101,7 +101,8 @@ def write_summary(
             line = model.line(name)
             value = solved(line.text.replace("none()", "NA()"), values[model.key][name])[1]
             now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
-            change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
+            least = "<0.005" if line.measure == "USD" else "=0"  # less than a cent is what rounding leaves of nothing
+            change = f'IF(ISNUMBER({now}),IF(ABS({then}){least},0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(
                 Cell(line.description or name.replace("_", " "), "wrap"),
                 Cell(Formula(model.cell_name(name), value), "answer", shown_unit(line)),
