@@ -386,7 +386,7 @@ class OpenFleet:
             ok &= ~terms.stale[offer]
         ok &= ~far_longer(owed_days(problem, self.request, offer), days)
         ok &= (days <= runs.deadline_days[request]) & (cost_usd <= runs.max_cost_usd[request])
-        return ok
+        return np.asarray(ok)
 
     def _problem_of(self, runs: Columns, masks: Flags) -> Problem:
         """Return the problem of runs, each on the offers of its mask."""
