@@ -128,7 +128,8 @@ _UNSEEN = """all => all.flatMap((table) => {  // tables of money that show none 
     const all = [...table.tHead.rows[0].cells], sums = [...(table.tFoot?.rows[0].cells ?? [])].slice(1);
     const summed = all.filter((_, at) => at && sums[at - 1]?.textContent.trim());
     const heads = summed.length ? summed.slice(0, 1) : all.filter((head) => /\\(\\$\\)$/.test(head.textContent));
-    return !table.offsetWidth || !heads.length || heads.some((one) => one.offsetWidth && one.getBoundingClientRect().right <= edge)
+    const seen = (one) => one.offsetWidth && one.getBoundingClientRect().right <= edge;
+    return !table.offsetWidth || !heads.length || heads.some(seen)
         ? [] : [heads[0].textContent];
 })"""
 
