@@ -465,7 +465,9 @@ def test_a_copy_stands_alone_and_says_no_command(browser, tmp_path):
     page.locator("#headline", has_text=f"{other.best['cost_usd']:,.0f} USD").wait_for()
     assert page.locator("input[name=tokens]").is_disabled()
     assert said == []
-    page.goto(f"file://{path}?{asked[1]}")
+    page.goto(f"file://{path}?{asked[1]}&tab=fit")
+    page.locator("#memory svg").wait_for()
+    page.locator("#tab-train").click()
     page.locator("#headline", has_text=f"{other.best['cost_usd']:,.0f} USD").wait_for()
 
 

@@ -155,12 +155,19 @@ def test_tables_fit_1400_pixels_and_name_what_they_fold(tab: Any, tmp_path: Path
         .map((one) => one.getAttribute("aria-label"))"""
     assert shown.locator(".wide").evaluate_all(cut) == []
     more = shown.locator(".more:visible")
+    assert all(re.match(r"[1-9]\d* more column", text) for text in more.all_inner_texts())
+    assert (
+        shown.locator(".more").evaluate_all(
+            "all => all.filter((one) => getComputedStyle(one.parentElement).display === 'grid').length"
+        )
+        == 0
+    )
     if name == "tco":
         assert more.count() >= 1
-        heads = shown.locator(".wide:has(+ .more) thead th").count()
+        folded = shown.locator(".folded").count()
         more.first.click()
-        assert "Fewer columns" in shown.locator(".more").first.inner_text()
-        assert heads == shown.locator(".wide:has(+ .more) thead th").count()
+        assert shown.locator(".more:visible", has_text="Fewer columns").count() == 1
+        assert shown.locator(".folded").count() < folded
 
 
 def test_a_saved_answer_without_points_is_shown_and_rerun_as_before() -> None:

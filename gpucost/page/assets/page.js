@@ -479,7 +479,10 @@ async function compare() {
     return [name, usd(best.cost_usd), short(best.days), `${machines(best)}, ${best.provider}`, `${usd(best.cost_low_usd)} to ${usd(best.cost_high_usd)}`, bar, acts];
   });
   table("beside-table", ["Question", "Cost, USD", "Days", "On", "Range, USD", "Cost and its range", "Act"], cells, [1, 2, 4], [4, 5]);
-  for (const row of /** @type {HTMLTableElement} */ (at("beside-table")).rows) row.cells[6].classList.add("screen");
+  for (const row of /** @type {HTMLTableElement} */ (at("beside-table")).rows) {
+    row.cells[6].classList.add("screen");
+    row.cells[6].hidden = Boolean(copies);
+  }
 }
 
 // --- The other tabs.
@@ -704,6 +707,7 @@ if (copies) {
   select.append(...keys.map((key) => make("option", { value: key }, words(key))));
   select.addEventListener("change", () => open(select.value));
   const first = new URLSearchParams(location.search);
+  if (TABS.includes(first.get("tab") || "")) tab = String(first.get("tab"));
   for (const name of ["tab", "beside"]) first.delete(name);
   select.value = keys.includes(String(first)) ? String(first) : keys[0];
   select.closest("label")?.toggleAttribute("hidden", keys.length < 2);

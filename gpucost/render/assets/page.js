@@ -83,13 +83,15 @@
       show(column, false);
       gone.push(column);
     }
-    let button = box.nextElementSibling?.classList.contains("more") ? box.nextElementSibling : null;
+    const inside = getComputedStyle(box.parentElement).display === "grid";  // beside it a button would take a cell
+    const near = inside ? box.lastElementChild : box.nextElementSibling;
+    let button = near?.classList.contains("more") ? near : null;
     if (!button && gone.length) {
       button = document.createElement("button");
       button.type = "button";
       button.className = "more";
       button.addEventListener("click", () => { all.has(table) ? all.delete(table) : all.add(table); fold(table); });
-      box.after(button);
+      inside ? box.append(button) : box.after(button);
     }
     if (!button) return;
     button.hidden = !gone.length && !all.has(table);
