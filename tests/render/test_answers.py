@@ -30,8 +30,8 @@ FOR_PROGRAMS = {
     "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "price_confidence", "price_stale", "qlora_gb",
     "sale", "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio", "stretch_paid_low_ratio",
     "swing_usd", "then_usd_per_gpu_hour", "tier", "tight", "trained_parameters", "workers_gb_per_s",
-    "after_usd_per_gpu_hour", "best_pure_usd", "breached_months", "charged_usd", "contract_ends", "days_left",
-    "ends_on", "own_usd_per_owned_gpu_hour", "planned_usd", "rest_usd",
+    "after_usd_per_gpu_hour", "breached_months", "charged_usd", "days_left",
+    "own_usd_per_owned_gpu_hour", "planned_usd", "rest_usd",
     "so_far_usd", "total_high_usd",
     "total_low_usd", "until_months",
 }  # fmt: skip
