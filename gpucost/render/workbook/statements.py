@@ -140,7 +140,7 @@ def _check(
         return f"{first}:{last}"
 
     assets, debts, equity = (across(f"end_{name}_usd") for name in ("assets", "debts", "equity"))
-    text = f"SUMPRODUCT(ABS({assets}-{debts}-{equity}))"
+    text = f"SUMPRODUCT(ABS(ROUND({assets}-{debts}-{equity},4)))"  # a hundredth of a cent: less is rounding
     row = sheet.row("assets less debts less equity, over all periods", None, Cell(Formula(text, 0.0), "plain", "USD"))
     book.define(model.cell_name("unbalanced_usd"), NAME, row, _FIRST)
 
