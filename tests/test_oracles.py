@@ -15,11 +15,19 @@ def checks_of(**claim):
     return answer, {row["name"]: row for row in answer.payload["checks"]}
 
 
-@pytest.mark.parametrize(("model", "gpus"), [("llama-2-13b", 3), ("llama-3.1-405b", 96), ("llama-3.1-8b", 3)])
-def test_what_fit_fits_on_a_count_that_is_no_power_of_two_can_be_timed_and_claimed(catalog, model, gpus):
-    fits = gpucost.fit(model, "h100-sxm", gpus=gpus, catalog=catalog).payload["fits"]
-    timed = gpucost.throughput(model, "h100-sxm", gpus, catalog=catalog).payload
-    _, checks = checks_of(model=model, gpu="h100-sxm", gpus=gpus, fits="training", catalog=catalog)
+@pytest.mark.parametrize(
+    ("model", "gpu", "gpus"),
+    [
+        ("llama-2-13b", "h100-sxm", 3),
+        ("llama-3.1-405b", "h100-sxm", 96),
+        ("llama-3.1-8b", "h100-sxm", 3),
+        ("qwen3-30b-a3b", "rtx-4090", 24),  # narrow layers and many experts: four ranks must share each layer
+    ],
+)
+def test_what_fit_fits_on_a_count_that_is_no_power_of_two_can_be_timed_and_claimed(catalog, model, gpu, gpus):
+    fits = gpucost.fit(model, gpu, gpus=gpus, sequence=4096, catalog=catalog).payload["fits"]
+    timed = gpucost.throughput(model, gpu, gpus, sequence=4096, catalog=catalog).payload
+    _, checks = checks_of(model=model, gpu=gpu, gpus=gpus, sequence=4096, fits="training", catalog=catalog)
     assert fits
     assert timed["tokens_per_s_per_gpu"] > 0
     assert checks["fits"]["verdict"] == "possible"

@@ -170,9 +170,10 @@ def axis_values(architecture: Architecture, sequence_tokens: float, global_batch
     stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
     expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
     small = a.hidden <= SMALL_HIDDEN
+    light = small and not a.experts  # experts make narrow layers heavy: 30B at a width of 2,048
     most_context = 64 if wide else min(max(8, sequence_tokens / LONG_RANK_TOKENS), 64)
     return {
-        "tensor": [t for t in powers(64 if wide else 2 if small else 8) if a.heads % t == 0],
+        "tensor": [t for t in powers(64 if wide else 2 if light else 8) if a.heads % t == 0],
         "pipeline": [p for p in stages if p <= a.layers],
         "context": [c for c in powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
         "expert": expert,
