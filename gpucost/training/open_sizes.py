@@ -183,17 +183,35 @@ class OpenFleet:
         return evaluate(problem, np.arange(len(found)), offer[found], gpus[found]), place
 
     def reasons(self, runs: Columns) -> list[str]:
-        """Say of runs without an option why they have none, and what would give them one."""
-        sentences: list[str] = []
+        """Say of runs without an option why they have none, and what would give them one.
+
+        Where the budget alone is too small, the first option beyond it is the nearest answer; all else is said as a
+        single estimate says it.
+        """
+        count = len(runs.tokens)
+        sentences = [""] * count
+        bound = np.flatnonzero(np.isfinite(runs.max_cost_usd))
+        for start in range(0, len(bound), _RUNS_AT_ONCE):
+            part = bound[start : start + _RUNS_AT_ONCE]
+            best = self._searched(Columns(runs.take(part), max_cost_usd=np.full(len(part), np.inf)))
+            for place in np.flatnonzero(best.offer >= 0).tolist():
+                offer = self.market.facts.offers[int(best.offer[place])]
+                cost, days = float(best.keys[2, place]), float(best.keys[3, place])
+                sentences[part[place]] = (
+                    f"no offer keeps the budget of {runs.max_cost_usd[part[place]]:,.2f} USD; the first option beyond it"
+                    f" costs {cost:,.2f} USD and {days:,.1f} days on {best.gpus[place]:,} × {offer.gpu} at"
+                    f" {offer.provider}."
+                )
+        left = np.array([place for place in range(count) if not sentences[place]], np.int64)
         at_once = max(1, _LINES_AT_ONCE // max(int(self.mask.sum()), 1))
-        for start in range(0, len(runs.tokens), at_once):
-            part = runs.take(np.arange(start, min(start + at_once, len(runs.tokens))))
-            masks = np.broadcast_to(self.mask, (len(part.tokens), len(self.mask)))
-            problem = self._problem_of(part, masks)
-            cases, judged = search(problem, self._priced(part))
+        for start in range(0, len(left), at_once):
+            part = left[start : start + at_once]
+            masks = np.broadcast_to(self.mask, (len(part), len(self.mask)))
+            problem = self._problem_of(runs.take(part), masks)
+            cases, judged = search(problem, self._priced(runs.take(part)))
             for number, request in enumerate(problem.requests):
                 of_run = judged[cases.request[judged] == number]
-                sentences.append(str(nothing(problem, cases, request, of_run)))
+                sentences[part[number]] = str(nothing(problem, cases, request, of_run))
         return sentences
 
     # --- which offers each run is searched on
