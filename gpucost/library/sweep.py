@@ -74,7 +74,7 @@ def sweep(
     """
     from gpucost.catalog import open_catalog
     from gpucost.sweeping import chunks
-    from gpucost.sweeping.chunks import CASES, SweepPlan, answer
+    from gpucost.sweeping.chunks import SweepPlan, answer, cases_of_chunk
     from gpucost.sweeping.work import versions_of
 
     workers, scheduler, into = _read(workers, scheduler, executor, into, told)
@@ -98,7 +98,7 @@ def sweep(
 
     with SpareFolder() as spare:
         folder = Path(into or spare).absolute()
-        plan = SweepPlan(planned, versions_of(open_catalog(*days)), folder, CASES[question], shared or here)
+        plan = SweepPlan(planned, versions_of(open_catalog(*days)), folder, cases_of_chunk(planned), shared or here)
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, keeps_files=into is not None)

@@ -198,8 +198,8 @@ class OpenFleet:
                 offer = self.market.facts.offers[int(best.offer[place])]
                 cost, days = float(best.keys[2, place]), float(best.keys[3, place])
                 sentences[part[place]] = (
-                    f"no offer keeps the budget of {runs.max_cost_usd[part[place]]:,.2f} USD; the first option beyond it"
-                    f" costs {cost:,.2f} USD and {days:,.1f} days on {best.gpus[place]:,} × {offer.gpu} at"
+                    f"no offer keeps the budget of {runs.max_cost_usd[part[place]]:,.2f} USD; the first option above"
+                    f" it costs {cost:,.2f} USD and {days:,.1f} days on {best.gpus[place]:,} × {offer.gpu} at"
                     f" {offer.provider}."
                 )
         left = np.array([place for place in range(count) if not sentences[place]], np.int64)
