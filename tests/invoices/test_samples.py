@@ -7,7 +7,8 @@ focus_converter_base/tests/provider_config_tests/aws/sample-anonymous-aws-export
 src/powershell/Tests/Unit/assets/EA_ActualCost_Small.csv, commit 4224d4cd, charges of September 2023; and of another
 form: focus_converters, .../azure/sample-anonymous-ea-export-dataset.csv, commit 13f1839f. Google Cloud's detailed
 billing export: one record of 2024-05-12 that Voormedia publishes in its methodology. Contract commitments of FOCUS
-1.3: sample data of the FOCUS project, FOCUS-1.3/focus_sample_contractcommitment_aws.csv, commit 15c6ce4c, 2026.
+1.3: made-up rows of an example company in a public copy of the FOCUS sample data, guymano/FOCUS-Sample-Data,
+FOCUS-1.3/focus_sample_contractcommitment_aws.csv, commit 15c6ce4c, 2026: no bill of anybody.
 """
 
 import json
