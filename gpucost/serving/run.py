@@ -452,7 +452,7 @@ _OF_MONTHS = (
 _PLANS_KEPT = 256
 
 
-class ServingSweeper:
+class FirstServed:
     """Answers requests with their first option alone; markets and plans that it has met are kept."""
 
     def __init__(self, catalog: Catalog) -> None:

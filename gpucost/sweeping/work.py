@@ -241,10 +241,10 @@ class Served(Singles):
     _APART = ("images", "image_size", "steps")
 
     def __init__(self, question: str, catalog: "Catalog") -> None:
-        from gpucost.serving.run import ServingSweeper
+        from gpucost.serving.run import FirstServed
 
         super().__init__(question, catalog)
-        self._first = ServingSweeper(catalog)
+        self._first = FirstServed(catalog)
         self._tasks: dict[str, bool] = {}
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
