@@ -190,7 +190,8 @@ def watch(
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
     gpucost watch train.log --estimate saved.json
-    gpucost watch train.log --estimate saved.json --pattern 'step=it (\\d+)' --pattern 'step_ms=took ([0-9.]+) ms'
+    gpucost watch train.log --estimate saved.json \\
+      --pattern 'step=it (\\d+)' --pattern 'step_ms=took ([0-9.]+) ms'
     gpucost watch smi.csv
     """
     from gpucost.answers.saved import read_estimate, reading
