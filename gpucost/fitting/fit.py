@@ -24,7 +24,7 @@ from gpucost.market.facts import Market, cheapest, market_of, usual
 from gpucost.physics.columns import RECOMPUTES, Flags, Integers, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
-from gpucost.physics.training.grid import FOR_INFERENCE
+from gpucost.physics.training.grid import CONTEXT_TOKENS, FOR_INFERENCE
 from gpucost.physics.training.memory import (
     CONTEXT_BYTES,
     FRAGMENTATION_RATIO,
@@ -128,7 +128,6 @@ def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) ->
 
 LARGEST_GPUS = 16_384
 STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
-CONTEXT_TOKENS = 16_384  # context parallelism is tried where it leaves each GPU at least so many tokens
 BF16 = 0
 
 
