@@ -268,3 +268,16 @@ def test_a_machine_whose_price_expired_is_told_from_one_that_was_never_sold(cata
     for (provider, gpu), said in ((expired, "was on sale at .*last seen on"), (never, "never sold so")):
         with pytest.raises(gpucost.errors.NothingFitsError, match=said):
             gpucost.estimate("1b", "1b", gpu=gpu, gpus=8, provider=provider, catalog=catalog)
+
+
+def test_fit_splits_sequences_as_far_as_the_search_of_speeds_does(catalog):
+    assert gpucost.fit("llama-3.1-405b", "l4", gpus=512, catalog=catalog).fits
+    assert gpucost.throughput("llama-3.1-405b", "l4", 512, catalog=catalog).payload["layout"]["context"] == 2
+
+
+def test_fit_tries_the_stages_that_the_search_of_speeds_does_and_more_where_they_are_given(catalog):
+    asked = {"gpus": 256, "sequence": 1000, "catalog": catalog}
+    assert not gpucost.fit("llama-3.1-405b", "v100-sxm2-32gb", **asked).fits
+    with pytest.raises(gpucost.errors.NothingFitsError):
+        gpucost.throughput("llama-3.1-405b", "v100-sxm2-32gb", **asked)
+    assert gpucost.fit("llama-3.1-405b", "v100-sxm2-32gb", pipeline=32, **asked).fits

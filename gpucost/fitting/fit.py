@@ -24,7 +24,7 @@ from gpucost.market.facts import Market, cheapest, market_of, usual
 from gpucost.physics.columns import RECOMPUTES, Flags, Integers, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
-from gpucost.physics.training.grid import FOR_INFERENCE
+from gpucost.physics.training.grid import CONTEXT_TOKENS, FOR_INFERENCE
 from gpucost.physics.training.memory import (
     CONTEXT_BYTES,
     FRAGMENTATION_RATIO,
@@ -128,7 +128,7 @@ def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) ->
 
 LARGEST_GPUS = 16_384
 STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
-CONTEXT_TOKENS = 16_384  # context parallelism is tried where it leaves each GPU at least so many tokens
+MOST_STAGES = 16  # tried where none are given, as the search of speeds does
 BF16 = 0
 
 
@@ -183,7 +183,7 @@ def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
     a, fixed = job.architecture, job.degrees
     domain = max(job.system.scaleup_gpus, job.system.gpus)
     tensors = [t for t in powers(min(domain, gpus, a.heads)) if a.heads % t == 0]
-    pipelines = powers(min(gpus, a.layers, 64))
+    pipelines = powers(min(gpus, a.layers, MOST_STAGES))
     experts = [e for e in powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
     long = job.sequence_tokens // CONTEXT_TOKENS
     contexts = [fixed["context"]] if "context" in fixed else powers(min(gpus, long)) if long > 1 else [1]
