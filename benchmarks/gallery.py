@@ -36,7 +36,7 @@ PICTURES = (
         "What does a training run cost, and how long does it take?",
         "gpucost estimate --model 8b --tokens 100b",
         partial(_ask, "estimate", "8b", "100b"),
-        "Cost against time",
+        "Cost against days",
     ),
     Picture(
         "inference",
