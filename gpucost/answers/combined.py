@@ -208,7 +208,10 @@ class Heat(TypedDict):
 
 
 class Sweep(AnswerFrame):
-    """Many cases: the first rows, the best one, and where all rows are; `axes` counts the values of each argument."""
+    """Many cases: the first rows, the best ones, and where all rows are; `axes` counts the values of each argument.
+
+    `best` is the first of all where all cases do the same work; `best_of_each` holds the first of each kind of work.
+    """
 
     kind: Literal["sweep"]
     gpucost_version: str
@@ -217,6 +220,7 @@ class Sweep(AnswerFrame):
     cases: int
     answered: int
     best: Row | None
+    best_of_each: NotRequired[list[Row]]
     front: list[Row]
     heat: Heat | None
     reasons: list[Reason]

@@ -26,6 +26,9 @@ gpucost sweep --cases cases.parquet \\
 """
 
 
+_BEST = "Show the first N cases of each kind of work instead of the trade-offs, where N is not 1."
+
+
 def _own_arguments() -> list[click.Parameter]:
     """Return the options that say which cases there are, and where they are worked out."""
     return [
@@ -43,6 +46,7 @@ def _own_arguments() -> list[click.Parameter]:
         ),
         click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
         click.Option(["--into"], metavar="FOLDER", help="Keep the chunks here; a stopped sweep resumes from them."),
+        click.Option(["--best"], type=click.IntRange(1, 1000), default=1, metavar="N", help=_BEST),
         click.Option(
             ["--shared"], is_flag=True, help="All workers of the cluster reach the folder: each writes there."
         ),
@@ -50,7 +54,7 @@ def _own_arguments() -> list[click.Parameter]:
 
 
 def _parameters() -> list[click.Parameter]:
-    taken = {"question", "cases", "grid", "workers", "scheduler", "into", "shared"}
+    taken = {"question", "cases", "grid", "workers", "scheduler", "into", "shared", "best"}
     parameters, old = _own_arguments(), list[str]()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:

@@ -36,7 +36,7 @@ class SweepResult(Result):
 
     @property
     def best(self) -> Mapping[str, Any] | None:
-        """The best case with its first option, where any has an answer."""
+        """The best case with its first option; None where none has an answer, or where cases do different work."""
         case: Mapping[str, Any] | None = copied(self.payload["best"])
         return case
 
@@ -55,6 +55,7 @@ def sweep(
     executor: Executor | None = None,
     into: str | os.PathLike[str] | None = None,
     shared: bool = False,
+    best: int = 1,
     told: Callable[[int, int], None] | None = None,
     **arguments: Any,
 ) -> SweepResult:
@@ -69,12 +70,14 @@ def sweep(
         executor: Any executor of `concurrent.futures`, such as Ray's or MPI's.
         into: Folder that keeps the chunks: a sweep that was stopped goes on from there.
         shared: Whether the workers of a cluster or an executor reach that folder: each writes its chunks there itself.
+        best: How many of the first cases of each kind of work the answer names.
         told: Hears of cases done and in all, as they are.
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
+    from gpucost.arguments.kinds import whole
     from gpucost.catalog import open_catalog
     from gpucost.sweeping import chunks
-    from gpucost.sweeping.chunks import SweepPlan, answer, cases_of_chunk
+    from gpucost.sweeping.chunks import ROWS_KEPT, SweepPlan, answer, cases_of_chunk
     from gpucost.sweeping.work import versions_of
 
     workers, scheduler, into = _read(workers, scheduler, executor, into, told)
@@ -87,6 +90,7 @@ def sweep(
     if shared and into is None:
         raise UsageError("--shared needs --into: the folder that all workers reach.")
     here = scheduler is None and executor is None  # processes of this machine reach its folders
+    named = whole(highest=ROWS_KEPT).read(best, "--best")
     days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
     done = 0
 
@@ -101,7 +105,7 @@ def sweep(
         plan = SweepPlan(planned, versions_of(open_catalog(*days)), folder, cases_of_chunk(planned), shared or here)
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
-        return _result(plan, files, keeps_files=into is not None)
+        return _result(plan, files, into is not None, named)
 
 
 def _read(workers: Any, scheduler: Any, executor: Any, into: Any, progress: Any) -> tuple[int, str | None, str | None]:
@@ -131,8 +135,8 @@ def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str,
     return combinations(question, stated) if cases is None else listed(question, cases_of(cases), stated)
 
 
-def _result(plan: "SweepPlan", files: list[Path], keeps_files: bool) -> SweepResult:
-    payload = _payload(plan, files)
+def _result(plan: "SweepPlan", files: list[Path], keeps_files: bool, best: int) -> SweepResult:
+    payload = _payload(plan, files, best)
     return SweepResult(payload, files=tuple(files)) if keeps_files else SweepResult(payload, frame=_frame(files))
 
 
@@ -149,7 +153,7 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
     return rows
 
 
-def _payload(plan: "SweepPlan", files: list[Path]) -> "Sweep":
+def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
     from gpucost import __version__
     from gpucost.answers import SCHEMA_VERSION
     from gpucost.sweeping.chunks import ROWS_KEPT, Found
@@ -158,23 +162,28 @@ def _payload(plan: "SweepPlan", files: list[Path]) -> "Sweep":
     summary = Found(files, grid.question)
     reasons = summary.reasons()
     answered = int(summary.rows("select count(*) as cases from found where reason is null")[0]["cases"])
-    best = summary.best()
     axes = {name: len(values) for name, values in grid.values.items()}
     front, works = summary.front(grid.count, axes), summary.works(axes)
     kinds_of_work = prod(axes[name.removeprefix("asked_")] for name in works)
+    leading = summary.best_of_each(works, best)
     return {
         "kind": "sweep",
         "gpucost_version": __version__,
         "schema_version": SCHEMA_VERSION,
-        "request": {"question": grid.question, **{name: values[:20] for name, values in grid.values.items()}},
+        "request": {
+            "question": grid.question,
+            **{name: values[:20] for name, values in grid.values.items()},
+            **({"best": best} if best != 1 else {}),
+        },
         "as_of": plan.versions["as_of"],
         "catalog_version": plan.versions["catalog"],
-        "lead": _lead(grid, answered, best, _firsts(front, works), kinds_of_work),
+        "lead": _lead(grid, answered, next(iter(leading), None), _firsts(leading, works), kinds_of_work),
         "question": grid.question,
         "axes": axes,
         "cases": grid.count,
         "answered": answered,
-        "best": best,
+        "best": next(iter(leading), None) if kinds_of_work == 1 else None,
+        "best_of_each": leading,
         "front": front,
         "heat": summary.heat(axes),
         "reasons": reasons,
@@ -185,10 +194,10 @@ def _payload(plan: "SweepPlan", files: list[Path]) -> "Sweep":
     }
 
 
-def _firsts(front: Sequence[Mapping[str, Any]], works: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _firsts(leading: Sequence[Mapping[str, Any]], works: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return the cheapest case of each work by what is asked of it; nothing where there is one work, or many."""
     firsts: dict[str, Mapping[str, Any]] = {}
-    for row in front:
+    for row in leading:
         texts = (format_count(row[name]) if isinstance(row[name], float) else str(row[name]) for name in works)
         firsts.setdefault(", ".join(texts), row)
     return firsts if 1 < len(firsts) <= _WORKS_TOLD else {}

@@ -20,6 +20,7 @@ from gpucost.render.document import (
 from gpucost.render.offers import option_text
 
 _ROWS_SHOWN = 20
+_BEST = "First cases of each kind of work"
 _AXES = {"estimate": ("days", "cost_usd"), "inference": ("tpot_ms", "usd_per_mtok")}
 _LAST = ("instance_type", "price_observed_on", "age_days", "energy_kwh", "kgco2e", "nodes", "mfu_fraction")
 
@@ -34,6 +35,7 @@ def document(answer: Sweep) -> Document:
         answer,
         f"Sweep of {answer['question']}",
         Section("First cases", _table("", rows, answer, note)),
+        Section(_BEST, _table("", answer.get("best_of_each") or [], answer)),
         Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
@@ -43,7 +45,8 @@ def document(answer: Sweep) -> Document:
 
 def _screen(answer: Sweep) -> list[Block]:
     """Return what one screen shows: the cases that no other one beats, else the first, each with its cluster."""
-    front, axes = answer["front"], answer["axes"]
+    axes, several = answer["axes"], "best" in answer["request"]
+    front = (answer.get("best_of_each") or []) if several else answer["front"]
     rows = [row for row in front or answer["rows"][:_ROWS_SHOWN] if row.get("gpus") is not None and row.get("option")]
     goals = _AXES.get(answer["question"])
     if goals is None or not rows:
@@ -55,7 +58,7 @@ def _screen(answer: Sweep) -> list[Block]:
     named = ("gpu", "gpus", "asked_gpu", "asked_gpus")
     moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
     moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
-    title = "Best trade-offs between cost and time" if front else "First cases"
+    title = (_BEST if several else "Best trade-offs between cost and time") if front else "First cases"
     argument_columns = [Column(key, flag_of(key.removeprefix("asked_"))) for key in moving]
     goal_columns = [Column(key, "cost" if key == "usd_per_mtok" else "") for key in goals]
     sellers = Column("provider", priority=1), Column("option", priority=2)

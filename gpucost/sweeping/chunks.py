@@ -310,10 +310,15 @@ class Found:
         query = "select reason, count(*) as cases from found where reason is not null group by 1 order by 2 desc, 1"
         return [{"reason": str(row["reason"]), "cases": int(row["cases"])} for row in self.rows(f"{query} limit 20")]
 
-    def best(self) -> Row | None:
-        """Return the case that ranks first."""
-        query = f"select * from found where reason is null order by {self.goal}, {self.other} limit 1"
-        return next(iter(self.rows(query)), None)
+    def best_of_each(self, works: Sequence[str], count: int) -> list[Row]:
+        """Return the first cases of each kind of work, in their order: cases compete for the same work alone."""
+        kinds = ", ".join(f'"{name}"' for name in works)
+        goals = f"{self.goal}, {self.other}"
+        part = f"partition by {kinds} " if works else ""
+        query = f"select *, row_number() over ({part}order by {goals}) as place from found where reason is null"
+        order = f"{kinds}, {goals}" if works else goals
+        kept = f"select * exclude (place) from ({query}) where place <= {count} order by {order} limit {ROWS_KEPT}"
+        return self.rows(kept)
 
     def works(self, axes: Mapping[str, int]) -> list[str]:
         """Return the columns that say what is to be done, where they vary: cases compete for the same work alone."""
@@ -336,10 +341,12 @@ class Found:
         return self.rows(f"{query} order by {order} limit {ROWS_KEPT if works else _FRONT_ROWS}")
 
     def heat(self, axes: Mapping[str, int]) -> Heat | None:
-        """Return the best value over the two arguments with the most values that a map can show."""
+        """Return the best value over two arguments that a map can show: those that say the work, then the widest."""
         named = {row["column_name"] for row in self.rows("describe found")}
-        wide = sorted((name for name, count in axes.items() if 1 < count <= _HEAT_VALUES), key=lambda name: -axes[name])
-        if len(wide) < 2:
+        works = [name.removeprefix("asked_") for name in self.works(axes)]
+        shown = (name for name, count in axes.items() if 1 < count <= _HEAT_VALUES)
+        wide = sorted(shown, key=lambda name: (name not in works, -axes[name]))
+        if len(wide) < 2 or not set(works) <= set(wide[:2]):  # a cell holds one kind of work
             return None
         x, y = (f"asked_{name}" if f"asked_{name}" in named else name for name in wide[:2])
         query = f'select "{x}" as x, "{y}" as y, min({self.goal}) as value, count(*) as cases from found group by 1, 2'

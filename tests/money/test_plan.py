@@ -45,6 +45,7 @@ def test_every_input_can_be_set_by_name(row):
     chosen = {condition.input: condition.choices[0]} if condition else {}
     needed = {"residual_fraction": 0.3} if chosen == {"residual_basis": "given"} else {}
     needed |= {"rent_term_months": 12.0} if row["name"] == "rent_upfront_fraction" else {}
+    needed |= {"tokens_per_s_per_gpu": 1000.0} if chosen == {"income_basis": "per_mtok"} else {}
     plan = {"rent_usd_per_gpu_hour": 2.35, **needed, **chosen, row["name"]: wanted}
     found = value(gpucost.tco("h100-sxm", plan=plan, draws=0, catalog=catalog()).payload, row["name"])
     assert (found["value"], found["status"], found["counts"]) == (wanted, "given", True)

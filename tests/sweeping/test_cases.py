@@ -129,3 +129,21 @@ def test_other_questions_give_the_figures_of_their_answers(catalog):
 def test_what_cannot_be_swept_is_said_before_work_starts(asked, said):
     with pytest.raises(UsageError, match=said):
         gpucost.sweep(**asked)
+
+
+def test_the_best_cases_are_those_of_each_kind_of_work():
+    swept = gpucost.sweep(model=["1b", "8b"], tokens=["1b", "2b"], gpu="h100-sxm", gpus=[8, 16, 32], best=2)
+    frame = swept.to_frame()
+    kinds = frame.groupby(["model", "asked_tokens" if "asked_tokens" in frame else "tokens"], observed=True)
+    expected = [cost for _, part in kinds for cost in sorted(part["cost_usd"])[:2]]
+    assert sorted(row["cost_usd"] for row in swept.payload["best_of_each"]) == pytest.approx(sorted(expected))
+    assert swept.best is None  # cases of different work do not compete
+    alike = gpucost.sweep(model="8b", tokens="1b", gpu="h100-sxm", gpus=[8, 16, 32])
+    assert alike.best["cost_usd"] == alike.to_frame()["cost_usd"].min()
+
+
+def test_a_map_mixes_no_kinds_of_work():
+    swept = gpucost.sweep(model=["1b", "8b"], tokens=["1b", "2b"], gpu=["h100-sxm", "b200"], gpus=8, epochs=[1, 2])
+    assert swept.payload["heat"] is None
+    swept = gpucost.sweep(model=["1b", "8b"], tokens="1b", gpu=["h100-sxm", "b200"], gpus=[8, 16, 32])
+    assert "model" in (swept.payload["heat"]["x"], swept.payload["heat"]["y"])
