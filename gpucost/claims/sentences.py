@@ -369,13 +369,14 @@ class _Sentence:
     def _saving(self, figure: Figure) -> Check:
         """Judge how much less an hour costs than another: of two accelerators on demand, or of two options of one."""
         chips, provider = self.subject.chips, self.subject.provider
-        options = [name for word, name in OPTION_WORDS.items() if word in self.lowered and name != "on_demand"]
+        by_use = OPTION_WORDS["on demand"]  # what every other option is set against
+        options = [name for word, name in OPTION_WORDS.items() if word in self.lowered and name != by_use]
         if not chips:
             raise _Unasked("less for which accelerator?")
         if len(chips) >= 2:
-            cheap, dear = ((mention, "on_demand") for mention in chips[:2])
+            cheap, dear = ((mention, by_use) for mention in chips[:2])
         elif options:
-            cheap, dear = (chips[0], options[0]), (chips[0], "on_demand")
+            cheap, dear = (chips[0], options[0]), (chips[0], by_use)
         else:
             raise _Unasked("less than what? Name two options, or two accelerators")
         sides = [

@@ -426,7 +426,7 @@ def _command(question: str, arguments: Mapping[str, Any]) -> str:
 _FREED = ("gpus", "deadline", "budget", "option", "region", "provider", "strict_prices", "gpu")  # the gentlest first
 _SERVE_FREED = ("tpot", "tokens_per_month", "weights", "option", "region", "provider", "strict_prices", "gpu")
 _CHANGES, _TRIES = 2, 6
-_TRY = re.compile(r"--([a-z-]+) (\S+)")
+_TRY = re.compile(r"(?<![a-z-])--([a-z][a-z-]*+) (\S++)")
 _COSTS = re.compile(r"costs ([\d,.]+) USD")
 
 

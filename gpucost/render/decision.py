@@ -15,6 +15,7 @@ from msgspec import Struct
 from gpucost.answers.ownership import Mix, Tco, promised
 from gpucost.money import comparison
 from gpucost.money.comparison import AT_DEBT_RATE
+from gpucost.options import OPTIONS
 from gpucost.render.document import (
     MISSING,
     Axis,
@@ -828,7 +829,7 @@ def _mix_blocks(answer: Mix) -> list[Block]:
     ]
 
 
-_UNSIGNED = ("on_demand", "spot")  # supplies that are used as needed
+_UNSIGNED = tuple(name for name, rule in OPTIONS.items() if not rule.take_or_pay)  # used as needed
 MIX_MOVED = "Prices were changed on the sheet of the cash: the sentences above are as delivered."
 
 

@@ -152,7 +152,7 @@ def test_a_single_listing_of_a_provider_without_nodes_stays_single():
     alone = offer(0.5, gpus=1, provider="pods")
     found = answer([alone, offer(2.0)], [node(FAST, 1, None), node(FAST)], top=0)
     assert all(row["provider"] == "acme" for row in found["options"])
-    assert any("no node of this accelerator has a price here that still holds" in reason for reason in reasons(found))
+    assert any("no machine with several of them is on sale here" in reason for reason in reasons(found))
 
 
 def test_nodes_without_a_named_network_stay_one_node():

@@ -4,6 +4,7 @@ import ast
 from datetime import date
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -152,7 +153,8 @@ def test_a_new_option_is_never_uninterrupted_for_longer_than_it_lasts():
 def test_a_new_option_works_in_every_room():
     listed = offer(1.0, option="burst")
     assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, (), False)).stretch_ratio > 1
-    assert mix.read_entries([{"kind": "burst", "usd_per_gpu_hour": 1.0}])[0].kind == "burst"
+    plan = SimpleNamespace(special={"supply": [{"kind": "burst", "usd_per_gpu_hour": 1.0}]})
+    assert mix.read_entries(plan)[0].kind == "burst"
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
     assert terms(option="burst", age_days=8).stale.all()
@@ -228,4 +230,5 @@ def test_a_service_is_not_carried_by_an_option_that_ends():
 
 
 def test_every_part_of_a_step_has_words_for_a_reader_of_the_bill():
-    assert {f"{name}_s" for name in PART_NOTES} == {*PARTS, "loading_s"}
+    phases = {"writing answers_s", "scoring answers_s", "handing weights over_s"}  # where a model trains on its answers
+    assert {f"{name}_s" for name in PART_NOTES} == {*PARTS, "loading_s", *phases}
