@@ -91,16 +91,19 @@ def short(answer: Answer) -> dict[str, Any]:
     if answer.get("warnings"):
         short_answer["know"] = [_said(text) for text in answer["warnings"][:ROWS]]
     short_answer["as_of"] = answer.get("as_of")
-    short_answer["parts"] = [name for name, value in answer.items() if isinstance(value, (list, dict)) and value]
+    short_answer["parts"] = _parts(answer)
     return {name: rounded(value) for name, value in short_answer.items()}
 
 
 def part(answer: Answer, name: str) -> dict[str, Any]:
     """Return one part of an answer, cut to what a reader can bear."""
     if name not in answer:
-        parts = [key for key, value in answer.items() if isinstance(value, (list, dict)) and value]
-        raise UsageError(f"there is no part {name[:40]!r}. Parts: {', '.join(parts)}.")
+        raise UsageError(f"there is no part {name[:40]!r}. Parts: {', '.join(_parts(answer))}.")
     return {name: _fitting(rounded(answer[name]))}
+
+
+def _parts(answer: Answer) -> list[str]:
+    return [name for name, value in answer.items() if isinstance(value, (list, dict)) and value]
 
 
 def columns(question: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,9 @@ async def _called(parameters: Any, folder: Path | None) -> Any:
     import anyio
     from mcp import types
 
-    text, failed = await anyio.to_thread.run_sync(answered, parameters.name, parameters.arguments, folder)
+    answer, failed = await anyio.to_thread.run_sync(asked, parameters.name, parameters.arguments, folder)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=json.loads(text), is_error=failed
+        content=[types.TextContent(type="text", text=_written(answer))], structured_content=answer, is_error=failed
     )
 
 
@@ -124,7 +125,11 @@ def resource(name: str) -> str:
 def answered(name: str, arguments: Any, folder: Path | None = None) -> tuple[str, bool]:
     """Return the answer or the refusal as compact JSON, and whether it is a refusal."""
     answer, failed = asked(name, arguments, folder)
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")), failed
+    return _written(answer), failed
+
+
+def _written(answer: Mapping[str, Any]) -> str:
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def asked(name: str, arguments: Any, folder: Path | None = None) -> tuple[dict[str, Any], bool]:

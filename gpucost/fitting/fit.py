@@ -828,7 +828,9 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
         else:
             rows.append(priced(found, chip, market, allowed))
     if job is None or not rows:
-        raise NothingFitsError(f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora.")
+        raise NothingFitsError(
+            f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora."
+        ).offering(method="qlora")
     rows.sort(key=lambda row: (row["usd_per_hour"] or float("inf"), not row["sold"], row["gpus"], row["gpu"]))
     settings = {"model": job.architecture.name} | {
         name: value for name, value in arguments.items() if value is not None

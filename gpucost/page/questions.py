@@ -52,15 +52,9 @@ SERVE_FIELDS = {
 _SHARED = ("model", "gpu", "region", "provider", "option", "strict_prices")
 PRICE = "own_price"  # USD per GPU-hour that the reader has been quoted
 ROWS = 12
+_OFFER = ("rank", "provider", "instance_type", "region", "option", "term_months", "gpu", "gpus")
 _ROW = (
-    "rank",
-    "provider",
-    "instance_type",
-    "region",
-    "option",
-    "term_months",
-    "gpu",
-    "gpus",
+    *_OFFER,
     "nodes",
     "days",
     "days_low",
@@ -255,14 +249,7 @@ def serve(query: Query) -> dict[str, Any]:
 
 
 _SERVED = (
-    "rank",
-    "provider",
-    "instance_type",
-    "region",
-    "option",
-    "term_months",
-    "gpu",
-    "gpus",
+    *_OFFER,
     "replicas",
     "tpot_ms",
     "ttft_ms",
@@ -426,8 +413,6 @@ def _command(question: str, arguments: Mapping[str, Any]) -> str:
 _FREED = ("gpus", "deadline", "budget", "option", "region", "provider", "strict_prices", "gpu")  # the gentlest first
 _SERVE_FREED = ("tpot", "tokens_per_month", "weights", "option", "region", "provider", "strict_prices", "gpu")
 _CHANGES, _TRIES = 2, 6
-_TRY = re.compile(r"(?<![a-z-])--([a-z][a-z-]*+) (\S++)")
-_COSTS = re.compile(r"costs ([\d,.]+) USD")
 
 
 def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[str, Any]]:
@@ -452,11 +437,7 @@ def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[s
 
 
 def _changes(error: GpuCostError, query: Query, freed: Sequence[str]) -> Iterator[tuple[str, str]]:
-    said = str(error)
-    advised = {flag.replace("-", "_"): value.rstrip(".,") for flag, value in _TRY.findall(said)}
-    yield from ((name, value) for name, value in advised.items() if name in (*FIELDS, *SERVE_FIELDS))
-    if isinstance(error, OverBudgetError) and (cost := _COSTS.search(said)):
-        yield "budget", str(-int(-float(cost[1].replace(",", "")) // 1))
+    yield from ((name, str(value)) for name, value in error.change.items() if name in (*FIELDS, *SERVE_FIELDS))
     yield from ((name, "none" if name == "deadline" else "") for name in freed if query.get(name, "").strip())
 
 
