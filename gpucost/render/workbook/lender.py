@@ -1,6 +1,6 @@
 """The Lender sheet: debt service coverage, debt to resale value and covenants, live on the sheet of months."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, shown_usd
@@ -95,21 +95,13 @@ def _write_years(
             for year, amount in zip(years, figures[name], strict=True)
         ]
         rows[name] = sheet.row(description, Cell(name, "unit"), *cells)
-    cash, service, interest = (rows[name] for name in ("serviced_cash_usd", "debt_service_usd", "interest_usd"))
+    service, interest = rows["debt_service_usd"], rows["interest_usd"]
     principal = [a - b for a, b in zip(figures["debt_service_usd"], figures["interest_usd"], strict=True)]
     texts = [f"{address(service, column)}-{address(interest, column)}" for column in _columns(years)]
     cells = [Cell(Formula(*pair), "plain", unit) for pair in zip(texts, principal, strict=True)]
     rows["principal_usd"] = sheet.row("of which principal", Cell("principal_usd", "unit"), *cells)
-    covered = [
-        paid / due if due > 0 else "none"
-        for paid, due in zip(figures["serviced_cash_usd"], figures["debt_service_usd"], strict=True)
-    ]
-    texts = [
-        f'IF({address(service, column)}>0,{address(cash, column)}/{address(service, column)},"none")'
-        for column in _columns(years)
-    ]
-    cells = [Cell(Formula(*pair), "answer", "ratio") for pair in zip(texts, covered, strict=True)]
-    rows["dscr_ratio"] = sheet.row("coverage (DSCR)", Cell("dscr_ratio", "unit"), *cells)
+    covered = _ratios(figures, rows, "serviced_cash_usd", "debt_service_usd", 0, "ratio")
+    rows["dscr_ratio"] = sheet.row("coverage (DSCR)", Cell("dscr_ratio", "unit"), *covered)
     for name, description in (
         ("debt_owed_usd", "debt outstanding at the end of the year"),
         ("pledged_value_usd", "resale value of the hardware then"),
@@ -121,18 +113,21 @@ def _write_years(
             for year, amount in zip(years, figures[name], strict=True)
         ]
         rows[name] = sheet.row(description, Cell(name, "unit"), *cells)
-    owed, value = rows["debt_owed_usd"], rows["pledged_value_usd"]
-    share = [
-        debt / worth if worth > 1 else "none"
-        for debt, worth in zip(figures["debt_owed_usd"], figures["pledged_value_usd"], strict=True)
-    ]
-    texts = [
-        f'IF({address(value, column)}>1,{address(owed, column)}/{address(value, column)},"none")'
-        for column in _columns(years)
-    ]
-    cells = [Cell(Formula(*pair), "answer", "fraction of one") for pair in zip(texts, share, strict=True)]
-    rows["ltv_fraction"] = sheet.row("debt to resale value (LTV)", Cell("ltv_fraction", "unit"), *cells)
+    shares = _ratios(figures, rows, "debt_owed_usd", "pledged_value_usd", 1, "fraction of one")
+    rows["ltv_fraction"] = sheet.row("debt to resale value (LTV)", Cell("ltv_fraction", "unit"), *shares)
     return rows
+
+
+def _ratios(
+    figures: Mapping[str, Sequence[float]], rows: Mapping[str, int], top: str, bottom: str, least: int, unit: str
+) -> list[Cell]:
+    """Return one row divided by another, year by year; none where the divisor is at most the least."""
+    cells = []
+    for column, (above, below) in enumerate(zip(figures[top], figures[bottom], strict=True), _FIRST):
+        over, under = address(rows[top], column), address(rows[bottom], column)
+        text = f'IF({under}>{least},{over}/{under},"none")'
+        cells.append(Cell(Formula(text, above / below if below > least else "none"), "answer", unit))
+    return cells
 
 
 def _columns(years: list[int]) -> range:
