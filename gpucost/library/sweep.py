@@ -90,7 +90,7 @@ def sweep(
     if shared and into is None:
         raise UsageError("--shared needs --into: the folder that all workers reach.")
     here = scheduler is None and executor is None  # processes of this machine reach its folders
-    named = whole(highest=ROWS_KEPT).read(best, "--best")
+    best = whole(highest=ROWS_KEPT).read(best, "--best")
     days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
     done = 0
 
@@ -105,7 +105,7 @@ def sweep(
         plan = SweepPlan(planned, versions_of(open_catalog(*days)), folder, cases_of_chunk(planned), shared or here)
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
-        return _result(plan, files, into is not None, named)
+        return _result(plan, files, into is not None, best)
 
 
 def _read(workers: Any, scheduler: Any, executor: Any, into: Any, progress: Any) -> tuple[int, str | None, str | None]:
