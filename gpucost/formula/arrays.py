@@ -35,14 +35,22 @@ def round_cents(amount: Array) -> Array:
     return np.copysign(hundredths / 100.0, amount)
 
 
+def _cells(table: Array, index: NDArray[np.intp]) -> Array:
+    """Return cells of a table, one for all cases or with a row for each."""
+    if table.ndim == 1:
+        return table[index]
+    index = np.broadcast_to(index, (table.shape[0], index.shape[-1]))
+    return np.take_along_axis(table, index, axis=1)
+
+
 def _lookup(table: Array, index: Array) -> Array:
-    return table[np.clip(np.floor(index).astype(np.intp), 0, table.shape[0] - 1)]
+    return _cells(table, np.clip(np.floor(index).astype(np.intp), 0, table.shape[-1] - 1))
 
 
 def _interpolate(table: Array, position: Array) -> Array:
-    low = np.clip(np.floor(position), 0, table.shape[0] - 2).astype(np.intp)
+    low = np.clip(np.floor(position), 0, table.shape[-1] - 2).astype(np.intp)
     share = np.clip(position - low, 0.0, 1.0)
-    return table[low] * (1 - share) + table[low + 1] * share
+    return _cells(table, low) * (1 - share) + _cells(table, low + 1) * share
 
 
 def payment(rate: Array, periods: Array, present: Array, future: Array) -> Array:

@@ -191,7 +191,7 @@ def _tax_of_last_year(values: Mapping[str, Any], last: Mapping[str, Any]) -> dic
 
 
 def has_lengths(values: Mapping[str, Any]) -> bool:
-    """Tell whether `savings_by_length` holds: a loan that follows the cash available, or a later order, hangs on all."""
+    """Tell whether `savings_by_length` holds: not for a loan that follows the cash available, nor for a later order."""
     sculpted = values["financing"] == "loan" and values["loan_repayment"] == "sculpted"
     return not sculpted and not np.any(np.asarray(values["order_month"], np.float64))
 

@@ -40,9 +40,7 @@ def test_one_evaluation_gives_every_length(changes):
     assert np.ptp(alone) > 1000
 
 
-@pytest.mark.parametrize(
-    "inputs", [{"order_month": 3}, {"financing": "loan", "loan_repayment": "sculpted"}]
-)
+@pytest.mark.parametrize("inputs", [{"order_month": 3}, {"financing": "loan", "loan_repayment": "sculpted"}])
 def test_what_looks_back_over_months_is_evaluated_for_each_length(inputs):
     asked = {"gpu": "h100-sxm", "gpus": 64, "utilisation": 0.7, "rent": 2.35}
     assert not has_lengths(case_of({**asked, "set": inputs}, open_catalog()).values())
