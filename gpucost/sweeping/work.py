@@ -266,57 +266,27 @@ class Served(Singles):
 
 
 class Owned(Singles):
-    """Answers columns of comparisons: cases that differ in plain numbers alone are worked out together."""
+    """Answers columns of comparisons together; a column beside the arguments is an input of the plan."""
+
+    def __init__(self, question: str, catalog: "Catalog") -> None:
+        from gpucost.sweeping.owned import Columns
+
+        super().__init__(question, catalog)
+        self._together = Columns(catalog)
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        from gpucost.ownership.columns import AT_ONCE, VARIED
+        from gpucost.sweeping.owned import Found, asked_of
 
-        count = len(next(iter(codes.values()), (0,)))
-        plain = {
-            name: np.array([_is_plain(value) for value in values[name]])[codes[name]]
-            for name in VARIED
-            if name in values
-        }
-        fixed = [name for name in values if name not in plain]
-        marks = [np.where(plain[name], -1, codes[name]) for name in plain]
-        keys = np.stack([*(codes[name] for name in fixed), *marks], axis=1) if values else np.zeros((count, 0))
-        _, group = np.unique(keys, axis=0, return_inverse=True)
-        group = np.ravel(group)
-        rows: list[dict[str, Any]] = [{} for _ in range(count)]
-        order = np.argsort(group, kind="stable")
-        for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-            for part in np.split(members, range(AT_ONCE, len(members), AT_ONCE)):
-                asked = [
-                    {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
-                    for row in part.tolist()
-                ]
-                moving = [name for name in plain if plain[name][part[0]]]
-                for row, found in zip(part.tolist(), self._together(asked, moving), strict=True):
-                    rows[row] = found
-        return self._columns(rows)
+        names = [(name, kind) for question, name, kind in _FIGURES if question == self.question]
+        found = Found(len(next(iter(codes.values()), (0,))), [name for name, kind in names if kind == "number"])
 
-    def _together(self, asked: Sequence[Mapping[str, Any]], moving: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the rows of questions that differ in some plain numbers alone."""
-        from gpucost.ask.tco import case_of
-        from gpucost.ownership.columns import VARIED, alike
-        from gpucost.ownership.columns import rows as rows_of
+        def alone(row: int) -> dict[str, Any]:
+            asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+            return self._one(asked_of(asked, self._together.arguments))
 
-        columns = {VARIED[name]: np.array([float(one[name]) for one in asked]) for name in moving}
-        ends = [{**asked[0], **{name: end(float(one[name]) for one in asked) for name in moving}} for end in (min, max)]
-        try:
-            low, high = (case_of(one, self.catalog) for one in ends)
-        except GpuCostError:
-            return [self._one(one) for one in asked]
-        stated = all(np.isclose(low.number(name), column.min(), rtol=0, atol=0) for name, column in columns.items())
-        if not stated or not alike(low, high, list(columns)):
-            return [self._one(one) for one in asked]
-        found = rows_of(low, columns or {"months": np.full(len(asked), float(low.months))})
-        return [row if row is not None else self._one(one) for row, one in zip(found, asked, strict=True)]
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+        self._together.find(values, codes, found, alone)
+        return found.columns(names)
 
 
 def _numbers(column: Sequence[Any]) -> Any:
