@@ -54,6 +54,7 @@ VARIED = (  # fields of a request that cases may differ in
     "redundancy",
     "max_cost_usd",
 )
+UNSAID = {"ttft_ms": np.inf, "tpot_ms": np.inf, "redundancy": 0.0, "max_cost_usd": np.inf}  # what it means
 NUMBERS = (
     "gpus",
     "replicas",
@@ -351,7 +352,7 @@ class ServedOffers:
             apart = np.logical_or.reduceat(within & beyond, pairs.start, axis=1)
             apart &= np.logical_or.reduceat(within & ~beyond, pairs.start, axis=1)
             winners.in_doubt[:] = apart.any(axis=1)
-        lost = np.flatnonzero(~has)
+        lost = np.flatnonzero(~has & serves.any(axis=1))
         if len(lost):
             months = np.where(serves[lost], month[lost], np.inf)
             pair_of = np.argmin(months, axis=1)

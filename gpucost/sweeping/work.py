@@ -301,13 +301,17 @@ class Served(Singles):
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        from gpucost.serving.sweep import VARIED
+        from gpucost.serving.sweep import UNSAID, VARIED
 
         count = len(next(iter(codes.values()), (0,)))
         table, arguments = Table(self.question, count), QUESTIONS[self.question].fields
         fields = {arguments[field].name: field for field in VARIED}
-        numbers = {name: _numbers_of(arguments[fields[name]], values[name]) for name in fields if name in values}
-        plain = {name: np.isfinite(column)[codes[name]] for name, column in numbers.items()}
+        numbers = {
+            name: _numbers_of(arguments[field], values[name], UNSAID.get(field))
+            for name, field in fields.items()
+            if name in values
+        }
+        plain = {name: ~np.isnan(column)[codes[name]] for name, column in numbers.items()}
         kinds = [np.where(plain[name], -1, codes[name]) if name in plain else codes[name] for name in values]
 
         def asked(row: int) -> dict[str, Any]:
@@ -335,13 +339,11 @@ class Served(Singles):
                 return members
             table.put(members, [one], np.zeros(len(members), np.int64))
             return members[:0]
-        stated = {name: getattr(request, name) for name in VARIED}
-        if any(stated[name] != column[0] for name, column in varied.items()):
+        fixed = {name: getattr(request, name) for name in VARIED}
+        fixed = {name: np.inf if number is None else float(number) for name, number in fixed.items()}
+        if any(fixed[name] != column[0] for name, column in varied.items()):
             return members
-        cases = {
-            name: varied.get(name, np.full(len(members), np.inf if number is None else float(number)))
-            for name, number in stated.items()
-        }
+        cases = {name: varied.get(name, np.full(len(members), number)) for name, number in fixed.items()}
         results = offers.first_options(CaseColumns(cases))
         found, missed = np.flatnonzero(results.offer >= 0), np.flatnonzero(results.reason >= 0)
         for name, column in results.numbers.items():
@@ -365,9 +367,9 @@ class Served(Singles):
         """Return what serves requests that differ in what is varied alone; markets and offers once met are kept."""
         from gpucost.catalog.calibrations import serving_calibration
         from gpucost.serving.run import OF_MARKET, looked_at
-        from gpucost.serving.sweep import VARIED, ServedOffers
+        from gpucost.serving.sweep import UNSAID, VARIED, ServedOffers
 
-        unsaid = tuple(name for name in VARIED if getattr(request, name) is None)
+        unsaid = tuple(name for name in VARIED if name not in UNSAID and getattr(request, name) is None)
         key = *astuple(replace(request, **dict.fromkeys(VARIED))), unsaid
         if key not in self._offered:
             of_market = tuple(getattr(request, name) for name in OF_MARKET)
@@ -394,13 +396,17 @@ def _told(offer: "Offer") -> dict[str, Any]:
     return {**seller(offer), **age}
 
 
-def _numbers_of(argument: "Argument", values: Sequence[Any]) -> Any:
-    """Return the numbers that values of an argument mean; NaN for what means none, or none above zero."""
+def _numbers_of(argument: "Argument", values: Sequence[Any], unsaid: float | None) -> Any:
+    """Return the numbers that values of an argument mean, and what not saying it means; NaN for none that is plain.
+
+    Zero is a number where not saying it means one: elsewhere it has a meaning of its own.
+    """
     numbers = np.full(len(values), np.nan)
     for place, value in enumerate(values):
         with suppress(GpuCostError):
-            read = None if value is None else value_of(argument, value)
-            numbers[place] = read if _is_plain(read) and read > 0 else np.nan
+            read = unsaid if value is None else value_of(argument, value)
+            if _is_plain(read) and (read > 0 or (read == 0 and unsaid is not None)):
+                numbers[place] = read
     return numbers
 
 
