@@ -7,10 +7,10 @@ equals the first option of the single answer exactly: the same kernels, the same
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouched
@@ -19,6 +19,7 @@ from gpucost.market.facts import Market
 from gpucost.market.terms import Terms
 from gpucost.money.serving_bill import CONSTANTS, INPUT_NAMES, LINES, price_months
 from gpucost.physics.calibration import Calibration
+from gpucost.physics.serving.cases import ServingCase
 from gpucost.serving import costing
 from gpucost.serving.costing import Demand, ReplicaSpeeds
 from gpucost.serving.request import InferenceRequest
@@ -177,10 +178,18 @@ class ServedOffers:
         self.offers, self.ranges = offers, calibration.ranges
         self._hosts = lasting(market, offers)
         largest = largest_jobs(market, self._hosts)
-        self.plans = spread(architecture, market.supply.keys, largest, request, calibration.values)
-        if request.own_speed is not None and len(self.plans):
-            refuse_own(self.plans.deployments, request, request.own_speed)
-        self._gpus = self.plans.case.placement.gpus
+        plans = spread(architecture, market.supply.keys, largest, request, calibration.values)
+        self.deployments = plans.deployments
+        if request.own_speed is not None and len(plans):
+            refuse_own(plans.deployments, request, request.own_speed)
+        # nodes of many names are one node to physics: what is equal is one layout
+        unlike, layout = _distinct(*_columns_of(plans.case), *plans.traits.values()) if len(plans) else (_NONE, _NONE)
+        self._case = plans.case.take(unlike)
+        self._traits = {name: column[unlike] for name, column in plans.traits.items()}
+        self._gpus = self._case.placement.gpus
+        alive = np.ones(len(plans), bool)
+        pairs = costing.pair_up(market.supply, plans.key, alive, plans.case.placement.gpus, self._hosts)
+        self._pair_offer, self._pair_plan = pairs[0], layout[pairs[1]]
         every = np.arange(len(market.facts.offers))
         measured = market.measured["serving"] | (request.own_speed is not None)
         most = tiers.most_gpus(market.supply, market.terms, every, measured)
@@ -198,13 +207,13 @@ class ServedOffers:
     def first_options(self, cases: Columns) -> FirstServices:
         """Return the first options of cases, whose columns bear the names of `VARIED`; infinite is not asked for."""
         results = FirstServices.of(len(cases.prompt_tokens))
-        if not len(self.plans):
+        if not len(self.deployments):
             none = np.zeros(0)
-            results.reasons.append(self._unserved(Tried((), none.astype(np.int64), none, none), np.inf, np.inf))
+            results.reasons.append(self._unserved(Tried((), _NONE, none, none), np.inf, np.inf))
             results.reason[:] = 0
             return results
         for rows, ladder, place in self._timed(cases):
-            for part in _parts(len(rows), _TARGETS_AT_ONCE // (len(self.plans) * len(LADDER))):
+            for part in _parts(len(rows), _TARGETS_AT_ONCE // (len(self._gpus) * len(LADDER))):
                 self._answer(cases.take(rows[part]), rows[part], ladder, place[part], results)
         return results
 
@@ -232,14 +241,14 @@ class ServedOffers:
         """Yield cases with what their replicas do at every batch, and where among the lengths each case stands."""
         first, place = _distinct(cases.prompt_tokens, cases.output_tokens)
         prompt, output = cases.prompt_tokens[first], cases.output_tokens[first]
-        many = len(self.plans)
+        many = len(self._gpus)
         at_once = max(1, _BATCHES_AT_ONCE // max(many * len(LADDER), 1))
         order = np.argsort(place, kind="stable")
         for start in range(0, len(first), at_once):
             length = np.arange(start, min(start + at_once, len(first)))
             begin, end = np.searchsorted(place[order], (length[0], length[-1] + 1))
             rows = order[begin:end]
-            case = self.plans.case.take(np.tile(np.arange(many), len(length)))
+            case = self._case.take(np.tile(np.arange(many), len(length)))
             flat = climb(case, np.repeat(prompt[length], many), np.repeat(output[length], many))
             ladder = AtBatches(*(column.reshape(len(length), many, *column.shape[1:]) for column in flat))
             yield rows, ladder, place[rows] - start
@@ -250,8 +259,8 @@ class ServedOffers:
         length, tpot_ms, ttft_ms = place[first], cases.tpot_ms[first][:, None], cases.ttft_ms[first][:, None]
         best, meets = fastest(ladder.tpot_s[length], ladder.output_tokens_per_s[length], tpot_ms)
         reason = reasons(ladder.capacity[length], ladder.ttft_s[length], meets, ttft_ms)
-        cell = length[:, None], np.arange(len(self.plans)), best
-        tpot, speed = ladder.tpot_s[cell], ladder.output_tokens_per_s[cell] * self.plans.case.rates.saturation
+        cell = length[:, None], np.arange(len(self._gpus)), best
+        tpot, speed = ladder.tpot_s[cell], ladder.output_tokens_per_s[cell] * self._case.rates.saturation
         if (own := self.request.own_speed) is not None:
             tpot = own_tpot_s(self.request, tpot, speed / own)
             speed, reason = np.full(speed.shape, own), late(reason, tpot, tpot_ms)
@@ -273,9 +282,9 @@ class ServedOffers:
         if not len(offer) or (request.autoscale and request.floor_replicas == 0):  # hours may be as few as none
             return contending
         unit, least = costing.units_of(supply, offer)
-        hosted = np.searchsorted(np.unique(self._gpus), supply.largest_gpus[offer], side="right")
+        hosted = self._hosted(offer)
         of_energy = [getattr(terms, name)[offer] for name in _OF_OFFERS if name in self._read and name not in _PRICE]
-        alike = [supply.key[offer], unit, least, hosted, self._standing[offer], self._sure_gpus[offer], *of_energy]
+        alike = [hosted, unit, least, self._standing[offer], self._sure_gpus[offer], *of_energy]
         _, kind = _distinct(*alike)
         price = terms.usd_per_gpu_hour[offer]
         cheapest = np.full(int(kind.max()) + 1, np.inf)
@@ -289,13 +298,19 @@ class ServedOffers:
         contending[offer] = close & (by_name | by_place)
         return contending
 
+    def _hosted(self, offer: Indices) -> Indices:
+        """Return a number for each offer, the same for those that can host the same layouts."""
+        sets: dict[bytes, int] = {}
+        start, end = (np.searchsorted(self._pair_offer, offer, side=side) for side in ("left", "right"))
+        plans = (self._pair_plan[first:last].tobytes() for first, last in zip(start, end, strict=True))
+        return np.array([sets.setdefault(layouts, len(sets)) for layouts in plans], np.int64)
+
     def _pairs(self, alive: Flags, among: Flags) -> OfferPairs:
         """Return some of the offers with every layout that serves in some case and that they can host."""
-        supply = self.market.supply
-        hosts = self._hosts[among[self._hosts]]
-        of_offer, plan = costing.pair_up(supply, self.plans.key, alive, self._gpus, hosts)
+        wanted = alive[self._pair_plan] & among[self._pair_offer]
+        of_offer, plan = self._pair_offer[wanted], self._pair_plan[wanted]
         offer, start, of = np.unique(of_offer, return_index=True, return_inverse=True)
-        unit, least = costing.units_of(supply, of_offer)
+        unit, least = costing.units_of(self.market.supply, of_offer)
         first, fleet = _distinct(plan, unit, least)
         size = np.diff(start, append=len(of))
         return OfferPairs(offer, start, size, of, plan, fleet, plan[first], unit[first], least[first])
@@ -418,7 +433,7 @@ class ServedOffers:
         supply, terms = self.market.supply, self.market.terms
         width = np.full(len(at), OWN_WIDTH)
         if self.request.own_speed is None:
-            traits = {name: column[plan] for name, column in self.plans.traits.items()}
+            traits = {name: column[plan] for name, column in self._traits.items()}
             stated = self.request.server is not None
             width = widths(traits, plans.host_bound[at, plan], self.ranges, stated_server=stated)
         speed, fraction = plans.output_tokens_per_s[at, plan], plans.prompt_time_fraction[at, plan]
@@ -448,7 +463,7 @@ class ServedOffers:
         for place, (row, key) in enumerate(zip(rows.tolist(), at.tolist(), strict=True)):
             if nearest.cheapest[place] < 0:
                 if key not in said:
-                    tried = Tried(self.plans.deployments, plans.reason[key], plans.ttft_s[key], plans.tpot_s[key])
+                    tried = Tried(self.deployments, plans.reason[key], plans.ttft_s[key], plans.tpot_s[key])
                     sentence = self._unserved(tried, float(cases.ttft_ms[place]), float(cases.tpot_ms[place]))
                     results.put_reason(row, sentence)
                     said[key] = int(results.reason[row])
@@ -476,6 +491,14 @@ _PRICE = ("usd_per_gpu_hour",)
 def _parts(count: int, at_once: int) -> Iterator[slice]:
     for start in range(0, count, max(at_once, 1)):
         yield slice(start, min(start + max(at_once, 1), count))
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _columns_of(case: ServingCase) -> Iterator[NDArray[Any]]:
+    for part in astuple(case):
+        yield from astuple(part)
 
 
 def _distinct(*columns: NDArray[np.generic]) -> tuple[Indices, Indices]:

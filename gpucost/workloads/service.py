@@ -315,18 +315,23 @@ def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
     limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
     limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
     limit = np.where(case.rates.frugal, np.minimum(limit, LOCAL_USERS), limit)
-    shape = len(limit), len(LADDER)
-    sequences = np.minimum(LADDER[None, :], np.maximum(limit, 1.0)[:, None])
-    rows = np.repeat(np.arange(len(limit)), len(LADDER))
-    at = serving.steady(case.take(rows), sequences.ravel(), prompt[rows], output[rows])
+    ttft_s = serving.prompt_s(case, prompt)
+    # of the steps that memory cuts to one batch the first is timed
+    steps = 1 + np.searchsorted(LADDER[:-1], np.maximum(limit, 1.0), side="left")
+    first = np.cumsum(steps) - steps
+    rows = np.repeat(np.arange(len(limit)), steps)
+    step = np.arange(len(rows)) - first[rows]
+    sequences = np.minimum(LADDER[step], np.maximum(limit, 1.0)[rows])
+    at = serving.steady(case.take(rows), sequences, prompt[rows], output[rows], ttft_s=ttft_s[rows])
+    timed = first[:, None] + np.minimum(np.arange(len(LADDER)), steps[:, None] - 1)
     return AtBatches(
-        sequences,
-        at.tpot_s.reshape(shape),
-        at.output_tokens_per_s.reshape(shape),
-        at.prompt_time_fraction.reshape(shape),
-        host_bound(at.step).reshape(shape),
+        sequences[timed],
+        at.tpot_s[timed],
+        at.output_tokens_per_s[timed],
+        at.prompt_time_fraction[timed],
+        host_bound(at.step)[timed],
         capacity,
-        at.ttft_s.reshape(shape)[:, 0],
+        ttft_s,
     )
 
 
