@@ -415,7 +415,8 @@ def _alike(kinds: Sequence[Any], count: int) -> Iterator[Any]:
     keys = np.stack(kinds, axis=1) if kinds else np.zeros((count, 0))
     group = np.ravel(np.unique(keys, axis=0, return_inverse=True)[1])
     order = np.argsort(group, kind="stable")
-    yield from np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    if count:
+        yield from np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 class Owned(Singles):
