@@ -24,24 +24,37 @@ from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
 
 Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MEASURED_SPOT_GPUS = 64  # published traces and our own tests interrupted at most eight nodes
 LARGEST_SPOT_GPUS = 512
 
 
+def most_gpus(supply: Supply, terms: Terms, offer: Indices, measured: Flags) -> dict[str, Floats]:
+    """Return by reason the most accelerators in which an offer does not lack it; −1 where it does in any number.
+
+    `measured` tells per offer whether its chip was measured at such work.
+    """
+    unit, stays = supply.unit_gpus[offer], ~terms.interruptible[offer]
+    rated, free = stays | terms.measured[offer], supply.largest_stated[offer] | ~stays
+
+    def never(lacks: Flags) -> Floats:
+        return np.where(lacks, -1.0, np.inf)
+
+    return {
+        "old": never(terms.stale[offer]),
+        "unmeasured": never(~measured[offer]),
+        "part": never(supply.is_part[offer]),
+        "far": never(terms.peers_ratio[offer] < FAR_RATIO),
+        "interruptions": np.where(rated, np.inf, MEASURED_SPOT_GPUS),
+        "size": np.where(free, np.inf, np.maximum(terms.order_gpus[offer], unit)),
+    }
+
+
 def missing(supply: Supply, terms: Terms, offer: Indices, gpus: Indices, measured: Flags) -> dict[str, Flags]:
     """Return by reason which cases lack it; `measured` tells per offer whether its chip was measured at such work."""
-    unit, unstated = supply.unit_gpus[offer], ~supply.largest_stated[offer]
-    unverified = terms.interruptible[offer] & ~terms.measured[offer]
-    return {
-        "old": terms.stale[offer],
-        "unmeasured": ~measured[offer],
-        "part": supply.is_part[offer],
-        "far": terms.peers_ratio[offer] < FAR_RATIO,
-        "interruptions": unverified & (gpus > MEASURED_SPOT_GPUS),
-        "size": unstated & ~terms.interruptible[offer] & (gpus > np.maximum(terms.order_gpus[offer], unit)),
-    }
+    return {name: gpus > most for name, most in most_gpus(supply, terms, offer, measured).items()}
 
 
 def verified(supply: Supply, terms: Terms, offer: Indices, gpus: Indices, measured: Flags) -> Flags:

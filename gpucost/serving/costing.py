@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -21,8 +21,7 @@ from gpucost.market.terms import Terms
 from gpucost.money.serving_bill import INPUT_NAMES, price_months
 from gpucost.options import OPTIONS
 from gpucost.physics import transformer
-from gpucost.physics.columns import Floats as columns_Floats
-from gpucost.physics.columns import Integers
+from gpucost.physics.columns import Floats, Integers
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, as_number, format_count
@@ -30,8 +29,6 @@ from gpucost.workloads.counts import units_for
 from gpucost.workloads.service import Plans
 
 # --- Demand over a day, and how many replicas are on at each hour.
-
-Floats = NDArray[np.float64]
 
 HOURS = (24, 168)
 # Assumed shapes; an own profile is a CSV file with 24 or 168 numbers. `consumer`: a service of one continent, its
@@ -74,16 +71,55 @@ def read_profile(path: str) -> list[float]:
     return numbers
 
 
-def replicas_by_hour(mean_rate: Floats, capacity: Floats, profile: Floats, floor: int) -> Floats:
-    """Return the replicas that each hour of the profile needs: ⌈rate · weight ÷ capacity⌉, at least `floor`.
+class Demand(Struct, frozen=True):
+    """What a month asks for: a row for each case, or one for all; hours of the profile with one weight are together."""
 
-    10 requests/s on replicas of 4: 3. The result has the hours as its last axis.
+    prompt_tokens: Floats
+    output_tokens: Floats
+    requests_per_s: Floats | None  # on average; None where no load is given
+    utilisation_fraction: Floats  # at the busiest hour; without a load, always
+    redundancy: Floats
+    replicas: int | None
+    autoscale: bool
+    floor_replicas: int
+    weights: Floats  # of hours against the mean one, rising
+    hours: Floats  # that have each weight
 
-    >>> replicas_by_hour(np.array([10.0]), np.array([4.0]), np.array([1.0]), 1).tolist()
-    [[3.0]]
-    """
-    needed = np.ceil(mean_rate[..., None] * profile / capacity[..., None] - 1e-9)
-    return np.maximum(needed, floor)
+    @property
+    def tokens_per_request(self) -> Floats:
+        """Prompt and output of one request."""
+        return self.prompt_tokens + self.output_tokens
+
+    @classmethod
+    def of(cls, request: InferenceRequest) -> "Demand":
+        """Return the demand of one request."""
+        weights, hours = np.unique(profile_of(request.profile), return_counts=True)
+        stated = request.has_demand or request.utilisation_given
+        return cls(
+            np.array([float(request.prompt_tokens)]),
+            np.array([float(request.output_tokens)]),
+            np.array([mean_rate(request)]) if request.has_demand else None,
+            np.array([request.utilisation_fraction if stated else 1.0]),
+            np.array([float(request.redundancy)]),
+            request.replicas,
+            request.autoscale,
+            request.floor_replicas,
+            weights,
+            hours.astype(np.float64),
+        )
+
+    def needed(self, capacity: Floats, weight: float) -> Floats:
+        """Return the replicas that an hour of a weight needs: ⌈rate · weight ÷ usable capacity⌉, at least the floor.
+
+        `capacity` is in requests per second and replica. 10 requests/s on replicas of 4, used in full: 3.
+
+        >>> one = np.ones(1)
+        >>> Demand(one, one, 10 * one, one, 0 * one, None, False, 1, one, one).needed(np.array([4.0]), 1.0)
+        array([3.])
+        """
+        assert self.requests_per_s is not None
+        needed = np.ceil(self.requests_per_s * weight / (capacity * self.utilisation_fraction) - 1e-9)
+        return np.maximum(needed, max(self.floor_replicas, 0 if self.autoscale else 1))
 
 
 # --- Beside the prices of hosted models: the same or a comparable one, and the volume at which self-hosting pays.
@@ -216,13 +252,13 @@ IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws:
 class ServingFleet(Struct, frozen=True):
     """What a month takes: replicas, units, paid hours, and what they serve."""
 
-    replicas: columns_Floats  # at the busiest hour, redundancy included
-    units: columns_Floats  # units of the offer at the busiest hour
-    gpu_hours: columns_Floats  # per month, paid
-    serving: columns_Floats  # replicas on average, redundant ones left out
-    spare_gpu_hours: columns_Floats  # redundant replicas
-    tokens: columns_Floats  # carried in the month
-    peak_load: columns_Floats  # load of the serving replicas at the busiest hour
+    replicas: Floats  # at the busiest hour, redundancy included
+    units: Floats  # units of the offer at the busiest hour
+    gpu_hours: Floats  # per month, paid
+    serving: Floats  # replicas on average, redundant ones left out
+    spare_gpu_hours: Floats  # redundant replicas
+    tokens: Floats  # carried in the month
+    peak_load: Floats  # load of the serving replicas at the busiest hour
 
     def take(self, rows: Integers) -> "ServingFleet":
         """Return the fleets that `rows` names."""
@@ -235,113 +271,164 @@ class Pairs(Struct, frozen=True):
     offer: Integers
     plan: Integers
     fleet: ServingFleet
-    gpus: columns_Floats
+    gpus: Floats
     factors: Columns  # what the bill follows from
     costs: Columns  # what it comes to
 
 
-def pair_up(supply: Supply, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
-    """Return every offer with every plan of its key that it can host."""
+def pair_up(
+    supply: Supply, key: Integers, serves: NDArray[np.bool_], gpus: Floats, offers: Integers
+) -> tuple[Integers, Integers]:
+    """Return every offer with every plan of its key that serves and that it can host; plans are columns."""
     by_key: dict[int, NDArray[np.int64]] = {}
-    for index in np.unique(plans.key):
-        by_key[int(index)] = np.flatnonzero((plans.key == index) & plans.serves)
+    for index in np.unique(key):
+        by_key[int(index)] = np.flatnonzero((key == index) & serves)
     nothing = np.array([], dtype=np.int64)
     plans_of_offers = [by_key.get(int(supply.key[offer]), nothing) for offer in offers]
     pair_offer = np.repeat(offers, [len(plan) for plan in plans_of_offers])
     pair_plan = np.concatenate([nothing, *plans_of_offers])
-    fits = plans.gpus[pair_plan] <= supply.largest_gpus[pair_offer]
+    fits = gpus[pair_plan] <= supply.largest_gpus[pair_offer]
     return pair_offer[fits], pair_plan[fits]
+
+
+class ReplicaSpeeds(NamedTuple):
+    """What a bill must know of replicas, a row for each case."""
+
+    gpus: Floats
+    output_tokens_per_s: Floats
+    width: Floats  # half the logarithmic range of the speed
+    prompt_time_fraction: Floats
 
 
 def price_pairs(
     request: InferenceRequest, plans: Plans, supply: Supply, terms: Terms, offer: Integers, plan: Integers
 ) -> Pairs:
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
-    speed, width = plans.output_tokens_per_s[plan], plans.width[plan]
+    demand = Demand.of(request)
+    speeds = ReplicaSpeeds(
+        plans.gpus[plan], plans.output_tokens_per_s[plan], plans.width[plan], plans.prompt_time_fraction[plan]
+    )
     # many offers sell the same unit of the same plan: what a month takes of it is worked out once
     least, inverse = np.unique(supply.minimum_gpus[offer], return_inverse=True)
     code = (plan * (int(supply.unit_gpus[offer].max(initial=0)) + 1) + supply.unit_gpus[offer]) * len(least) + inverse
     _, first, same = np.unique(code, return_index=True, return_inverse=True)
-    fleet, slow, fast = (
-        fleet_of(request, plans, supply, offer[first], plan[first], (speed * ratio)[first]).take(same)
-        for ratio in (np.ones(len(offer)), np.exp(-width), np.exp(width))
+    of_first = ReplicaSpeeds(*(column[first] for column in speeds))
+    fleets = tuple(fleet.take(same) for fleet in fleets_of(demand, supply, offer[first], of_first))
+    factors = factors_of(demand, terms, offer, speeds, fleets)
+    gpus = fleets[0].units * supply.unit_gpus[offer]
+    return Pairs(offer, plan, fleets[0], gpus, factors, price_months(factors))
+
+
+def fleets_of(
+    demand: Demand, supply: Supply, offer: Integers, speeds: ReplicaSpeeds
+) -> tuple[ServingFleet, ServingFleet, ServingFleet]:
+    """Return what a month takes on offers at the point, at the slow end of the speed's range and at its fast end."""
+    unit, least = units_of(supply, offer)
+    slow, fast = np.exp(-speeds.width), np.exp(speeds.width)
+    point, low, high = (
+        fleet_of(demand, unit, speeds.gpus, least, speeds.output_tokens_per_s * ratio)
+        for ratio in (np.ones(len(offer)), slow, fast)
     )
+    return point, low, high
+
+
+def units_of(supply: Supply, offer: Integers) -> tuple[Floats, Floats]:
+    """Return the accelerators in a unit of offers, and the fewest units of an order."""
+    unit = supply.unit_gpus[offer].astype(np.float64)
+    return unit, np.ceil(supply.minimum_gpus[offer] / unit)
+
+
+def factors_of(
+    demand: Demand, terms: Terms, offer: Integers, speeds: ReplicaSpeeds, fleets: Sequence[ServingFleet]
+) -> Columns:
+    """Return what the bills of offers follow from; `fleets` are those at the point, slow and fast."""
+    fleet, slow, fast = fleets
     per_token = fleet.gpu_hours / fleet.tokens
     cheap = fast.gpu_hours / fast.tokens * terms.price_low_ratio[offer]
     dear = slow.gpu_hours / slow.tokens * terms.price_high_ratio[offer]
-    count = len(offer)
-    factors = Columns(
+    return Columns(
         {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields},
-        demanded_tokens=fleet.tokens,
-        prompt_tokens=np.full(count, float(request.prompt_tokens)),
-        output_tokens=np.full(count, float(request.output_tokens)),
-        replica_output_tokens_per_s=speed,
-        prompt_time_fraction=plans.prompt_time_fraction[plan],
+        **fleet_factors(demand, speeds.gpus, speeds.output_tokens_per_s, fleet),
+        prompt_time_fraction=speeds.prompt_time_fraction,
         low_ratio=np.minimum(cheap / per_token, 1.0),
         high_ratio=np.maximum(dear / per_token, 1.0),
-        replica_gpus=plans.gpus[plan],
+    )
+
+
+def fleet_factors(demand: Demand, replica_gpus: Floats, speed: Floats, fleet: ServingFleet) -> Columns:
+    """Return what a bill takes from a fleet, whoever sells it."""
+    shape = fleet.gpu_hours.shape
+    return Columns(
+        demanded_tokens=fleet.tokens,
+        prompt_tokens=np.broadcast_to(demand.prompt_tokens, shape),
+        output_tokens=np.broadcast_to(demand.output_tokens, shape),
+        replica_output_tokens_per_s=speed,
+        replica_gpus=replica_gpus,
         serving_replicas=fleet.serving,
         gpu_hours=fleet.gpu_hours,
         spare_gpu_hours=fleet.spare_gpu_hours,
-        idle_power_fraction=np.full(count, IDLE_POWER_FRACTION),
+        idle_power_fraction=np.full(shape, IDLE_POWER_FRACTION),
     )
-    return Pairs(offer, plan, fleet, fleet.units * supply.unit_gpus[offer], factors, price_months(factors))
 
 
-def replicas_for(request: InferenceRequest, speed: columns_Floats) -> columns_Floats:
-    """Return the replicas that carry the load at each hour, by the output tokens per second of one; hours come last."""
-    usable = speed / request.output_tokens * request.utilisation_fraction
-    floor = max(request.floor_replicas, 0 if request.autoscale else 1)
-    return replicas_by_hour(np.full(len(speed), mean_rate(request)), usable, profile_of(request.profile), floor)
+def replicas_for(request: InferenceRequest, speed: Floats) -> Floats:
+    """Return the replicas that carry the load at the busiest hour, by the output tokens per second of one."""
+    demand = Demand.of(request)
+    return demand.needed(speed / demand.output_tokens, float(demand.weights[-1]))
 
 
-def fleet_of(
-    request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: columns_Floats
-) -> ServingFleet:
-    """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at a utilisation."""
-    unit, replica = supply.unit_gpus[offer].astype(np.float64), plans.gpus[plan]
-    least = np.ceil(supply.minimum_gpus[offer] / unit)
-    requests = speed / request.output_tokens  # per second and replica, at saturation
-    if not request.has_demand:
-        return saturated(request, unit, replica, least, requests)
-    profile = profile_of(request.profile)
-    mean = np.full(len(offer), mean_rate(request))
-    serving = replicas_for(request, speed)
-    if request.replicas is not None:
-        serving = np.full_like(serving, float(request.replicas))
-    elif not request.autoscale:
-        serving = np.broadcast_to(serving.max(axis=-1, keepdims=True), serving.shape)
-    on = serving + np.where(serving > 0, request.redundancy, 0)
-    units = units_for(on, replica[:, None], unit[:, None], least[:, None])
-    per_hour = units * unit[:, None]
-    gpu_hours = per_hour.mean(axis=-1) * HOURS_PER_MONTH
-    demand = mean[:, None] * profile
-    carried = np.minimum(demand, serving * requests[:, None])  # fixed replicas may be too few for the busiest hours
-    spare = np.where(serving > 0, request.redundancy, 0).mean(axis=-1) * replica * HOURS_PER_MONTH
-    peak = (demand / np.maximum(serving * requests[:, None], 1e-12)).max(axis=-1)
-    tokens = carried.mean(axis=-1) * request.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    return ServingFleet(on.max(axis=-1), units.max(axis=-1), gpu_hours, serving.mean(axis=-1), spare, tokens, peak)
+def fleet_of(demand: Demand, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
+    """Return what a month of the demand takes; without a load, one unit (or the given replicas) at a utilisation.
+
+    `unit` and `replica` are accelerators, `least` the fewest units of an order. All columns broadcast.
+    """
+    requests = speed / demand.output_tokens  # per second and replica, at saturation
+    if demand.requests_per_s is None:
+        return saturated(demand, unit, replica, least, requests)
+    rate, hours = demand.requests_per_s, float(demand.hours.sum())
+    shape = np.broadcast_shapes(requests.shape, rate.shape, unit.shape)
+    most_on, most_units, peak_load, units_hours, serving_hours, spare_hours, carried = (
+        np.zeros(shape) for _ in range(7)
+    )
+    busiest = float(demand.weights[-1])
+    for weight, count in zip(demand.weights.tolist(), demand.hours.tolist(), strict=True):
+        if demand.autoscale or weight == demand.weights[0]:
+            serving = demand.needed(requests, weight if demand.autoscale else busiest)
+            if demand.replicas is not None:
+                serving = np.full(shape, float(demand.replicas))
+            spare = np.where(serving > 0, demand.redundancy, 0.0)
+            units = units_for(serving + spare, replica, unit, least)
+            able = serving * requests
+        most_on, most_units = np.maximum(most_on, serving + spare), np.maximum(most_units, units)
+        units_hours = units_hours + count * units
+        serving_hours = serving_hours + count * serving
+        spare_hours = spare_hours + count * spare
+        carried = carried + count * np.minimum(rate * weight, able)  # fixed replicas may be too few
+        peak_load = np.maximum(peak_load, rate * weight / np.maximum(able, 1e-12))
+    return ServingFleet(
+        most_on,
+        most_units,
+        units_hours / hours * unit * HOURS_PER_MONTH,
+        serving_hours / hours,
+        spare_hours / hours * replica * HOURS_PER_MONTH,
+        carried / hours * demand.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH,
+        peak_load,
+    )
 
 
-def saturated(
-    request: InferenceRequest,
-    unit: columns_Floats,
-    replica: columns_Floats,
-    least: columns_Floats,
-    requests: columns_Floats,
-) -> ServingFleet:
+def saturated(demand: Demand, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> ServingFleet:
     """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
-    share = request.utilisation_fraction if request.utilisation_given else 1.0
-    working = (
-        np.full_like(unit, float(request.replicas)) if request.replicas else np.maximum(np.floor(unit / replica), 1.0)
-    )
-    working = working * np.where(request.replicas is None, least, 1.0)
-    on = working + request.redundancy
+    share = demand.utilisation_fraction
+    if demand.replicas:
+        working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(demand.replicas))
+    else:
+        working = np.maximum(np.floor(unit / replica), 1.0) * least
+    on = working + demand.redundancy
     units = units_for(on, replica, unit, least)
     gpu_hours = units * unit * HOURS_PER_MONTH
-    tokens = working * requests * request.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    spare = request.redundancy * replica * HOURS_PER_MONTH
-    return ServingFleet(on, units, gpu_hours, working, spare, tokens, np.full_like(unit, share))
+    tokens = working * requests * demand.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    spare = demand.redundancy * replica * HOURS_PER_MONTH
+    return ServingFleet(*np.broadcast_arrays(on, units, gpu_hours, working, spare, tokens, share))
 
 
 def mean_rate(request: InferenceRequest) -> float:
@@ -349,10 +436,15 @@ def mean_rate(request: InferenceRequest) -> float:
     if request.requests_per_s is not None:
         return request.requests_per_s
     assert request.tokens_per_month is not None
-    return request.tokens_per_month / request.tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
+    return float(rate_of(np.array([request.tokens_per_month]), np.array([request.tokens_per_request]))[0])
 
 
-def goal_of(pairs: Pairs, goal: str, plans: Plans) -> columns_Floats:
+def rate_of(tokens_per_month: Floats, tokens_per_request: Floats) -> Floats:
+    """Return the mean requests per second of a load in tokens, prompt and output together."""
+    return tokens_per_month / tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
+
+
+def goal_of(pairs: Pairs, goal: str, plans: Plans) -> Floats:
     """Return what is to be small: the price of tokens, the time per token, or the carbon of a token."""
     if goal == "latency":
         return plans.tpot_s[pairs.plan]

@@ -1,12 +1,11 @@
 """From a serving request to its answer: offers, plans, prices, payload; which accelerators serve a model at all."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
@@ -69,6 +68,7 @@ from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
+from gpucost.physics.serving.cases import ServedReplica
 from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
 from gpucost.serving import costing
 from gpucost.serving.costing import MTOK, Pairs, replicas_for
@@ -387,7 +387,7 @@ def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     architecture = catalog.architecture(request.model)
     market, offers = looked_at(request, catalog)
     plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
-    pairs, order = ranked(request, architecture, market, plans, offers, paired(market, plans, offers))
+    pairs, order = ranked(request, architecture, market, plans, offers)
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
 
 
@@ -400,7 +400,7 @@ def looked_at(request: InferenceRequest, catalog: Catalog) -> tuple[Market, Inte
 
 def paired(market: Market, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
     """Return every offer that lasts with every plan that it can host."""
-    return costing.pair_up(market.supply, plans, lasting(market, offers))
+    return costing.pair_up(market.supply, plans.key, plans.serves, plans.gpus, lasting(market, offers))
 
 
 def ranked(
@@ -409,10 +409,9 @@ def ranked(
     market: Market,
     plans: Plans,
     offers: Integers,
-    pairs_of: tuple[Integers, Integers],
 ) -> tuple[Pairs, Integers]:
     """Price every pair of an offer and a plan, and order the best of each offer."""
-    offer, plan = pairs_of
+    offer, plan = paired(market, plans, offers)
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
@@ -422,8 +421,8 @@ def ranked(
     return pairs, order[np.argsort(_stand(request, market, pairs, order), kind="stable")]
 
 
-# what of a request decides which offers it looks at, and what changes its months alone, not its replicas
-_OF_MARKET = (
+# what of a request decides which offers it looks at
+OF_MARKET = (
     *FILTERS,
     "max_age_days",
     "strict_prices",
@@ -434,64 +433,26 @@ _OF_MARKET = (
     "max_gpus",
     "usd_per_gpu_hour",
 )
-_OF_MONTHS = (
-    "tokens_per_month",
-    "requests_per_s",
-    "utilisation_fraction",
-    "utilisation_given",
-    "replicas",
-    "redundancy",
-    "floor_replicas",
-    "autoscale",
-    "profile",
-    "optimize",
-    "top",
-    "max_cost_usd",
-    "include_unverified",
-)
-_PLANS_KEPT = 256
-
-
-class FirstServed:
-    """Answers requests with their first option alone; markets and plans that it has met are kept."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog, self.calibration = catalog, serving_calibration(catalog)
-        self._markets: OrderedDict[Any, tuple[Market, Integers]] = OrderedDict()
-        self._plans: OrderedDict[Any, tuple[Plans, tuple[Integers, Integers]]] = OrderedDict()
-
-    def of(self, request: InferenceRequest) -> ServingOption:
-        """Return the first option of a request, as `infer` gives it."""
-        architecture = self.catalog.architecture(request.model)
-        of_market = tuple(getattr(request, name) for name in _OF_MARKET)
-        if of_market not in self._markets:
-            self._markets[of_market] = looked_at(request, self.catalog)
-        market, offers = self._markets[of_market]
-        months = {name: None for name in _OF_MONTHS if name in InferenceRequest.__struct_fields__}
-        of_plans = astuple(replace(request, **months))
-        if of_plans not in self._plans:
-            plans = plan_for(request, architecture, market, lasting(market, offers), self.calibration)
-            self._plans[of_plans] = plans, paired(market, plans, offers)
-        plans, pairs_of = self._plans[of_plans]
-        for kept in (self._markets, self._plans):
-            if len(kept) > _PLANS_KEPT:
-                kept.popitem(last=False)
-        pairs, order = ranked(request, architecture, market, plans, offers, pairs_of)
-        return option(request, market, plans, pairs, int(order[0]), 1, lambda plan: inside(plans, plan, request))
 
 
 def _stand(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> Integers:
-    """Return where pairs stand: what one can order first, and of either kind what has a term behind the rest.
+    """Return where pairs stand: what one can order first, the rest in either kind as `standing` says."""
+    unsure = np.zeros(len(order), bool) if request.include_unverified else ~verified(request, market, pairs, order)
+    return np.asarray(UNSURE * unsure + standing(request, market)[pairs.offer[order]], np.int64)
+
+
+UNSURE = 4  # places behind all that one can order
+
+
+def standing(request: InferenceRequest, market: Market) -> Integers:
+    """Return where offers stand among those that one can order: what may be interrupted behind what stays.
 
     A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
     """
-    unsure = np.zeros(len(order), bool) if request.include_unverified else ~verified(request, market, pairs, order)
     asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
     booked = np.array([OPTIONS[offer.option].family == "scheduled" for offer in market.supply.offers], bool)
     bound = market.supply.bound & ("committed" not in asked) | booked & ("scheduled" not in asked)
-    bound = bound[pairs.offer[order]]
-    risky = market.terms.interruptible[pairs.offer[order]]
-    return np.asarray(4 * unsure + 2 * risky + bound, np.int64)
+    return np.asarray(2 * market.terms.interruptible + bound, np.int64)
 
 
 def verified(request: InferenceRequest, market: Market, pairs: Pairs, rows: Integers) -> NDArray[np.bool_]:
@@ -538,12 +499,18 @@ def plan_for(
     request: InferenceRequest, architecture: Architecture, market: Market, offers: Integers, calibration: Calibration
 ) -> Plans:
     """Evaluate the plans of every key that the offers use, each up to the largest job that one of them can host."""
+    largest = largest_jobs(market, offers)
+    return evaluate(architecture, market.supply.keys, largest, request, calibration.values, calibration.ranges)
+
+
+def largest_jobs(market: Market, offers: Integers) -> dict[int, int]:
+    """Return the keys that offers use, each with the largest job that one of them can host."""
     supply = market.supply
     largest: dict[int, int] = {}
     for offer in offers:
         key = int(supply.key[offer])
         largest[key] = max(largest.get(key, 0), int(supply.largest_gpus[offer]))
-    return evaluate(architecture, supply.keys, largest, request, calibration.values, calibration.ranges)
+    return largest
 
 
 def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> Integers:
@@ -551,34 +518,53 @@ def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> In
     months = pairs.costs.usd_per_month
     fits = pairs.gpus <= (request.max_gpus or np.inf)
     if not fits.any():
-        raise NothingFitsError(
-            f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
-            f" {int(pairs.gpus.min())}. Try --max-gpus {int(pairs.gpus.min())}."
-        ).offering(max_gpus=int(pairs.gpus.min()))
+        raise too_large(request, int(pairs.gpus.min()))
     if request.max_cost_usd is None:
         return np.flatnonzero(fits)
     within = np.flatnonzero(fits & (months <= request.max_cost_usd))
     if len(within):
         return within
     cheapest = int(np.argmin(months))
-    offer = market.facts.offers[int(pairs.offer[cheapest])]
-    raise OverBudgetError(
-        f"the cheapest of {counted(len(np.unique(pairs.offer)), 'offer')} costs {months[cheapest]:,.2f} USD a month"
-        f" ({offer.provider} {offer.instance_type}, {int(pairs.gpus[cheapest])} × {offer.gpu}),"
-        f" over the budget of {request.max_cost_usd:,.2f} USD."
-    ).offering(budget=int(np.ceil(months[cheapest])))
+    offer, count = market.facts.offers[int(pairs.offer[cheapest])], len(np.unique(pairs.offer))
+    raise over_budget(request.max_cost_usd, count, float(months[cheapest]), offer, int(pairs.gpus[cheapest]))
+
+
+def too_large(request: InferenceRequest, fewest: int) -> NothingFitsError:
+    """Return the error that a load takes more accelerators than are allowed; `fewest` are the least that carry it."""
+    return NothingFitsError(
+        f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
+        f" {fewest}. Try --max-gpus {fewest}."
+    ).offering(max_gpus=fewest)
+
+
+def over_budget(budget_usd: float, offers: int, month_usd: float, offer: Offer, gpus: int) -> OverBudgetError:
+    """Return the error that the cheapest of so many offers costs more than the budget of a month."""
+    return OverBudgetError(
+        f"the cheapest of {counted(offers, 'offer')} costs {month_usd:,.2f} USD a month"
+        f" ({offer.provider} {offer.instance_type}, {gpus} × {offer.gpu}),"
+        f" over the budget of {budget_usd:,.2f} USD."
+    ).offering(budget=int(np.ceil(month_usd)))
+
+
+class Tried(NamedTuple):
+    """What is said of plans of which none serves."""
+
+    deployments: Sequence[ServedReplica]
+    reason: Integers
+    ttft_s: Floats
+    tpot_s: Floats
 
 
 def nothing(
-    request: InferenceRequest, architecture: Architecture, market: Market, plans: Plans, offers: Integers
+    request: InferenceRequest, architecture: Architecture, market: Market, plans: Plans | Tried, offers: Integers
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
-    if not len(plans) and request.replica_gpus is not None and len(lasting(market, offers)):
+    if not len(plans.deployments) and request.replica_gpus is not None and len(lasting(market, offers)):
         return NothingFitsError(
             f"no replica of {architecture.name} has {request.replica_gpus} of these accelerators. Try --replica-gpus 1,"
             " 2, 4 or 8."
         )
-    if not len(plans):
+    if not len(plans.deployments):
         rule = OPTIONS[market.facts.offers[int(offers[0])].option]
         raise NothingFitsError(f"{too_short(rule)}. Widen --option.")
     fits = plans.reason != REASONS.index("memory")
@@ -968,7 +954,7 @@ def fewest_for_load(catalog: Catalog, request: InferenceRequest, key: Key, most:
     plans = served(catalog, catalog.architecture(request.model), [key], request, most)
     if not len(plans):
         return None
-    replicas = replicas_for(request, plans.output_tokens_per_s).max(axis=-1) + request.redundancy
+    replicas = replicas_for(request, plans.output_tokens_per_s) + request.redundancy
     gpus = np.where(plans.serves, replicas * plans.gpus, np.inf)
     first = int(np.lexsort((-plans.output_tokens_per_s, gpus))[0])
     if gpus[first] > most:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -11,9 +12,13 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import astuple, replace
 
+from gpucost.arguments.reading import value_of
+from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answered as asking_answered
-from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.formula.arrays import Columns as CaseColumns
 from gpucost.gate import beside
 from gpucost.store.files import SpareFolder, put_parquet, write_bytes
 from gpucost.sweeping.grid import DATES, SweepGrid
@@ -21,7 +26,12 @@ from gpucost.sweeping.grid import DATES, SweepGrid
 if TYPE_CHECKING:
     import pandas
 
+    from gpucost.arguments import Argument
     from gpucost.catalog import Catalog
+    from gpucost.market.facts import Market
+    from gpucost.serving.request import InferenceRequest
+    from gpucost.serving.sweep import ServedOffers
+    from gpucost.types import Offer
 
 
 Columns = dict[str, Any]  # numbers as arrays, words as (codes, what they mean); the code −1 is missing
@@ -235,34 +245,178 @@ class Singles:
         return _FLAT[self.question](payload)
 
 
+class Words:
+    """A column of words as it is filled: a code for each row, −1 where nothing was said."""
+
+    def __init__(self, count: int) -> None:
+        self._codes = np.full(count, -1, np.int64)
+        self._code_of: dict[str, int] = {}
+
+    def put(self, rows: Any, words: Sequence[Any], of: Any) -> None:
+        """Put words into rows, row i the one at `of[i]`; None is no word."""
+        codes = [-1 if word is None else self._code_of.setdefault(str(word), len(self._code_of)) for word in words]
+        self._codes[rows] = np.array(codes, np.int64)[of]
+
+    def column(self) -> tuple[Any, list[str]]:
+        """Return the codes, and what they mean in the order of the alphabet."""
+        categories = sorted(self._code_of)
+        place = np.full(len(categories) + 1, -1, np.int64)  # the last is that of no word
+        place[[self._code_of[word] for word in categories]] = np.arange(len(categories))
+        return place[self._codes], categories
+
+
+class Table:
+    """The columns of many answers as they are filled: figures, and the reason where there are none."""
+
+    def __init__(self, question: str, count: int) -> None:
+        kinds = {name: kind for of, name, kind in _FIGURES if of == question} | {"reason": "word"}
+        self.count = count
+        self.filled = {name: Words(count) if kind == "word" else np.full(count, np.nan) for name, kind in kinds.items()}
+
+    def put(self, rows: Any, answers: Sequence[Mapping[str, Any]], of: Any) -> None:
+        """Put the figures of answers into rows, row i those at `of[i]`; figures of other names are left out."""
+        for name, column in self.filled.items():
+            if answers and name in answers[0]:
+                values = [answer[name] for answer in answers]
+                if isinstance(column, Words):
+                    column.put(rows, values, of)
+                else:
+                    column[rows] = _numbers(values)[of]
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns."""
+        return {name: column.column() if isinstance(column, Words) else column for name, column in self.filled.items()}
+
+
 class Served(Singles):
-    """Answers columns of serving requests with their first options, without what stands beside them in an answer."""
+    """Answers columns of serving requests with their first options: cases that differ in plain numbers together."""
 
     _APART = ("images", "image_size", "steps")
 
     def __init__(self, question: str, catalog: "Catalog") -> None:
-        from gpucost.serving.run import FirstServed
-
         super().__init__(question, catalog)
-        self._first = FirstServed(catalog)
         self._tasks: dict[str, bool] = {}
+        self._markets: OrderedDict[Any, tuple[Market, Any]] = OrderedDict()
+        self._offered: OrderedDict[Any, ServedOffers] = OrderedDict()
 
-    def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
+        from gpucost.serving.sweep import UNSAID, VARIED
+
+        count = len(next(iter(codes.values()), (0,)))
+        table, arguments = Table(self.question, count), QUESTIONS[self.question].fields
+        fields = {arguments[field].name: field for field in VARIED}
+        numbers = {
+            name: _numbers_of(arguments[field], values[name], UNSAID.get(field))
+            for name, field in fields.items()
+            if name in values
+        }
+        plain = {name: ~np.isnan(column)[codes[name]] for name, column in numbers.items()}
+        kinds = [np.where(plain[name], -1, codes[name]) if name in plain else codes[name] for name in values]
+
+        def asked(row: int) -> dict[str, Any]:
+            return {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+
+        for members in _alike(kinds, count):
+            varied = {fields[name]: numbers[name][codes[name][members]] for name in plain if plain[name][members[0]]}
+            for row in self._together(asked(members[0]), varied, members, table).tolist():
+                table.put([row], [self._one(asked(row))], [0])
+        return table.columns()
+
+    def _together(self, asked: Mapping[str, Any], varied: Mapping[str, Any], members: Any, table: Table) -> Any:
+        """Answer cases that differ in what is `varied` alone; return those that are to be asked one by one."""
         from gpucost.ask.inference import request_of
+        from gpucost.serving.sweep import VARIED
+
+        if self._is_task(str(asked.get("model"))) or any(name in asked for name in self._APART):
+            return members
+        try:
+            request = request_of(self.catalog, **asked)
+            offers = self._offers_of(request)
+        except GpuCostError:  # whatever the numbers are; a single answer says it in full
+            one = self._one(asked)
+            if "reason" not in one:
+                return members
+            table.put(members, [one], np.zeros(len(members), np.int64))
+            return members[:0]
+        fixed = {name: getattr(request, name) for name in VARIED}
+        fixed = {name: np.inf if number is None else float(number) for name, number in fixed.items()}
+        if any(fixed[name] != column[0] for name, column in varied.items()):
+            return members
+        cases = {name: varied.get(name, np.full(len(members), number)) for name, number in fixed.items()}
+        results = offers.first_options(CaseColumns(cases))
+        found, missed = np.flatnonzero(results.offer >= 0), np.flatnonzero(results.reason >= 0)
+        for name, column in results.numbers.items():
+            table.filled[name][members[found]] = column[found]
+        places, of = np.unique(results.offer[found], return_inverse=True)
+        sold = [offers.market.facts.offers[place] for place in places.tolist()]
+        form = request.written_in(offers.architecture)
+        table.put(members[found], [{**_told(offer), "precision": form} for offer in sold], of)
+        said = [{"reason": " ".join(text.split())} for text in results.reasons]
+        table.put(members[missed], said, results.reason[missed])
+        return members[results.odd]
+
+    def _is_task(self, model: str) -> bool:
         from gpucost.serving.tasks import task_row
 
-        model = str(asked.get("model"))
         if model not in self._tasks:
             self._tasks[model] = task_row(self.catalog, model) is not None
-        if self._tasks[model] or any(name in asked for name in self._APART):
-            return super()._one(asked)
-        try:
-            option: Any = self._first.of(request_of(self.catalog, **asked))
-        except (NothingFitsError, OverBudgetError) as error:
-            return {"reason": " ".join(str(error).split())}
-        except GpuCostError:
-            return super()._one(asked)  # which says why, as a single question does
-        return dict(option)
+        return self._tasks[model]
+
+    def _offers_of(self, request: "InferenceRequest") -> "ServedOffers":
+        """Return what serves requests that differ in what is varied alone; markets and offers once met are kept."""
+        from gpucost.catalog.calibrations import serving_calibration
+        from gpucost.serving.run import OF_MARKET, looked_at
+        from gpucost.serving.sweep import UNSAID, VARIED, ServedOffers
+
+        unsaid = tuple(name for name in VARIED if name not in UNSAID and getattr(request, name) is None)
+        key = *astuple(replace(request, **dict.fromkeys(VARIED))), unsaid
+        if key not in self._offered:
+            of_market = tuple(getattr(request, name) for name in OF_MARKET)
+            architecture = self.catalog.architecture(request.model)
+            if of_market not in self._markets:
+                self._markets[of_market] = looked_at(request, self.catalog)
+            market, offers = self._markets[of_market]
+            calibration = serving_calibration(self.catalog)
+            self._offered[key] = ServedOffers(request, architecture, market, offers, calibration)
+        for kept in (self._markets, self._offered):
+            if len(kept) > _OFFERS_KEPT:
+                kept.popitem(last=False)
+        return self._offered[key]
+
+
+_OFFERS_KEPT = 128  # sets of offers, and models on them
+
+
+def _told(offer: "Offer") -> dict[str, Any]:
+    """Return what a row says of an offer."""
+    from gpucost.market.terms import seller
+
+    age = {"price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days}
+    return {**seller(offer), **age}
+
+
+def _numbers_of(argument: "Argument", values: Sequence[Any], unsaid: float | None) -> Any:
+    """Return the numbers that values of an argument mean, and what not saying it means; NaN for none that is plain.
+
+    Zero is a number where not saying it means one: elsewhere it has a meaning of its own.
+    """
+    numbers = np.full(len(values), np.nan)
+    for place, value in enumerate(values):
+        with suppress(GpuCostError):
+            read = unsaid if value is None else value_of(argument, value)
+            if _is_plain(read) and (read > 0 or (read == 0 and unsaid is not None)):
+                numbers[place] = read
+    return numbers
+
+
+def _alike(kinds: Sequence[Any], count: int) -> Iterator[Any]:
+    """Yield the rows that are equal in all columns of codes."""
+    keys = np.stack(kinds, axis=1) if kinds else np.zeros((count, 0))
+    group = np.ravel(np.unique(keys, axis=0, return_inverse=True)[1])
+    order = np.argsort(group, kind="stable")
+    if count:
+        yield from np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 class Owned(Singles):

@@ -4,12 +4,12 @@ For every distinct accelerator and node, the layouts of one replica are listed, 
 and the best batch within memory and the latency targets is kept. What cannot be is kept too, with its reason.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
@@ -188,6 +188,46 @@ def list_deployments(
     return deployments, np.array(of, dtype=np.int64)
 
 
+class Spread(Struct, frozen=True):
+    """Every layout of one replica on every key, whatever the lengths of requests and the targets."""
+
+    deployments: list[ServedReplica]
+    case: ServingCase
+    key: Integers  # index of the key in the supply
+    traits: dict[str, Flags]  # what makes the speed of each less certain
+
+    def __len__(self) -> int:
+        return len(self.deployments)
+
+
+class AtBatches(NamedTuple):
+    """Replicas at every batch of the ladder, which is the last axis; memory and first tokens do not hang on it."""
+
+    sequences: Floats
+    tpot_s: Floats
+    output_tokens_per_s: Floats  # of one replica, at saturation
+    prompt_time_fraction: Floats
+    host_bound: Flags
+    capacity: Floats
+    ttft_s: Floats
+
+
+def spread(
+    architecture: Architecture,
+    keys: Sequence[Key],
+    largest: Mapping[int, int],
+    request: Service,
+    values: Mapping[str, float],
+) -> Spread:
+    """Return the layouts of every key. `largest` maps the keys in use to the largest job that an offer can host."""
+    deployments, of = list_deployments(architecture, keys, largest, request)
+    case, _ = build(deployments, values, options_of(request, len(deployments)))
+    doubted = [doubts(d) for d in deployments]
+    names = doubted[0] if doubted else ()
+    traits = {name: np.array([one[name] for one in doubted], dtype=np.bool_) for name in names}
+    return Spread(deployments, case, of, traits)
+
+
 def evaluate(
     architecture: Architecture,
     keys: Sequence[Key],
@@ -197,33 +237,28 @@ def evaluate(
     ranges: Mapping[str, float],
 ) -> Plans:
     """Return every plan at its best batch. `largest` maps the keys in use to the largest job that an offer can host."""
-    deployments, of = list_deployments(architecture, keys, largest, request)
-    case, _ = build(deployments, values, options_of(request, len(deployments)))
-    prompt = np.full(len(deployments), request.prompt_tokens)
-    output = np.full(len(deployments), request.output_tokens)
-    capacity = serving.capacity_sequences(case, prompt, output)
-    limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
-    limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
-    limit = np.where(case.rates.frugal, np.minimum(limit, LOCAL_USERS), limit)
-    best, meets = climb(case, limit, request, prompt, output)
-    at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
-    first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
-    reason = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
+    found = spread(architecture, keys, largest, request, values)
+    case, count = found.case, len(found)
+    prompt, output = np.full(count, request.prompt_tokens), np.full(count, request.output_tokens)
+    ladder = climb(case, prompt, output)
+    best, meets = fastest(ladder.tpot_s, ladder.output_tokens_per_s, np.full(count, request.tpot_ms or np.inf))
+    sequences = ladder.sequences[np.arange(count), best]
+    at = serving.steady(case, sequences, prompt, output)
     plans = Plans(
-        deployments,
+        found.deployments,
         case,
-        of,
+        found.key,
         case.placement.gpus,
-        reason.astype(np.int64),
-        np.maximum(best, 1.0),
-        capacity,
+        reasons(ladder.capacity, ladder.ttft_s, meets, np.full(count, request.ttft_ms or np.inf)),
+        sequences,
+        ladder.capacity,
         at.output_tokens_per_s * case.rates.saturation,
         at.tpot_s,
         at.ttft_s,
         at.prompt_time_fraction,
         at.step,
-        widths(deployments, at, ranges, stated_server=request.server is not None),
-        (serving.capacity_sequences(case, prompt, output) >= 1) & (serving.usual_sequences(case, prompt, output) < 1),
+        widths(found.traits, host_bound(at.step), ranges, stated_server=request.server is not None),
+        (ladder.capacity >= 1) & (serving.usual_sequences(case, prompt, output) < 1),
     )
     return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
 
@@ -232,9 +267,26 @@ def with_own(plans: Plans, request: Service, speed: float) -> Plans:
     """Return plans at a measured speed of one replica: memory and first tokens stay, steps keep their shares."""
     if not len(plans):
         return plans
+    refuse_own(plans.deployments, request, speed)
+    ratio = plans.output_tokens_per_s / speed
+    step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
+    tpot = own_tpot_s(request, plans.tpot_s, ratio)
+    return replace(
+        plans,
+        output_tokens_per_s=np.full(len(plans), speed),
+        tpot_s=tpot,
+        sequences=np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences,
+        step=step,
+        width=np.full(len(plans), OWN_WIDTH),
+        reason=late(plans.reason, tpot, request.tpot_ms or np.inf),
+    )
+
+
+def refuse_own(deployments: Sequence[ServedReplica], request: Service, speed: float) -> None:
+    """Refuse a measured speed that is not of one chip, or that no software can reach on it."""
     name = request.own_flag
-    one_chip(name, [d.accelerator for d in plans.deployments])
-    d = plans.deployments[0]
+    one_chip(name, [d.accelerator for d in deployments])
+    d = deployments[0]
     at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)
     roof, roof_name = decode_roof(d.architecture, d.accelerator, d.format, d.gpus, d.engine).at(at_once)
     if speed > roof:
@@ -242,57 +294,77 @@ def with_own(plans: Plans, request: Service, speed: float) -> Plans:
             f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name} roof), not"
             f" {speed:,.0f}. No software can exceed the roof."
         )
-    ratio = plans.output_tokens_per_s / speed
-    sequences = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
-    tpot = np.full(len(plans), request.own_tpot_ms / MS_PER_S) if request.own_tpot_ms else plans.tpot_s * ratio
-    step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
-    late = (plans.reason == 0) & (tpot * MS_PER_S > (request.tpot_ms or np.inf))
-    return replace(
-        plans,
-        output_tokens_per_s=np.full(len(plans), speed),
-        tpot_s=tpot,
-        sequences=sequences,
-        step=step,
-        width=np.full(len(plans), OWN_WIDTH),
-        reason=np.where(late, REASONS.index("tpot"), plans.reason),
-    )
 
 
-def climb(
-    case: ServingCase, limit: Floats, request: Service, prompt: Floats, output: Floats
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the batch with the most throughput whose time per token meets the target, and whether any does.
+def own_tpot_s(request: Service, tpot_s: Floats, ratio: Floats) -> Floats:
+    """Return the time per token at a measured speed: as measured, else the predicted one × predicted ÷ measured."""
+    return np.full(tpot_s.shape, request.own_tpot_ms / MS_PER_S) if request.own_tpot_ms else tpot_s * ratio
+
+
+def late(reason: Integers, tpot_s: Floats, tpot_ms: Floats | float) -> Integers:
+    """Return the reasons of plans, of which those that serve may be too slow at their measured speed."""
+    return np.where((reason == 0) & (tpot_s * MS_PER_S > tpot_ms), REASONS.index("tpot"), reason)
+
+
+def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
+    """Return replicas at every batch of the ladder.
 
     The ladder is the same for all cases, cut at what memory holds, so that a tighter target only removes steps.
     """
-    count, steps = len(limit), len(LADDER)
-    batch = np.minimum(LADDER[None, :], np.maximum(limit, 1.0)[:, None]).ravel()
-    rows = np.repeat(np.arange(count), steps)
-    at = serving.steady(case.take(rows), batch, prompt[rows], output[rows])
-    meets = (at.tpot_s * MS_PER_S <= (request.tpot_ms or np.inf)).reshape(count, steps)
-    speed = np.where(meets, at.output_tokens_per_s.reshape(count, steps), -1.0)
-    best = np.argmax(speed, axis=1)
-    chosen: Floats = batch.reshape(count, steps)[np.arange(count), best]
-    any_meets: Flags = np.any(meets, axis=1)
-    return chosen, any_meets
+    capacity = serving.capacity_sequences(case, prompt, output)
+    limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
+    limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
+    limit = np.where(case.rates.frugal, np.minimum(limit, LOCAL_USERS), limit)
+    ttft_s = serving.prompt_s(case, prompt)
+    # of the steps that memory cuts to one batch the first is timed
+    steps = 1 + np.searchsorted(LADDER[:-1], np.maximum(limit, 1.0), side="left")
+    first = np.cumsum(steps) - steps
+    rows = np.repeat(np.arange(len(limit)), steps)
+    step = np.arange(len(rows)) - first[rows]
+    sequences = np.minimum(LADDER[step], np.maximum(limit, 1.0)[rows])
+    at = serving.steady(case.take(rows), sequences, prompt[rows], output[rows], ttft_s=ttft_s[rows])
+    timed = first[:, None] + np.minimum(np.arange(len(LADDER)), steps[:, None] - 1)
+    return AtBatches(
+        sequences[timed],
+        at.tpot_s[timed],
+        at.output_tokens_per_s[timed],
+        at.prompt_time_fraction[timed],
+        host_bound(at.step)[timed],
+        capacity,
+        ttft_s,
+    )
 
 
-def widths(
-    deployments: Sequence[ServedReplica], at: serving.Steady, ranges: Mapping[str, float], *, stated_server: bool
-) -> Floats:
+def fastest(tpot_s: Floats, output_tokens_per_s: Floats, tpot_ms: Floats) -> tuple[Integers, Flags]:
+    """Return the step of a ladder with the most throughput in time, and whether any is: the first where none is."""
+    meets = tpot_s * MS_PER_S <= tpot_ms[..., None]
+    best = np.argmax(np.where(meets, output_tokens_per_s, -1.0), axis=-1)
+    return best, np.any(meets, axis=-1)
+
+
+def reasons(capacity: Floats, ttft_s: Floats, meets: Flags, ttft_ms: Floats) -> Integers:
+    """Return why replicas do not serve, as codes into REASONS; `meets` tells whether any batch is in time."""
+    first_ok = ttft_s * MS_PER_S <= ttft_ms
+    reason: Integers = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
+    return reason
+
+
+def host_bound(step: serving.StepParts) -> Flags:
+    """Tell which steps the host takes much of."""
+    bound: Flags = np.maximum(step.host_s, 0.0) / step.total_s > HOST_BOUND_FRACTION
+    return bound
+
+
+def widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, float], *, stated_server: bool) -> Floats:
     """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
-
-    def flags(judge: Callable[[ServedReplica], bool]) -> Flags:
-        return np.array([judge(d) for d in deployments], dtype=np.bool_)
-
-    traits = {
-        "saturation": flags(lambda d: True),
-        "host_bound": np.maximum(at.step.host_s, 0.0) / at.step.total_s > HOST_BOUND_FRACTION,
-        "unstated_server": flags(lambda d: not stated_server),
+    count = len(by_host)
+    named = {
+        "saturation": np.full(count, True),
+        "host_bound": by_host,
+        "unstated_server": np.full(count, not stated_server),
+        **traits,
     }
-    own = [doubts(d) for d in deployments]
-    traits |= {name: np.array([one[name] for one in own], dtype=np.bool_) for name in (own[0] if own else ())}
-    return np.minimum(width_of(traits, ranges), WIDEST)
+    return np.minimum(width_of(named, ranges), WIDEST)
 
 
 def format_note(architecture: Architecture, request: Service) -> str:

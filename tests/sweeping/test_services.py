@@ -1,51 +1,189 @@
-"""Sweeps of services: what is kept between cases changes no row."""
+"""Sweeps of services: what is worked out together changes no row."""
 
 import numpy as np
+import pytest
 
+from gpucost.ask.inference import request_of
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import serving_calibration
+from gpucost.physics.serving import steps as serving
+from gpucost.serving import sweep
+from gpucost.serving.run import largest_jobs, lasting, looked_at
 from gpucost.sweeping.work import Served, Singles
+from gpucost.workloads.service import LADDER, climb, spread
 
+CATALOG = open_catalog()
 AXES = {
-    "model": ["8b", "70b", "qwen3-embedding-8b", "no-such-model"],
-    "gpu": [None, "h100", "l40s", "mi300x"],
-    "prompt_tokens": [None, 256, 4096],
-    "output_tokens": [None, 512],
-    "tokens_per_month": [None, 1e8, 3e10],
-    "tpot": [None, "20ms", "60ms"],
-    "ttft": [None, "300ms"],
-    "precision": [None, "fp8"],
-    "option": [None, "spot", "reserved"],
-    "budget": [None, 500_000, 100],
-    "redundancy": [None, 1],
+    "model": ["8b", "70b", "mixtral-8x7b", "deepseek-v3", "qwen3-embedding-8b", "no-such-model"],
+    "gpu": [None, "h100", "l40s", "mi300x", "a100,h200"],
+    "prompt_tokens": [None, 256, 4096, "azure-conversation", 100_000],
+    "output_tokens": [None, 512, 33],
+    "lengths": [None, "azure-conversation"],
+    "requests_per_s": [None, 0.3, 400],
+    "tokens_per_month": [None, 1e8, 3e10, 5e12],
+    "tpot": [None, "20ms", "60ms", 3],
+    "ttft": [None, "300ms", "40ms"],
+    "precision": [None, "fp8", "int4"],
+    "engine": [None, "trtllm", "sglang"],
+    "server": [None, "tuned", "offline"],
+    "utilisation": [None, 0.5, "100%", 0],
+    "profile": [None, "office", "consumer"],
+    "autoscale": [None, True],
+    "floor": [None, 0, 2],
+    "replicas": [None, 1, 4],
+    "redundancy": [None, 0, 2],
+    "prefix_hit": [None, "40%"],
+    "draft_tokens": [None, 3],
+    "acceptance": [None, 0.7],
+    "offload": [None, 0.3],
+    "own_output_tokens_per_s": [None, 900],
+    "own_tpot": [None, "30ms"],
+    "own_concurrency": [None, 16],
+    "replica_gpus": [None, 1, 3],
     "optimize": [None, "latency", "carbon"],
+    "strict_prices": [None, True],
+    "option": [None, "spot", "reserved"],
+    "provider": [None, "aws", "lambda"],
+    "region": [None, "us"],
     "max_gpus": [None, 16],
+    "include_unverified": [None, True],
+    "usd_per_gpu_hour": [None, 2.1],
+    "budget": [None, 500_000, 5000, 0],
 }
 
 
-def test_a_row_is_the_single_answer():
-    draw, catalog = np.random.default_rng(5), open_catalog()
-    codes = {name: draw.integers(0, len(values), 60) for name, values in AXES.items()}
-    codes["model"] = draw.choice(4, 60, p=[0.5, 0.4, 0.05, 0.05])
-    alone, kept = Singles("inference", catalog).rows(AXES, codes), Served("inference", catalog).rows(AXES, codes)
-    assert alone.keys() == kept.keys()
-    for name, column in alone.items():
+def assert_equal(one, other):
+    assert list(one) == list(other)
+    for name, column in one.items():
         if isinstance(column, tuple):
-            assert column[1] == kept[name][1], name
-            assert np.array_equal(column[0], kept[name][0]), name
+            assert column[1] == other[name][1], name
+            assert np.array_equal(column[0], other[name][0]), name
         else:
-            assert np.array_equal(column, kept[name], equal_nan=True), name
-    assert (alone["reason"][0] < 0).sum() > 15
+            assert np.array_equal(column, other[name], equal_nan=True), name
 
 
-def test_replicas_are_searched_once_for_loads_that_differ(monkeypatch):
-    from gpucost.serving import run
+def answered(values, codes):
+    """Return the columns, after holding each row against the single answer."""
+    together = Served("inference", CATALOG).rows(values, codes)
+    assert_equal(Singles("inference", CATALOG).rows(values, codes), together)
+    return together
 
-    searched, search = [], run.plan_for
-    monkeypatch.setattr(run, "plan_for", lambda *asked: (searched.append(asked), search(*asked))[1])
+
+def test_a_row_of_any_mix_of_arguments_is_the_single_answer():
+    count, draw = 300, np.random.default_rng(5)
+    codes = {name: np.zeros(count, int) for name in AXES}
+    for row in range(count):
+        for name in draw.choice(list(AXES)[2:], draw.integers(1, 8), replace=False):
+            codes[name][row] = draw.integers(0, len(AXES[name]))
+    codes["model"] = draw.choice(6, count, p=[0.4, 0.3, 0.1, 0.14, 0.03, 0.03])
+    codes["gpu"] = draw.integers(0, 5, count)
+    columns = answered(AXES, codes)
+    assert (columns["reason"][0] < 0).sum() > 120
+    assert len(columns["reason"][1]) > 25
+
+
+MIXES = (
+    {},
+    {"profile": "office", "autoscale": True},
+    {"profile": "consumer", "autoscale": True, "floor": 0},
+    {"optimize": "carbon"},
+    {"optimize": "latency", "max_gpus": 64},
+    {"option": "spot", "server": "tuned"},
+    {"replicas": 3, "option": "on_demand"},
+    {"engine": "sglang", "include_unverified": True},
+)
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "-".join(map(str, mix.values())) or "plain")
+def test_cases_that_differ_in_numbers_are_the_single_answers(mix):
+    """Loads up to thousands of accelerators, where what nobody verified begins; budgets around what they cost."""
+    count, draw = 70, np.random.default_rng(len(str(mix)))
+    numbers = {
+        "prompt_tokens": np.round(10 ** draw.uniform(1, 5, 8)),
+        "output_tokens": np.round(10 ** draw.uniform(1, 3.5, 6)),
+        "tokens_per_month": 10 ** draw.uniform(6, 14, 40),
+        "ttft": 10 ** draw.uniform(2, 4, 4),
+        "tpot": 10 ** draw.uniform(0.7, 2.5, 8),
+        "utilisation": np.array([0.3, 0.7, 1.0]),
+        "redundancy": np.array([0, 1]),
+        "budget": 10 ** draw.uniform(2.5, 7, 30),
+    }
+    values = {"model": ["8b", "70b"], "gpu": ["h100", "l40s"]} | {name: [value] for name, value in mix.items()}
+    values |= {name: [*column.tolist(), None] for name, column in numbers.items()}
+    codes = {name: draw.integers(0, len(column), count) for name, column in values.items()}
+    for name in ("prompt_tokens", "output_tokens", "tokens_per_month", "utilisation"):
+        codes[name] = np.minimum(codes[name], len(values[name]) - 2)  # said in every case
+    for name in ("ttft", "tpot", "budget"):
+        codes[name][draw.random(count) < 0.6] = len(values[name]) - 1
+    columns = answered(values, codes)
+    assert (columns["reason"][0] < 0).sum() > 5
+    assert len(columns["reason"][1]) > 2
+
+
+def test_a_quote_that_is_verified_in_one_layout_alone_can_lead(monkeypatch):
+    """Layouts of one offer may stand apart: then the offers that were left out are looked at, too."""
+    doubted, winners_of = [], sweep.ServedOffers._first
+
+    def watched(self, *asked):
+        winners = winners_of(self, *asked)
+        doubted.append(winners.in_doubt.sum())
+        return winners
+
+    monkeypatch.setattr(sweep.ServedOffers, "_first", watched)
+    loads = (10 ** np.random.default_rng(1).uniform(11, 13.5, 60)).tolist()
+    values = {"model": ["70b"], "gpu": ["h100"], "tokens_per_month": loads, "budget": [50_000_000.0]}
+    rows = np.arange(60)
+    answered(values, {name: rows if name == "tokens_per_month" else 0 * rows for name in values})
+    assert sum(doubted) > 0
+
+
+def test_replicas_are_timed_once_for_loads_targets_and_budgets_that_differ(monkeypatch):
+    timed = []
+    monkeypatch.setattr(sweep, "climb", lambda case, *of: (timed.append(len(case)), climb(case, *of))[1])
     loads = [1e9 * count for count in range(1, 21)]
-    values, codes = {"model": ["8b"], "gpu": ["h100"], "tokens_per_month": loads}, np.zeros(20, int)
-    columns = Served("inference", open_catalog()).rows(
-        values, {"model": codes, "gpu": codes, "tokens_per_month": np.arange(20)}
-    )
-    assert len(searched) == 1
-    assert (np.diff(columns["usd_per_month"]) >= -0.011).all()  # lines are rounded to cents
+    values = {"model": ["8b"], "gpu": ["h100"], "tokens_per_month": loads, "tpot": [None, 30, 90], "budget": [1e6, 2e6]}
+    rows = np.arange(120)
+    codes = {"tokens_per_month": rows // 6, "tpot": rows // 2 % 3, "budget": rows % 2}
+    columns = Served("inference", CATALOG).rows(values, {name: codes.get(name, 0 * rows) for name in values})
+    assert len(timed) == 1
+    months = columns["usd_per_month"].reshape(20, 6)
+    assert (np.diff(months, axis=0) >= -0.011).all()  # lines are rounded to cents
+    assert np.array_equal(months[:, ::2], months[:, 1::2])
+
+
+def test_offers_that_another_one_beats_are_left_out():
+    request = request_of(CATALOG, model="8b", gpu="h100", tokens_per_month=1e9)
+    market, offers = looked_at(request, CATALOG)
+    served = sweep.ServedOffers(request, CATALOG.architecture("8b"), market, offers, serving_calibration(CATALOG))
+    hosts = lasting(market, offers)
+    assert 0 < served._contenders[hosts].sum() < len(hosts) / 3
+    assert not served._contenders[np.setdiff1d(np.arange(len(market.facts.offers)), hosts)].any()
+
+
+def test_every_step_of_the_ladder_is_timed_at_its_batch():
+    request = request_of(CATALOG, model="70b", gpu="a100,h100", prompt_tokens=9000, output_tokens=300)
+    market, offers = looked_at(request, CATALOG)
+    largest = largest_jobs(market, lasting(market, offers))
+    values = serving_calibration(CATALOG).values
+    case = spread(CATALOG.architecture("70b"), market.supply.keys, largest, request, values).case
+    prompt, output = np.full(len(case), 9000.0), np.full(len(case), 300.0)
+    ladder = climb(case, prompt, output)
+    assert ladder.sequences.shape == (len(case), len(LADDER))
+    assert (ladder.sequences[:, -1] < LADDER[-1]).any()  # memory cuts some
+    for step in range(len(LADDER)):
+        at = serving.steady(case, ladder.sequences[:, step], prompt, output)
+        assert np.array_equal(ladder.tpot_s[:, step], at.tpot_s)
+        assert np.array_equal(ladder.output_tokens_per_s[:, step], at.output_tokens_per_s)
+        assert np.array_equal(ladder.prompt_time_fraction[:, step], at.prompt_time_fraction)
+    assert np.array_equal(ladder.ttft_s, at.ttft_s)
+
+
+def test_a_question_without_a_model_says_so():
+    columns = answered({}, {})
+    assert "--model is missing" in columns["reason"][1][0]
+
+
+def test_a_sweep_without_cases_has_columns_without_rows():
+    columns = Served("inference", CATALOG).rows({"model": ["8b"]}, {"model": np.zeros(0, int)})
+    assert len(columns["gpus"]) == 0
+    assert len(columns["reason"][0]) == 0

@@ -420,11 +420,18 @@ class Steady(ColumnStruct, frozen=True):
 
 
 def steady(
-    case: ServingCase, sequences: Floats, prompt_tokens: Floats, output_tokens: Floats, *, mixed: Flags | bool = True
+    case: ServingCase,
+    sequences: Floats,
+    prompt_tokens: Floats,
+    output_tokens: Floats,
+    *,
+    mixed: Flags | bool = True,
+    ttft_s: Floats | None = None,
 ) -> Steady:
     """Return the speed of a replica that always runs `sequences`, each replaced by a new one when it ends.
 
     Per token a sequence waits for a step and for the prompts of the others; the replica also spends the own prompts.
+    `ttft_s` is the time to the first token where it is known already: it does not hang on the batch.
     """
     context = prompt_tokens + output_tokens / 2 + case.options.longer_tokens
     per_step = tokens_per_step(case.options)
@@ -436,7 +443,7 @@ def steady(
     return Steady(
         sequences=sequences,
         tpot_s=step.total_s / per_step,
-        ttft_s=prompt_s(case, prompt_tokens),
+        ttft_s=prompt_s(case, prompt_tokens) if ttft_s is None else ttft_s,
         output_tokens_per_s=sequences * per_step / step_with_prompt,
         prompt_time_fraction=share / step_with_prompt,
         step=step,
