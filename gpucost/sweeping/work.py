@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpucost.ask.dispatch import answered as asking_answered
-from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError, changed
 from gpucost.gate import beside
 from gpucost.store.files import SpareFolder, put_parquet, write_bytes
 from gpucost.sweeping.grid import DATES, SweepGrid
@@ -204,6 +204,11 @@ def _owned(payload: Mapping[str, Any]) -> dict[str, Any]:
 _FLAT = {"inference": _served, "tco": _owned}
 
 
+def refused(error: GpuCostError) -> dict[str, Any]:
+    """Return the row of a case without an answer: why, and what would bring one."""
+    return {"reason": " ".join(str(error).split()), "nearest_change": changed(error) or None}
+
+
 class Singles:
     """Answers columns of requests one by one from one catalog; equal requests once."""
 
@@ -224,14 +229,17 @@ class Singles:
         for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
             column = [one.get(name) for one in rows]
             columns[name] = _categorical(column) if kind == "word" else _numbers(column)
-        return {**columns, "reason": _categorical([one.get("reason") for one in rows])}
+        return {
+            **columns,
+            **{name: _categorical([one.get(name) for one in rows]) for name in ("reason", "nearest_change")},
+        }
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
             extra = {"draws": 0} if self.question == "tco" else {"top": 1}
             payload = asking_answered(self.question, {**asked, **extra}, self.catalog)[0].payload
         except GpuCostError as error:
-            return {"reason": " ".join(str(error).split())}
+            return refused(error)
         return _FLAT[self.question](payload)
 
 
@@ -259,7 +267,7 @@ class Served(Singles):
         try:
             option: Any = self._first.of(request_of(self.catalog, **asked))
         except (NothingFitsError, OverBudgetError) as error:
-            return {"reason": " ".join(str(error).split())}
+            return refused(error)
         except GpuCostError:
             return super()._one(asked)  # which says why, as a single question does
         return dict(option)
