@@ -352,14 +352,14 @@ class OpenFleet:
             open_ = may_win(False) & bounds.contends & sure & ~looked_at
             if not open_.any():
                 break
-            meet(_first_of(np.where(open_, least, np.inf), many))
+            meet(_first_of(least, open_, many))
         in_doubt = ~best.sure | (best.keys[2] < SMALL_USD)
         meet(may_win(False) & sure & in_doubt[:, None])
         for many in (*_MORE_AT_A_TIME, least.shape[1]) if goal is None else ():
             open_ = may_win(True) & ~best.sure[:, None] & ~looked_at
             if not open_.any():
                 break
-            meet(_first_of(np.where(open_, least, np.inf), many))
+            meet(_first_of(least, open_, many))
         return best
 
     def _may_be_sure(self, runs: Columns, bounds: FleetBounds) -> Flags:
@@ -605,18 +605,22 @@ def _parts(index: Indices, many: int) -> Iterator[Indices]:
         yield index[start : start + many]
 
 
-def _first_of(values: Floats, many: int) -> Flags:
-    """Tell which finite values are among the smallest of their row.
+def _first_of(values: Floats, open_: Flags, many: int) -> Flags:
+    """Tell which of the finite values that are open are among the smallest of their row.
 
-    >>> _first_of(np.array([[3.0, 1.0, 2.0, np.inf]]), 2).tolist()
-    [[False, True, True, False]]
+    >>> _first_of(np.array([[0.0, 3.0, 1.0, 2.0, np.inf]]), np.array([[False, True, True, True, True]]), 2).tolist()
+    [[False, False, True, True, False]]
     """
-    flags = np.isfinite(values)
+    rows = np.flatnonzero(open_.any(axis=1))  # often few
+    flags = np.zeros(values.shape, bool)
+    part = np.where(open_[rows], values[rows], np.inf)
+    first = np.isfinite(part)
     if many < values.shape[1]:
-        first = np.zeros(values.shape, bool)
-        np.put_along_axis(first, np.argpartition(values, many - 1, axis=1)[:, :many], True, axis=1)
-        flags &= first
-    return np.asarray(flags)
+        smallest = np.zeros(part.shape, bool)
+        np.put_along_axis(smallest, np.argpartition(part, many - 1, axis=1)[:, :many], True, axis=1)
+        first &= smallest
+    flags[rows] = first
+    return flags
 
 
 def _from_there_on(columns: Floats) -> Floats:
