@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from gpucost.arguments.reading import value_of
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answered as asking_answered
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import GpuCostError, UsageError, changed
 from gpucost.formula.arrays import Columns as CaseColumns
 from gpucost.gate import beside
 from gpucost.store.files import SpareFolder, put_parquet, write_bytes
@@ -214,6 +214,11 @@ def _owned(payload: Mapping[str, Any]) -> dict[str, Any]:
 _FLAT = {"inference": _served, "tco": _owned}
 
 
+def refused(error: GpuCostError) -> dict[str, Any]:
+    """Return the row of a case without an answer: why, and what would bring one."""
+    return {"reason": " ".join(str(error).split()), "nearest_change": changed(error) or None}
+
+
 class Singles:
     """Answers columns of requests one by one from one catalog; equal requests once."""
 
@@ -234,14 +239,17 @@ class Singles:
         for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
             column = [one.get(name) for one in rows]
             columns[name] = _categorical(column) if kind == "word" else _numbers(column)
-        return {**columns, "reason": _categorical([one.get("reason") for one in rows])}
+        return {
+            **columns,
+            **{name: _categorical([one.get(name) for one in rows]) for name in ("reason", "nearest_change")},
+        }
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
             extra = {"draws": 0} if self.question == "tco" else {"top": 1}
             payload = asking_answered(self.question, {**asked, **extra}, self.catalog)[0].payload
         except GpuCostError as error:
-            return {"reason": " ".join(str(error).split())}
+            return refused(error)
         return _FLAT[self.question](payload)
 
 
@@ -269,7 +277,8 @@ class Table:
     """The columns of many answers as they are filled: figures, and the reason where there are none."""
 
     def __init__(self, question: str, count: int) -> None:
-        kinds = {name: kind for of, name, kind in _FIGURES if of == question} | {"reason": "word"}
+        kinds = {name: kind for of, name, kind in _FIGURES if of == question}
+        kinds |= {"reason": "word", "nearest_change": "word"}
         self.count = count
         self.filled = {name: Words(count) if kind == "word" else np.full(count, np.nan) for name, kind in kinds.items()}
 
