@@ -361,8 +361,7 @@ class Served(Singles):
         sold = [offers.market.facts.offers[place] for place in places.tolist()]
         form = request.written_in(offers.architecture)
         table.put(members[found], [{**_told(offer), "precision": form} for offer in sold], of)
-        said = [{"reason": " ".join(text.split())} for text in results.reasons]
-        table.put(members[missed], said, results.reason[missed])
+        table.put(members[missed], [refused(error) for error in results.reasons], results.reason[missed])
         return members[results.odd]
 
     def _is_task(self, model: str) -> bool:
@@ -395,6 +394,10 @@ class Served(Singles):
 
 
 _OFFERS_KEPT = 128  # sets of offers, and models on them
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _told(offer: "Offer") -> dict[str, Any]:
