@@ -47,7 +47,7 @@ class Coded(NamedTuple):
         return Coded([self.values[place] for place in present.tolist()], np.ravel(codes))
 
 
-class Batch(NamedTuple):
+class AlikeCases(NamedTuple):
     """Cases whose words are the same, with their inputs and tables as the formulas read them."""
 
     rows: Rows
@@ -75,7 +75,7 @@ def combinations(columns: Sequence[Coded], alive: Mask) -> tuple[list[tuple[Any,
     return keys, codes
 
 
-class Facts:
+class OwnershipFacts:
     """What comparisons look up in a catalog, kept by what it hangs on."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -118,12 +118,12 @@ def changed(after: Mapping[str, Assumption], before: Mapping[str, Assumption]) -
     return {name: entry.value for name, entry in after.items() if entry is not before[name]}
 
 
-class Many:
+class ManyCases:
     """Cases that state the same arguments, as columns of inputs; words are places among their choices."""
 
     def __init__(
         self,
-        facts: Facts,
+        facts: OwnershipFacts,
         count: int,
         inputs: Mapping[str, Coded],
         special: Mapping[str, Coded],
@@ -499,7 +499,7 @@ class Many:
 
     # --- Batches for the formulas.
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[AlikeCases]:
         """Yield the cases that were not refused by their words, those of like length together."""
         rows = np.flatnonzero(self.alive)
         if not rows.size:
@@ -515,7 +515,7 @@ class Many:
             for start in range(0, part.size, AT_ONCE):
                 yield self._batch(part[start : start + AT_ONCE])
 
-    def _batch(self, rows: Rows) -> Batch:
+    def _batch(self, rows: Rows) -> AlikeCases:
         inputs: dict[str, Any] = {}
         for name, value in self.values.items():
             shaped = np.reshape(value[rows] if np.ndim(value) else value, (-1, 1))
@@ -529,7 +529,7 @@ class Many:
             distinct = np.unique(of_case)
             one = len(distinct) == 1
             tables[name] = listed[distinct[0]] if one else np.stack(_as_long(listed))[of_case]
-        return Batch(rows, inputs, tables)
+        return AlikeCases(rows, inputs, tables)
 
 
 def _as_long(tables: Sequence[Array]) -> list[Array]:
