@@ -163,7 +163,7 @@ class ManyCases:
 
     def word(self, name: str, choice: str) -> Mask:
         """Tell which cases have a word for an input."""
-        return self.column(name) == self.registry.choices[name].index(choice)
+        return np.equal(self.column(name), self.registry.choices[name].index(choice))
 
     def asked(self, name: str) -> Coded:
         """Return what was said under a special name; None where nothing was."""
@@ -473,29 +473,30 @@ class ManyCases:
         leased = self.word("financing", "operating_lease") & (self.column("refresh_month") != 0)
         self.refuse(leased, "refresh of a lease")
         self._check_paths()
-        unbound = (self.column("rent_upfront_fraction") != 0) & (self.column("rent_term_months") == 0)
-        self._refuse_alone(unbound)
+        share = self.column("rent_upfront_fraction")
+        self.refuse((share != 0) & (self.column("rent_term_months") == 0), "upfront", coded(np.array(share)))
 
     def _check_paths(self) -> None:
-        used, months = self.column("utilisation_fraction"), self.column("months")
+        """Refuse a use of nothing or beyond what there is, and payments beyond the price."""
+        used, months, path = self.column("utilisation_fraction"), self.column("months"), self.asked("use_path")
         tables, codes = self.tables["use_by_month"]
         highest = np.array([np.maximum.accumulate(table) for table in tables])
         spread = highest - np.array([np.minimum.accumulate(table) for table in tables])
         last = np.minimum(np.where(self.alive, months, 1), highest.shape[1]).astype(np.intp) - 1
         most = used * highest[codes, last]
-        self._refuse_alone((most < assemble.LEAST_USE) | (most > 1 + 1e-9))
-        upfront = self.column("rent_upfront_fraction") != 0
-        self._refuse_alone(self.word("rent_billing", "per_use") & upfront & (spread[codes, last] != 0))
-        busy = np.minimum(self.column("power_fraction_active"), self.column("power_cap_fraction"))
-        self._refuse_alone(self.column("power_fraction_idle") > busy)
+        strange = ((most < assemble.LEAST_USE) | (most > 1 + 1e-9)) & self.alive
+        if strange.any():
+            self.refuse(strange, "use", path, coded(np.array(used)), coded(np.array(months)))
+        paid = self.word("rent_billing", "per_use") & (self.column("rent_upfront_fraction") != 0)
+        self.refuse(paid & (spread[codes, last] != 0), "use that is paid upfront")
+        draws = [self.column(f"power_{name}") for name in ("fraction_idle", "fraction_active", "cap_fraction")]
+        idle = draws[0] > np.minimum(draws[1], draws[2])
+        if idle.any():
+            self.refuse(idle, "idle", *(coded(np.array(draw)) for draw in draws))
         floor, cap = self.column("rent_floor_ratio"), self.column("rent_cap_ratio")
-        self._refuse_alone((cap > 0) & (cap < floor))
-        self._refuse_alone(self.column("deposit_fraction") + self.column("retention_fraction") > 1)
-
-    def _refuse_alone(self, cases: Mask) -> None:
-        """Refuse cases whose reason names numbers of their own."""
-        if (cases & self.alive).any():
-            self.refuse(cases, "alone", Coded(range(self.count), np.arange(self.count)))
+        self.refuse((cap > 0) & (cap < floor), "cap below floor")
+        both = self.column("deposit_fraction") + self.column("retention_fraction")
+        self.refuse(both > 1, "more than the price")
 
     # --- Batches for the formulas.
 

@@ -231,11 +231,11 @@ class OwnedColumns:
         places = np.flatnonzero(~many.alive)
         self._refuse(rows[places], [(shape, *(many.refused[place] or ())) for place in places.tolist()], found, alone)
         for batch in many.batches():
-            columns, answered = figures(batch.inputs, batch.tables)
-            of_batch = rows[batch.rows]
+            columns, endless = figures(batch.inputs, batch.tables)
+            of_batch, answered = rows[batch.rows], endless < 0
             found.put(of_batch[answered], {name: column[answered] for name, column in columns.items()})
-            for row in of_batch[~answered].tolist():
-                found.put_row(row, alone(row))
+            keys = [("formula", place) for place in endless[~answered].tolist()]  # whose text is the reason
+            self._refuse(of_batch[~answered], keys, found, alone)
 
     def _refuse(self, rows: Rows, keys: Sequence[Key], found: FoundRows, alone: Callable[[int], Any]) -> None:
         """Say why rows have no answer; those with the same key share the reason of the first, which is asked alone."""
@@ -245,7 +245,7 @@ class OwnedColumns:
                 continue
             answer = alone(row)
             found.put_row(row, answer)
-            if answer.get("reason") is not None and key[1:2] != ("alone",):
+            if answer.get("reason") is not None:
                 if len(self._reasons) >= _MOST_REASONS:
                     self._reasons.clear()
                 self._reasons[key] = answer["reason"]
