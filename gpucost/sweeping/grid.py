@@ -388,7 +388,9 @@ def _known(question: str) -> dict[str, Argument]:
     if not isinstance(question, str) or question not in QUESTIONS_SWEPT:
         raise UsageError(f"a sweep asks {', '.join(QUESTIONS_SWEPT)}, not {shown(question)}.")
     arguments = {argument.name: argument for argument in QUESTIONS[question].arguments}
-    return arguments if _SET not in arguments else {**_plan_inputs(), **arguments}
+    if _SET not in arguments:
+        return arguments
+    return {**arguments, **{name: item for name, item in _plan_inputs().items() if name not in arguments}}
 
 
 _SET = "set"  # the argument that takes inputs of the plan; each of them is an axis of its own
