@@ -289,7 +289,7 @@ def rentable(
 
 def offered(catalog: Catalog, gpu: str, **filters: Any) -> NDArray[np.int64]:
     """Return the places of an accelerator's offers in the market, looked up once for each filter."""
-    key = ("offered", gpu, *(str(filters.get(name)) for name in ("provider", "region", "option")))
+    key = " ".join(("offered", gpu, *(repr(filters.get(name)) for name in ("provider", "region", "option"))))
     if key not in catalog.derived:
         wanted = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters)}
         listed = market_of(catalog).facts.offers
