@@ -281,6 +281,7 @@ def test_chips_of_either_format_compete_in_one_ranking(catalog):
 
 
 def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_does(catalog):
+    from gpucost.market.facts import rentable
     from gpucost.market.interruptions import InterruptionRates, held_ratio
     from gpucost.ownership.offers import Renter
 
@@ -290,7 +291,7 @@ def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_d
     assert rate.three[1] == pytest.approx(option["factors"]["preemptions_per_node_hour"], rel=1e-9)
     chip = catalog.accelerator("h100-sxm")
     renter = Renter(catalog, chip, 64, 8, catalog.as_of)
-    entry = next(entry for entry in renter.rentable(option="spot") if entry.offer == offer)
+    entry = next(entry for entry in rentable(catalog, chip.id, 64, option="spot") if entry.offer == offer)
     rented, memory_gb = renter.choice(entry), chip.memory_gib * GIB / GB * 8
     assert rented.stretch_ratio == held_ratio(rate, 8, memory_gb)
     # a stop every 1 ÷ λ hours loses half an interval and a restart: 1 + √(2 λ C) + λ R in the first order

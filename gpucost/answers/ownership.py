@@ -163,6 +163,15 @@ def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
     return sorted(options, key=lambda row: row["npv_usd"])
 
 
+def leading(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
+    """Return the two cheapest options that are promised; where one alone is, the two cheapest of all."""
+    options = list(rows)
+    if len(best := promised(options)[:2]) == 2:
+        return best
+    counted = (row for row in options if row["name"] != "own_in_cash")
+    return sorted(counted, key=lambda row: row["npv_usd"])[:2]
+
+
 def interruptible(row: Mapping[str, Any]) -> bool:
     """Tell whether the capacity of an option is not promised, by how it is bought: what it is called says nothing."""
     return row.get("option") in OPTIONS and OPTIONS[row["option"]].interruptible

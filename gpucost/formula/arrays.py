@@ -114,6 +114,8 @@ def _within(line: Array, period: Array) -> Array:
     return np.repeat(sums, np.diff(starts, append=periods.size), axis=-1)
 
 
+_SAME_RATE = 1e-15
+_FEW = 16  # rows of a product: of more, the library of linear algebra starts threads, which cost more than they save
 _RATES = np.linspace(np.log(0.85), np.log(21), 600)  # logarithms of 1 + rate between which signs are looked at
 
 
@@ -135,26 +137,34 @@ def internal_rate(flows: Array) -> float:
 def internal_rates(lines: Array) -> Array:
     """Return the rate per period of each row of flows.
 
-    Solves Σ flow_m · (1+r)^−m = 0 for −15 % < r < 2000 %, by bisection of the one interval in which the sign changes.
+    Solves Σ flow_m · (1+r)^−m = 0 for −15 % < r < 2000 % within the one interval in which the sign changes, by the
+    regula falsi with the Illinois weight (Dowell & Jarratt 1971).
     """
     size = np.abs(lines)
     flows = np.where(size > _NOISE * size.max(axis=1, keepdims=True), lines, 0.0)
-    signs = np.sign(flows @ _worths(flows.shape[1]))
+    ratios, worths = _worths(flows.shape[1]), np.empty((len(flows), _RATES.size))
+    for start in range(0, len(flows), _FEW):
+        np.matmul(flows[start : start + _FEW], ratios, out=worths[start : start + _FEW])
+    signs = np.sign(worths)
     changes = signs[:, 1:] * signs[:, :-1] <= 0
     rates = np.full(len(flows), np.nan)
     single = np.flatnonzero(flows.any(axis=1) & (np.count_nonzero(changes, axis=1) == 1))
     if not single.size:
         return rates
-    flows, place = flows[single], np.argmax(changes[single], axis=1)
-    sign_below, periods = signs[single, place], np.arange(flows.shape[1])
-    low, high = _RATES[place], _RATES[place + 1]
+    place, periods = np.argmax(changes[single], axis=1), np.arange(flows.shape[1])
+    flows, low, high = flows[single], _RATES[place], _RATES[place + 1]
+    at_low, at_high = worths[single, place], worths[single, place + 1]
     for _ in range(60):
-        middle = (low + high) / 2
-        if ((middle == low) | (middle == high)).all():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            between = high - at_high * (high - low) / (at_high - at_low)
+        between = np.where(np.isfinite(between), between, (low + high) / 2)
+        worth = np.sum(flows * np.exp(-between[:, None] * periods), axis=1)
+        crossed = worth * at_high <= 0
+        low, at_low = np.where(crossed, high, low), np.where(crossed, at_high, at_low * 0.5)
+        moved = np.abs(between - high)
+        high, at_high = between, worth
+        if ((moved < _SAME_RATE) | (worth == 0)).all():
             break
-        worth = np.sum(flows * np.exp(-middle[:, None] * periods), axis=1)
-        below = np.sign(worth) == sign_below
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
     rates[single] = np.expm1(high)
     return rates
 

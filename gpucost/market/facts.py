@@ -282,17 +282,28 @@ def rentable(
     `filters` are provider, region and option, as `Catalog.offers` takes them; `accepts` says which offers are meant.
     """
     market = market_of(catalog)
-    wanted = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters) if accepts(offer)}
-    places = np.array([i for i, offer in enumerate(market.facts.offers) if offer.offer_id in wanted], np.int64)
-    return in_order(market, places, gpus)
+    offers, places = market.facts.offers, offered(catalog, gpu, **filters)
+    meant = np.array([place for place in places.tolist() if accepts(offers[place])], np.int64)
+    return in_order(market, meant, gpus)
 
 
-def in_order(market: Market, places: NDArray[np.int64], gpus: int) -> list[Rentable]:
+def offered(catalog: Catalog, gpu: str, **filters: Any) -> NDArray[np.int64]:
+    """Return the places of an accelerator's offers in the market, looked up once for each filter."""
+    key = " ".join(("offered", gpu, *(repr(filters.get(name)) for name in ("provider", "region", "option"))))
+    if key not in catalog.derived:
+        wanted = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters)}
+        listed = market_of(catalog).facts.offers
+        catalog.derived[key] = np.array([i for i, offer in enumerate(listed) if offer.offer_id in wanted], np.int64)
+    places: NDArray[np.int64] = catalog.derived[key]
+    return places
+
+
+def in_order(market: Market, places: NDArray[np.int64], gpus: int, most: int | None = None) -> list[Rentable]:
     """Return offers for so many accelerators: first what one can order, then what nobody verified, each by its price.
 
     The price is that expected today of the machines that must be taken. A chip counts as measured where its training
     or its serving was, since it is not known what it is rented for. Offers whose seller hosts no job of that size stand
-    behind the others, and say so.
+    behind the others, and say so. `most` keeps the first ones alone.
     """
     supply, terms = market.supply, market.terms
     units = np.ceil(gpus / supply.unit_gpus[places]) * supply.unit_gpus[places]
@@ -300,23 +311,26 @@ def in_order(market: Market, places: NDArray[np.int64], gpus: int) -> list[Renta
     measured = market.measured["training"] | market.measured["serving"]
     hosted = supply.largest_gpus[places] >= gpus
     first = verified(supply, terms, places, taken, measured) & hosted
-    found = []
-    for at, place in enumerate(places):
-        offer, usd = supply.offers[place], float(terms.usd_per_gpu_hour[place])
-        lacks = said(supply, terms, int(place), int(taken[at]), measured, "training or serving")
-        entry = Rentable(
-            offer,
-            usd,
-            usd * float(terms.price_low_ratio[place]),
-            usd * float(terms.price_high_ratio[place]),
-            float(taken[at] / gpus),
+    usd, paid = terms.usd_per_gpu_hour[places].tolist(), (taken / gpus).tolist()
+
+    def rank(at: int) -> tuple[Any, ...]:
+        offer = supply.offers[places[at]]  # of equal prices the larger machine
+        return not first[at], not hosted[at], round(usd[at] * paid[at], 6), -offer.gpus, offer.offer_id
+
+    def entry(at: int) -> Rentable:
+        place = int(places[at])
+        lacks = said(supply, terms, place, int(taken[at]), measured, "training or serving")
+        return Rentable(
+            supply.offers[place],
+            usd[at],
+            usd[at] * float(terms.price_low_ratio[place]),
+            usd[at] * float(terms.price_high_ratio[place]),
+            paid[at],
             (*lacks, *([] if hosted[at] else [supply.cap_reasons[place]])),
             bool(terms.peers_ratio[place] < FAR_RATIO),
         )
-        paid = round(usd * entry.paid_ratio, 6)
-        rank = (not first[at], not hosted[at], paid, -offer.gpus, offer.offer_id)  # then the larger machine
-        found.append((rank, entry))
-    return [entry for _, entry in sorted(found, key=lambda pair: pair[0])]
+
+    return [entry(at) for at in sorted(range(len(places)), key=rank)[:most]]
 
 
 def usual(market: Market) -> NDArray[np.bool_]:

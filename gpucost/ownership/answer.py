@@ -50,7 +50,7 @@ def conventions(case: OwnershipCase) -> str:
 
 def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
     """Say the decision: the cheapest option, by how much against the next, and from where on buying wins."""
-    best, runner_up = shape.promised(options)[:2]
+    best, runner_up = shape.leading(options)
     size = f"{counted(case.number('gpus'), 'GPU')}, {percent(case.number('utilisation_fraction'))} allocated"
     by, span = runner_up["npv_usd"] - best["npv_usd"], spanned(case.months)
     against = f"${by:,.0f} less over {span} than" if round(by) else f"as much over {span} as"
@@ -65,6 +65,8 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     sides = {best["name"], runner_up["name"]} <= SIDES.keys()
     wins = "Buying wins" if sides else "Against renting, buying wins"
     text += f" {wins} {', or '.join(above)}." if above else ""
+    if shape.interruptible(best):
+        return f"{text} {_called(best)[0].upper()}{_called(best)[1:]} is interruptible."
     least = min(options, key=lambda row: row["npv_usd"])
     less = best["npv_usd"] - least["npv_usd"]
     if round(less) and shape.interruptible(least):

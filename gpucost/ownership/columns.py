@@ -23,16 +23,18 @@ AT_ONCE = 512  # cases, each with a row of months for every formula
 _WORTH = ("own_value_usd", "rent_total_usd")
 
 
-def figures(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> tuple[dict[str, Array], NDArray[np.bool_]]:
-    """Return the figures of cases, NaN where there is none, and which cases have an answer: all formulas are finite.
+def figures(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> tuple[dict[str, Array], Rows]:
+    """Return the figures of cases, NaN where there is none, and which formula is not finite; −1 where all are.
 
     Inputs are words, numbers, or columns of numbers; a table is one for all cases, or has a row for each.
     """
     values = evaluate_months(inputs, tables)
     count = max(value.shape[0] for value in values.values() if np.ndim(value) == 2)
-    finite = np.ones(count, bool)
-    for line in ALL:
-        finite &= np.isfinite(values[line.name]).all(axis=-1)
+    endless = np.full(count, -1)
+    for place, line in enumerate(ALL):
+        finite = np.isfinite(values[line.name]).all(axis=-1)
+        if not finite.all():
+            endless = np.where((endless < 0) & ~finite, place, endless)
     own, rent = _worth(values, "own_value_usd", None), _worth(values, "rent_total_usd", "discount_ratio")
     used, price = _even(values, count)
     found = {
@@ -45,7 +47,7 @@ def figures(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> tuple[dic
         "breakeven_usd_per_gpu_hour": price,
         "breakeven_months": _even_months(values, count),
     }
-    return {name: np.broadcast_to(column, (count,)) for name, column in found.items()}, finite
+    return {name: np.broadcast_to(column, (count,)) for name, column in found.items()}, endless
 
 
 def _worth(values: Mapping[str, Any], name: str, ratio: str | None) -> Array:

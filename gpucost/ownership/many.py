@@ -47,7 +47,7 @@ class Coded(NamedTuple):
         return Coded([self.values[place] for place in present.tolist()], np.ravel(codes))
 
 
-class Batch(NamedTuple):
+class AlikeCases(NamedTuple):
     """Cases whose words are the same, with their inputs and tables as the formulas read them."""
 
     rows: Rows
@@ -75,7 +75,7 @@ def combinations(columns: Sequence[Coded], alive: Mask) -> tuple[list[tuple[Any,
     return keys, codes
 
 
-class Facts:
+class OwnershipFacts:
     """What comparisons look up in a catalog, kept by what it hangs on."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -118,12 +118,12 @@ def changed(after: Mapping[str, Assumption], before: Mapping[str, Assumption]) -
     return {name: entry.value for name, entry in after.items() if entry is not before[name]}
 
 
-class Many:
+class ManyCases:
     """Cases that state the same arguments, as columns of inputs; words are places among their choices."""
 
     def __init__(
         self,
-        facts: Facts,
+        facts: OwnershipFacts,
         count: int,
         inputs: Mapping[str, Coded],
         special: Mapping[str, Coded],
@@ -163,7 +163,7 @@ class Many:
 
     def word(self, name: str, choice: str) -> Mask:
         """Tell which cases have a word for an input."""
-        return self.column(name) == self.registry.choices[name].index(choice)
+        return np.equal(self.column(name), self.registry.choices[name].index(choice))
 
     def asked(self, name: str) -> Coded:
         """Return what was said under a special name; None where nothing was."""
@@ -473,33 +473,34 @@ class Many:
         leased = self.word("financing", "operating_lease") & (self.column("refresh_month") != 0)
         self.refuse(leased, "refresh of a lease")
         self._check_paths()
-        unbound = (self.column("rent_upfront_fraction") != 0) & (self.column("rent_term_months") == 0)
-        self._refuse_alone(unbound)
+        share = self.column("rent_upfront_fraction")
+        self.refuse((share != 0) & (self.column("rent_term_months") == 0), "upfront", coded(np.array(share)))
 
     def _check_paths(self) -> None:
-        used, months = self.column("utilisation_fraction"), self.column("months")
+        """Refuse a use of nothing or beyond what there is, and payments beyond the price."""
+        used, months, path = self.column("utilisation_fraction"), self.column("months"), self.asked("use_path")
         tables, codes = self.tables["use_by_month"]
         highest = np.array([np.maximum.accumulate(table) for table in tables])
         spread = highest - np.array([np.minimum.accumulate(table) for table in tables])
         last = np.minimum(np.where(self.alive, months, 1), highest.shape[1]).astype(np.intp) - 1
         most = used * highest[codes, last]
-        self._refuse_alone((most < assemble.LEAST_USE) | (most > 1 + 1e-9))
-        upfront = self.column("rent_upfront_fraction") != 0
-        self._refuse_alone(self.word("rent_billing", "per_use") & upfront & (spread[codes, last] != 0))
-        busy = np.minimum(self.column("power_fraction_active"), self.column("power_cap_fraction"))
-        self._refuse_alone(self.column("power_fraction_idle") > busy)
+        strange = ((most < assemble.LEAST_USE) | (most > 1 + 1e-9)) & self.alive
+        if strange.any():
+            self.refuse(strange, "use", path, coded(np.array(used)), coded(np.array(months)))
+        paid = self.word("rent_billing", "per_use") & (self.column("rent_upfront_fraction") != 0)
+        self.refuse(paid & (spread[codes, last] != 0), "use that is paid upfront")
+        draws = [self.column(f"power_{name}") for name in ("fraction_idle", "fraction_active", "cap_fraction")]
+        idle = draws[0] > np.minimum(draws[1], draws[2])
+        if idle.any():
+            self.refuse(idle, "idle", *(coded(np.array(draw)) for draw in draws))
         floor, cap = self.column("rent_floor_ratio"), self.column("rent_cap_ratio")
-        self._refuse_alone((cap > 0) & (cap < floor))
-        self._refuse_alone(self.column("deposit_fraction") + self.column("retention_fraction") > 1)
-
-    def _refuse_alone(self, cases: Mask) -> None:
-        """Refuse cases whose reason names numbers of their own."""
-        if (cases & self.alive).any():
-            self.refuse(cases, "alone", Coded(range(self.count), np.arange(self.count)))
+        self.refuse((cap > 0) & (cap < floor), "cap below floor")
+        both = self.column("deposit_fraction") + self.column("retention_fraction")
+        self.refuse(both > 1, "more than the price")
 
     # --- Batches for the formulas.
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[AlikeCases]:
         """Yield the cases that were not refused by their words, those of like length together."""
         rows = np.flatnonzero(self.alive)
         if not rows.size:
@@ -515,7 +516,7 @@ class Many:
             for start in range(0, part.size, AT_ONCE):
                 yield self._batch(part[start : start + AT_ONCE])
 
-    def _batch(self, rows: Rows) -> Batch:
+    def _batch(self, rows: Rows) -> AlikeCases:
         inputs: dict[str, Any] = {}
         for name, value in self.values.items():
             shaped = np.reshape(value[rows] if np.ndim(value) else value, (-1, 1))
@@ -529,7 +530,7 @@ class Many:
             distinct = np.unique(of_case)
             one = len(distinct) == 1
             tables[name] = listed[distinct[0]] if one else np.stack(_as_long(listed))[of_case]
-        return Batch(rows, inputs, tables)
+        return AlikeCases(rows, inputs, tables)
 
 
 def _as_long(tables: Sequence[Array]) -> list[Array]:

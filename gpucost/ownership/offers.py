@@ -18,7 +18,7 @@ from gpucost.catalog.records import seen_in
 from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.market.contract_ends import last_day, months_until
-from gpucost.market.facts import Rentable, expected_list_price, rentable
+from gpucost.market.facts import Rentable, expected_list_price, in_order, market_of, offered
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.options import OPTIONS, is_plain
 from gpucost.ownership.plan import Assumption, Registry
@@ -93,15 +93,28 @@ class Renter(Struct, frozen=True, dict=True):
     @cached_property
     def rates(self) -> InterruptionRates:
         """How often offers are interrupted."""
-        return InterruptionRates(self.catalog.rows("spot"))
+        if "interruptions" not in self.catalog.derived:
+            self.catalog.derived["interruptions"] = InterruptionRates(self.catalog.rows("spot"))
+        rates: InterruptionRates = self.catalog.derived["interruptions"]
+        return rates
 
-    def rentable(self, accepts: Callable[[Offer], bool] = lambda offer: True, **filters: Any) -> list[Rentable]:
-        """Return what can be rented, in the order of every question; whole nodes where more than one is needed."""
-        found = rentable(self.catalog, self.gpu.id, self.gpus, accepts, **filters)
-        if self.gpus < self.node:
-            return found
-        whole_nodes = [entry for entry in found if entry.offer.gpus >= min(8, self.node)]
-        return whole_nodes or found
+    def first(
+        self,
+        accepts: Callable[[Offer], bool] = lambda offer: True,
+        prefers: Callable[[Offer], bool] = lambda offer: True,
+        **filters: Any,
+    ) -> Rentable | None:
+        """Return the first offer in the order of every question; None without any.
+
+        Whole nodes go before others where more than one is needed, then what is preferred.
+        """
+        market = market_of(self.catalog)
+        offers = market.facts.offers
+        places = [place for place in offered(self.catalog, self.gpu.id, **filters).tolist() if accepts(offers[place])]
+        if self.gpus >= self.node:
+            places = [place for place in places if offers[place].gpus >= min(8, self.node)] or places
+        places = [place for place in places if prefers(offers[place])] or places
+        return next(iter(in_order(market, np.array(places, np.int64), self.gpus, 1)), None)
 
     def choice(self, entry: Rentable, name: str = "") -> RentChoice:
         """Return an offer as a choice to rent; work on all GPUs together is done again after an interruption."""
@@ -188,14 +201,14 @@ def layered(
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the first of its regions and tiers."""
     gpu = renter.gpu.id
-    every = renter.rentable(provider=provider, region=region, option=option)
-    found = every if option else ([entry for entry in every if is_on_demand(entry.offer)] or every)
-    if not found:
+    prefers: Callable[[Offer], bool] = (lambda offer: True) if option else is_on_demand
+    found = renter.first(prefers=prefers, provider=provider, region=region, option=option)
+    if found is None:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
-    choice = renter.choice(found[0], "rent")
+    choice = renter.choice(found, "rent")
     if not np.isfinite(choice.stretch_ratio):
         raise NothingFitsError(
             f"{provider}'s {gpu} as {OPTIONS[choice.option].label} is interrupted so often that work on"
@@ -206,10 +219,10 @@ def rent_of_provider(renter: Renter, provider: str, region: str | None, option: 
 
 def market_rent(renter: Renter) -> RentChoice:
     """Return what the market asks for so many accelerators on demand: the first offer that any question would name."""
-    found = renter.rentable(lambda offer: is_on_demand(offer) and offer.billing == "per_use")
-    if not found:
+    found = renter.first(lambda offer: is_on_demand(offer) and offer.billing == "per_use")
+    if found is None:
         raise PriceMissingError(f"no rental price of {renter.gpu.id} in the catalog. Give one with --rent 2.35.")
-    return renter.choice(found[0], "rent")
+    return renter.choice(found, "rent")
 
 
 def is_on_demand(offer: Offer) -> bool:
@@ -237,8 +250,8 @@ def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
         ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
         ("spot", lambda o: OPTIONS[o.option].interruptible),
     ):
-        if found := renter.rentable(accepts, provider=provider):
-            choices.append(renter.choice(found[0], name))
+        if found := renter.first(accepts, provider=provider):
+            choices.append(renter.choice(found, name))
     return [choice for choice in choices if np.isfinite(choice.stretch_ratio)]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
-from gpucost.answers.ownership import Mix, Tco, promised
+from gpucost.answers.ownership import Mix, Tco, leading, promised
 from gpucost.money import comparison
 from gpucost.money.comparison import AT_DEBT_RATE
 from gpucost.options import OPTIONS
@@ -402,9 +402,14 @@ def decision_of(answer: Tco) -> Decision | None:
 
 
 def ways_of(answer: Tco) -> list[Row]:
-    """Return the ways to get the capacity that are promised, the cheapest first; without rivals the two sides."""
-    ways: list[Row] = [dict(row) for row in promised(answer["options"])]
-    return [row for row in ways if "rival" in row] or [row for row in ways if row["name"] in NAMES]
+    """Return the ways to get the capacity that are promised, the cheapest first; without rivals the two sides.
+
+    Where no way to rent is promised, the cheapest one that can be interrupted stands beside owning.
+    """
+    found = promised(answer["options"])
+    ways: list[Row] = [dict(row) for row in (found if len(found) > 1 else leading(answer["options"]))]
+    rivals = [row for row in ways if "rival" in row]
+    return rivals if len(rivals) > 1 else [row for row in ways if row["name"] in NAMES]
 
 
 def noun(row: Row) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, promised
+from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, leading, promised
 from gpucost.money.statements import ROWS
 from gpucost.render.document import (
     Axis,
@@ -57,7 +57,7 @@ def tornado(answer: Tco) -> list[Block]:
     )
     saving = Axis("saving_at_low_usd", "saving of owning, present value", "USD")
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
-    sides = {row["name"] for row in promised(answer["options"])[:2]} == {"own", "rent"}
+    sides = {row["name"] for row in leading(answer["options"])} == {"own", "rent"}
     title = "What changes the answer" if sides else "What changes the saving of owning against renting"
     flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
     flip_note = (
@@ -192,7 +192,7 @@ def document(answer: Tco) -> Document:
 def _screen(answer: Tco) -> list[Block]:
     """Return what one screen shows: both sides and who decides, what moves the answer most, what to ask next."""
     simulation: Row = answer["monte_carlo"] or {}
-    best, runner_up = promised(answer["options"])[:2]
+    best, runner_up = leading(answer["options"])
     rows: list[Row] = [
         {
             "side": _option_name(row),
@@ -295,7 +295,7 @@ def _answer(answer: Tco) -> list[Block]:
 
 def _decided(answer: Tco) -> list[Fact]:
     """Return what the cheapest option saves against the next, where they are not the two sides."""
-    best, runner_up = promised(answer["options"])[:2]
+    best, runner_up = leading(answer["options"])
     if {best["name"], runner_up["name"]} <= _SIDES.keys():
         return []
     rival: Row = best.get("rival", {})

@@ -154,7 +154,7 @@ def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) ->
 
 # --- Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all.
 
-CASES = {"estimate": 1 << 17, "inference": 1 << 14, "tco": 1 << 11}  # per chunk: some seconds of work
+CASES = {"estimate": 1 << 17, "inference": 1 << 14, "tco": 1 << 14}  # per chunk: some seconds of work
 OPEN_SIZES = 1 << 13  # per chunk, where the size of the cluster is open
 _LENGTH = 32  # signs of a hash in a file's name
 

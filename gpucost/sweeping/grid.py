@@ -4,6 +4,7 @@ import codecs
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.arguments import Argument, flag_of, renamed
-from gpucost.arguments.kinds import FILE, FLAG
+from gpucost.arguments.kinds import FILE, FLAG, TABLE, Kind
 from gpucost.arguments.reading import value_of
 from gpucost.ask import QUESTIONS
 from gpucost.catalog.loader import file_name, named, refuse_long, said_first
@@ -383,9 +384,30 @@ def _checked(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: 
 
 
 def _known(question: str) -> dict[str, Argument]:
+    """Return what may be an axis: the arguments of a question, and the inputs of a plan where it takes one."""
     if not isinstance(question, str) or question not in QUESTIONS_SWEPT:
         raise UsageError(f"a sweep asks {', '.join(QUESTIONS_SWEPT)}, not {shown(question)}.")
-    return {argument.name: argument for argument in QUESTIONS[question].arguments}
+    arguments = {argument.name: argument for argument in QUESTIONS[question].arguments}
+    if _SET not in arguments:
+        return arguments
+    return {**arguments, **{name: item for name, item in _plan_inputs().items() if name not in arguments}}
+
+
+_SET = "set"  # the argument that takes inputs of the plan; each of them is an axis of its own
+
+
+@cache
+def _plan_inputs() -> dict[str, Argument]:
+    """Return the inputs of a plan as arguments, each read as a plan reads it."""
+    from gpucost.catalog.shared import shared_catalog
+    from gpucost.ownership.plan import Registry
+
+    registry = Registry(shared_catalog())
+
+    def reader(name: str) -> Kind:
+        return Kind(lambda value, label: registry.number(name, value, "--set"), ("string", "number"))
+
+    return {name: Argument(name, reader(name), row["description"]) for name, row in registry.inputs.items()}
 
 
 def _order(arguments: Mapping[str, Argument]) -> list[str]:
@@ -412,8 +434,23 @@ def _refuse_unswept(values_by_argument: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _named(question: str, stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments under the names of today; those that no sweep takes are refused with the reason."""
-    named, _ = renamed(QUESTIONS[question], stated)
+    """Return arguments under the names of today; those that no sweep takes are refused with the reason.
+
+    Inputs of a plan may stand under `set`, or beside the arguments under their own names.
+    """
+    arguments = {argument.name for argument in QUESTIONS[question].arguments}
+    inputs = {name: value for name, value in stated.items() if name in _known(question) and name not in arguments}
+    named, _ = renamed(QUESTIONS[question], {name: value for name, value in stated.items() if name not in inputs})
+    if named.get(_SET):
+        by_set = TABLE.read(named.pop(_SET), "--set")
+        if unknown := [name for name in by_set if name not in _known(question)]:
+            from gpucost.ownership.plan import unknown_input
+
+            raise unknown_input(unknown[0], _plan_inputs(), "--set", ())
+        if twice := sorted(by_set.keys() & (named.keys() | inputs.keys())):
+            raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
+        inputs |= by_set
+    named |= inputs
     for name in named:
         if name in NOT_SWEPT:
             raise UsageError(f"{flag_of(name)}: {NOT_SWEPT[name]}. Leave it out.")

@@ -12,7 +12,7 @@ from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-    from gpucost.ownership.many import Coded, Many
+    from gpucost.ownership.many import Coded, ManyCases
 
 Rows = NDArray[np.intp]
 Key = tuple[Any, ...]
@@ -33,7 +33,7 @@ _INPUTS_OF_LOAD = ("gpus", "utilisation_fraction", "goodput_fraction", "tokens_p
 _MOST_REASONS = 100_000  # kept, by what they hang on
 
 
-class Found:
+class FoundRows:
     """Rows of a chunk as they are found: figures as columns, a reason where there are none."""
 
     def __init__(self, count: int, figures: Sequence[str]) -> None:
@@ -74,22 +74,26 @@ def _sorted(codes: NDArray[np.int64], words: Sequence[str]) -> tuple[NDArray[np.
     return places[codes], present
 
 
-class Columns:
+class OwnedColumns:
     """Works out many comparisons from one catalog; what it looked up serves the next ones."""
 
     def __init__(self, catalog: "Catalog") -> None:
-        from gpucost.ownership.many import Facts
+        from gpucost.ownership.many import OwnershipFacts
 
-        self.catalog, self.facts = catalog, Facts(catalog)
+        self.catalog, self.facts = catalog, OwnershipFacts(catalog)
         self.arguments = {argument.name: argument for argument in QUESTIONS["tco"].arguments}
         self._reasons: dict[Key, str] = {}
 
     def find(
-        self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Rows], found: Found, alone: Callable[[int], Any]
+        self,
+        values: Mapping[str, Sequence[Any]],
+        codes: Mapping[str, Rows],
+        found: FoundRows,
+        alone: Callable[[int], Any],
     ) -> None:
         """Find the rows of a chunk; `alone` answers the question of one row."""
         count = len(next(iter(codes.values()), (0,)))
-        stated = {name: Stated(values[name], self._read(name, values[name]), codes[name]) for name in values}
+        stated = {name: StatedColumn(values[name], self._read(name, values[name]), codes[name]) for name in values}
         faulty = np.zeros(count, bool)
         shapes = np.zeros((count, len(values)), np.int64)
         for place, (name, column) in enumerate(stated.items()):
@@ -138,10 +142,12 @@ class Columns:
             return [0 if value is None else 1 if isinstance(value, (int, float)) else 2 for value in values]
         return [int(value is not None) for value in values]
 
-    def _alike(self, stated: Mapping[str, "Stated"], rows: Rows, found: Found, alone: Callable[[int], Any]) -> None:
+    def _alike(
+        self, stated: Mapping[str, "StatedColumn"], rows: Rows, found: FoundRows, alone: Callable[[int], Any]
+    ) -> None:
         """Find rows that state the same arguments."""
         from gpucost.ask.tco import refuse_idle_load, said
-        from gpucost.ownership.many import Many
+        from gpucost.ownership.many import ManyCases
 
         first = {name: column.first for name, column in stated.items()}
         shape = tuple((name, first[name] if self._is_word(name) else "") for name in sorted(first))
@@ -163,14 +169,14 @@ class Columns:
                 {name: column.of(kept) for name, column in columns.items()} for columns in (inputs, beside)
             )
             rows = rows[kept]
-            many = Many(self.facts, rows.size, inputs, beside)
+            many = ManyCases(self.facts, rows.size, inputs, beside)
         except GpuCostError:  # of all alike: arguments or inputs that exclude each other
             self._refuse(rows, [(shape,)] * rows.size, found, alone)
             return
         self._put(many, shape, rows, found, alone)
 
     def _columns(
-        self, stated: Mapping[str, "Stated"], flags: Mapping[str, Any], special: Mapping[str, Any]
+        self, stated: Mapping[str, "StatedColumn"], flags: Mapping[str, Any], special: Mapping[str, Any]
     ) -> tuple[dict[str, "Coded"], dict[str, "Coded"]]:
         """Return what was stated as columns: of inputs, and of what stands beside them."""
         from gpucost.ownership.many import Coded
@@ -219,19 +225,19 @@ class Columns:
         alive = ~errors[codes]
         return [("workload", *keys[code]) for code in codes[~alive].tolist()], alive
 
-    def _put(self, many: "Many", shape: Key, rows: Rows, found: Found, alone: Callable[[int], Any]) -> None:
+    def _put(self, many: "ManyCases", shape: Key, rows: Rows, found: FoundRows, alone: Callable[[int], Any]) -> None:
         from gpucost.ownership.columns import figures
 
         places = np.flatnonzero(~many.alive)
         self._refuse(rows[places], [(shape, *(many.refused[place] or ())) for place in places.tolist()], found, alone)
         for batch in many.batches():
-            columns, answered = figures(batch.inputs, batch.tables)
-            of_batch = rows[batch.rows]
+            columns, endless = figures(batch.inputs, batch.tables)
+            of_batch, answered = rows[batch.rows], endless < 0
             found.put(of_batch[answered], {name: column[answered] for name, column in columns.items()})
-            for row in of_batch[~answered].tolist():
-                found.put_row(row, alone(row))
+            keys = [("formula", place) for place in endless[~answered].tolist()]  # whose text is the reason
+            self._refuse(of_batch[~answered], keys, found, alone)
 
-    def _refuse(self, rows: Rows, keys: Sequence[Key], found: Found, alone: Callable[[int], Any]) -> None:
+    def _refuse(self, rows: Rows, keys: Sequence[Key], found: FoundRows, alone: Callable[[int], Any]) -> None:
         """Say why rows have no answer; those with the same key share the reason of the first, which is asked alone."""
         for row, key in zip(rows.tolist(), keys, strict=True):
             if (reason := self._reasons.get(key)) is not None:
@@ -239,24 +245,24 @@ class Columns:
                 continue
             answer = alone(row)
             found.put_row(row, answer)
-            if answer.get("reason") is not None and key[1:2] != ("alone",):
+            if answer.get("reason") is not None:
                 if len(self._reasons) >= _MOST_REASONS:
                     self._reasons.clear()
                 self._reasons[key] = answer["reason"]
 
 
-class Stated(NamedTuple):
+class StatedColumn(NamedTuple):
     """An argument of some rows: its distinct values as they were given and as they were read, and each row's own."""
 
     raw: Sequence[Any]
     read: Sequence[Any]
     codes: Rows
 
-    def of(self, rows: Rows) -> "Stated":
+    def of(self, rows: Rows) -> "StatedColumn":
         """Return the argument of some rows, with the values that these have."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         raw, read = ([values[place] for place in present.tolist()] for values in (self.raw, self.read))
-        return Stated(raw, read, np.ravel(codes))
+        return StatedColumn(raw, read, np.ravel(codes))
 
     @property
     def first(self) -> Any:

@@ -435,17 +435,17 @@ class Owned(Singles):
     """Answers columns of comparisons together; a column beside the arguments is an input of the plan."""
 
     def __init__(self, question: str, catalog: "Catalog") -> None:
-        from gpucost.sweeping.owned import Columns
+        from gpucost.sweeping.owned import OwnedColumns
 
         super().__init__(question, catalog)
-        self._together = Columns(catalog)
+        self._together = OwnedColumns(catalog)
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        from gpucost.sweeping.owned import Found, asked_of
+        from gpucost.sweeping.owned import FoundRows, asked_of
 
         names = [(name, kind) for question, name, kind in _FIGURES if question == self.question]
-        found = Found(len(next(iter(codes.values()), (0,))), [name for name, kind in names if kind == "number"])
+        found = FoundRows(len(next(iter(codes.values()), (0,))), [name for name, kind in names if kind == "number"])
 
         def alone(row: int) -> dict[str, Any]:
             asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}

@@ -148,3 +148,12 @@ def test_the_option_and_not_the_name_decides_whether_capacity_is_promised():
 def test_a_quote_takes_no_name_that_an_option_of_every_comparison_has(name):
     with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
         compare(rent_options=[{"name": name, "rent_usd_per_gpu_hour": 2.0}])
+
+
+def test_owning_stands_beside_spot_where_no_rent_is_promised(tmp_path):
+    result = gpucost.tco("h200-sxm", 64, provider="coreweave", option="spot", draws=0, as_of="2026-11-20")
+    assert [row["name"] for row in promised(result.options)] == ["own"]
+    assert "Buying is cheapest" in result.headline
+    assert "Buying" in result.to_text(details=True)
+    result.to_html(str(tmp_path / "plan.html"))
+    result.to_excel(str(tmp_path / "plan.xlsx"))

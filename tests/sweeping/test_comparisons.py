@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import gpucost
 from gpucost.catalog import open_catalog
+from gpucost.errors import GpuCostError
 from gpucost.sweeping.work import Owned
 from tests.sweeping.owned_questions import coded, differences, questions, single
 
@@ -43,3 +45,43 @@ def test_cases_that_differ_in_numbers_are_worked_out_together(monkeypatch):
     dearer = columns["own_npv_usd"][:80] - columns["own_npv_usd"][80:]
     assert (columns["rent_npv_usd"][80:] > columns["rent_npv_usd"][:80]).all()
     assert np.abs(dearer).max() < 1e7
+
+
+def test_inputs_of_a_plan_are_axes():
+    catalog = open_catalog()
+    asked = {"gpu": "h100-sxm", "gpus": 64, "rent": 4.0}
+    frame = gpucost.sweep(
+        "tco", **asked, set={"pue_ratio": "1.1,1.3", "server_usd": [250_000, "300k"], "financing": "cash,loan"}
+    ).to_frame()
+    assert len(frame) == 8
+    for row in frame.to_dict("records"):
+        inputs = {name: row[name] for name in ("pue_ratio", "server_usd", "financing")}
+        alone = gpucost.tco(**asked, set=inputs, draws=0, catalog=catalog).payload
+        assert row["own_npv_usd"] == pytest.approx(alone["npv_usd"]["own"], rel=1e-9)
+        assert row["breakeven_months"] == alone["breakeven"]["months"]
+    assert frame.groupby("pue_ratio")["own_npv_usd"].mean().is_monotonic_increasing
+    assert frame.groupby("server_usd")["own_npv_usd"].mean().is_monotonic_increasing
+
+
+def test_a_table_of_cases_may_hold_inputs_of_a_plan():
+    pandas = pytest.importorskip("pandas")
+    cases = pandas.DataFrame(
+        {"gpus": [8, 8, 64], "pue_ratio": [1.1, 1.5, None], "staff_usd_per_fte_year": [2e5, 2e5, 1e5]}
+    )
+    frame = gpucost.sweep("tco", cases=cases, gpu="h100-sxm", rent=2.35).to_frame()
+    assert frame["own_npv_usd"].notna().all()
+    assert frame["own_npv_usd"][0] < frame["own_npv_usd"][1]
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"set": {"pue_rtio": 1.1}}, "pue_ratio"),
+        ({"set": {"pue_ratio": "0.3,1.1"}}, "outside what is possible"),
+        ({"set": {"gpus": "8,16"}, "gpus": 8}, "given twice"),
+        ({"plan": "plan.toml"}, "name its inputs by --set"),
+    ],
+)
+def test_inputs_that_no_plan_has_are_refused(stated, said):
+    with pytest.raises(GpuCostError, match=said):
+        gpucost.sweep("tco", gpu="h100-sxm", **stated)

@@ -143,6 +143,8 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
     values = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
     months = int(block["months"])
     entries = map(_ownership_input, block["inputs"])
+    ways = [row for row in payload["options"] if "rival" in row]
+    rivals = {row["name"] for row in ways}  # owning has none where no way to rent is promised: nothing is ranked then
     return LiveModel(
         key=key,
         title=title,
@@ -158,7 +160,7 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         answers=comparison.ANSWERS,
         months=months,
         scenarios={row["name"]: row["changes"] for row in payload.get("scenarios") or () if row["changes"]} or None,
-        ways=[row for row in payload["options"] if "rival" in row],
+        ways=ways if "own" in rivals else [],
         periods=_periods(payload, months),
         compared_months=len(payload["cash_flows"]) - 1,
         expected={name: value for name, value in values.items() if isinstance(value, (int, float))},
