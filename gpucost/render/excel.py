@@ -203,6 +203,8 @@ class _Workbook:
         return offers_range
 
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
+        if not (offers or self.drawn or self.compared or self.sizes or self.models):
+            return
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
         if offers:
             gallery.offers(*offers)

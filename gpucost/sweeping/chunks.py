@@ -274,18 +274,14 @@ _FRONT_CASES = 2_000_000
 
 
 # Arguments that say what is to be done; the others say how, where and by when.
-WORK = (
-    "model",
-    "tokens",
-    "epochs",
-    "method",
-    "sequence",
-    "tokens_per_month",
-    "requests_per_s",
-    "prompt_tokens",
-    "output_tokens",
-    "distribution",
-)
+_TRAINING = ("model", "tokens", "epochs", "method", "sequence", "document_tokens", "overhead", "experiments", "dataset")
+_LOAD = ("requests_per_s", "tokens_per_month", "prompt_tokens", "output_tokens", "lengths", "distribution", "profile")
+_OWNED = ("gpus", "years", "months", "utilisation", "hours_per_month", "use_path", "runs_per_year")
+WORK = {
+    "estimate": (*_TRAINING, "rollouts", "prompt_tokens", "output_tokens", "reference_model"),
+    "inference": ("model", *_LOAD, "prefix_hit", "images", "image_size", "steps"),
+    "tco": (*_OWNED, *_TRAINING, *_LOAD),
+}
 
 
 class Found:
@@ -298,6 +294,7 @@ class Found:
         self.connection.execute("set enable_progress_bar = false; set memory_limit = '1GB'")
         self.connection.execute(f"create view found as select * from {table_of(files)}")
         self.goal, self.other = GOALS[question]
+        self.work = WORK[question]
 
     def rows(self, query: str) -> list[Row]:
         """Return the rows of a query; what is missing is None."""
@@ -323,7 +320,7 @@ class Found:
     def works(self, axes: Mapping[str, int]) -> list[str]:
         """Return the columns that say what is to be done, where they vary: cases compete for the same work alone."""
         named = {row["column_name"] for row in self.rows("describe found")}
-        varied = [name for name, count in axes.items() if count > 1 and name in WORK]
+        varied = [name for name, count in axes.items() if count > 1 and name in self.work]
         columns = (f"asked_{name}" if f"asked_{name}" in named else name for name in varied)
         return [column for column in columns if column in named]
 

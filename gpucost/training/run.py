@@ -957,12 +957,19 @@ def _cannot_host(problem: Problem, cases: Cases, request: TrainingRequest, case:
 
 
 def _with_another_count(error: GpuCostError, problem: Problem, number: int) -> GpuCostError:
-    """Have the refusal of a given number of accelerators offer the nearest number that brings an answer."""
+    """Have the refusal of a given number of accelerators offer the nearest number that brings an answer.
+
+    Where none keeps the deadline and the budget, it is the nearest number that can run it at all.
+    """
     request = problem.requests[number]
-    for count in other_counts(problem, number) if request.gpus is not None else ():
+    if request.gpus is None:
+        return error
+    counts = other_counts(problem, number)
+    free = replace(request, deadline_days=None, max_cost_usd=None)
+    for row in [replace(row, gpus=count) for row in (request, free) for count in counts]:
         asked = replace(
             problem,
-            requests=(replace(request, gpus=count),),
+            requests=(row,),
             workloads=(problem.workloads[number],),
             sizes=(problem.sizes[number],),
             masks=(problem.masks[number],),
@@ -971,8 +978,8 @@ def _with_another_count(error: GpuCostError, problem: Problem, number: int) -> G
         order = rank(asked, cases, 0, judged)
         if len(order):
             nearest = reached(cases, int(order[0]))
-            said = f"On {count:,} it costs {nearest['cost_usd']:,.2f} USD and takes {nearest['days']:,.1f} days."
-            return type(error)(f"{error} {said}").offering(gpus=count).reaching(**nearest)
+            costs = f"it costs {nearest['cost_usd']:,.2f} USD and takes {nearest['days']:,.1f} days"
+            return type(error)(f"{error} On {row.gpus:,} {costs}.").offering(gpus=row.gpus).reaching(**nearest)
     return error
 
 

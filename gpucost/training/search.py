@@ -92,7 +92,7 @@ def other_counts(problem: Problem, number: int) -> list[int]:
     request = problem.requests[number]
     free = replace(
         problem,
-        requests=(replace(request, gpus=None),),
+        requests=(replace(request, gpus=None, deadline_days=None),),
         workloads=(problem.workloads[number],),
         sizes=(problem.sizes[number],),
         masks=(problem.masks[number],),

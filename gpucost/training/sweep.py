@@ -467,14 +467,15 @@ class Sweeper:
 
     def _refuse(self, index: Any, error: GpuCostError, results: FirstOptions) -> None:
         """Put the reason of an error, what brings an answer, and what that comes to."""
-        of_change = {("deadline",): TOO_SLOW, ("budget",): OVER_BUDGET}
-        results.reason[index] = of_change.get(tuple(error.change)) or self._said(str(error))
+        of_change = {"deadline": TOO_SLOW, "budget": OVER_BUDGET}
+        results.reason[index] = of_change.get(",".join(error.change)) or self._said(str(error))
         results.put_nearest(index, self._change(error), **error.nearest)
 
     def _change(self, error: GpuCostError) -> int:
         """Return the number of what brings an answer where an error stands."""
-        if error.nearest and tuple(error.change) in (("deadline",), ("budget",), ("gpus",)):
-            return self.changes.index(*error.change)
+        name = ",".join(error.change)
+        if error.nearest and name in self.changes[DEADLINE : GPUS + 1]:
+            return self.changes.index(name)
         text = changed(error)
         if text not in self.changes:
             self.changes.append(text)
@@ -488,14 +489,19 @@ class Sweeper:
         runs: Columns,
         results: FirstOptions,
     ) -> None:
-        """Find the nearest number of accelerators that answers runs whose own number holds none of them."""
+        """Find the nearest number of accelerators that answers runs whose own number holds none of them.
+
+        Where none keeps the deadline and the budget, it is the nearest number that can run it at all.
+        """
         for number in np.unique(cluster_number[results.offer < 0]).tolist():
             if not clusters[number].counts:
                 continue
             left_over = np.flatnonzero((cluster_number == number) & (results.offer < 0))
-            for count in clusters[number].counts if len(left_over) else ():
+            unlimited = np.full(len(cluster_number), np.inf)
+            free = Columns(runs, deadline_days=unlimited, max_cost_usd=unlimited)
+            for columns, count in [(columns, count) for columns in (runs, free) for count in clusters[number].counts]:
                 cluster = self._hosted([{**requests[number], "gpus": count}])
-                other = self._priced(cluster, np.zeros(len(left_over), np.int64), runs.take(left_over))
+                other = self._priced(cluster, np.zeros(len(left_over), np.int64), columns.take(left_over))
                 there = other.offer >= 0
                 numbers = {name: other.numbers[name][there] for name in NEAREST}
                 results.put_nearest(left_over[there], GPUS, **numbers)

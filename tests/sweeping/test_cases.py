@@ -159,3 +159,52 @@ def test_a_map_mixes_no_kinds_of_work():
     assert swept.payload["heat"] is None
     swept = gpucost.sweep(model=["1b", "8b"], tokens="1b", gpu=["h100-sxm", "b200"], gpus=[8, 16, 32])
     assert "model" in (swept.payload["heat"]["x"], swept.payload["heat"]["y"])
+
+
+def test_cases_of_another_size_length_or_share_are_other_work():
+    owned = gpucost.sweep("tco", gpu="h100-sxm", gpus="8,64", rent="2:3:0.5", years="3,4", as_of=DAY).payload
+    assert owned["best"] is None
+    assert {(row["gpus"], row["years"]) for row in owned["front"]} == {(8, 3), (8, 4), (64, 3), (64, 4)}
+    trained = gpucost.sweep(model="8b", tokens="1b", gpu="h100-sxm", gpus=[8, 16], experiments=["0%", "50%"], as_of=DAY)
+    assert trained.best is None
+    assert "2 kinds of work" in trained.payload["lead"] or "Cheapest: " in trained.payload["lead"]
+    assert {row["experiments"] for row in trained.payload["front"]} == {0, 0.5}
+
+
+def test_a_refused_row_of_another_question_names_what_brings_an_answer():
+    served = gpucost.sweep("inference", model="8b", gpu="h100", tpot=["50ms", "0.1ms"], as_of=DAY).to_frame()
+    with pytest.raises(GpuCostError) as refused:
+        gpucost.inference("8b", gpu="h100", tpot="0.1ms", as_of=DAY)
+    assert served["nearest_change"].tolist()[1] == changed(refused.value) != ""
+    assert served["nearest_change"].isna().tolist() == [True, False]
+    served = gpucost.sweep(
+        "inference", model="8b", gpu="h100", requests_per_s=5, budget=[10, 1e6], as_of=DAY
+    ).to_frame()
+    (budget,) = served["nearest_change"].dropna()
+    assert gpucost.inference("8b", gpu="h100", requests_per_s=5, budget=budget.removeprefix("budget="), as_of=DAY).best
+
+
+def test_what_is_nearest_brings_an_answer():
+    """A row that finds nothing names a change; with it the single estimate answers, and comes to what the row says."""
+    asked = {"gpu": "h100", "tokens": "50b", "as_of": DAY}
+    frame = gpucost.sweep(
+        model="8b,70b", gpus=[None, 1, 8, 64], deadline=["1d", "20d"], budget=[500, 100_000], **asked
+    ).to_frame()
+    refused = frame[frame["reason"].notna()]
+    assert set(refused["nearest_change"].str.partition("=")[0]) == {"deadline", "budget", "gpus"}
+    answered, missed_next = 0, set()
+    for row in refused.to_dict("records"):
+        name, _, value = row["nearest_change"].partition("=")
+        case = {"model": row["model"], "deadline": row["deadline"], "budget": row["budget"]}
+        case |= {} if math.isnan(row["asked_gpus"]) else {"gpus": int(row["asked_gpus"])}
+        try:
+            best = gpucost.estimate(**asked | case | {name: value}).best
+        except GpuCostError as error:
+            missed_next.add((name, *error.change))
+            continue
+        answered += 1
+        assert best["days"] <= row["nearest_days"] * 1.2
+        if name == "budget":
+            assert best["cost_usd"] == row["nearest_cost_usd"]
+    assert answered > 8
+    assert missed_next <= {("deadline", "budget"), ("gpus", "deadline"), ("gpus", "budget")}  # said one at a time

@@ -349,3 +349,21 @@ def test_a_page_and_a_workbook_hold_the_first_thousand_cases(tmp_path):
     result = gpucost.sweep(model="8b", gpu="h100", gpus="8:64:x2", tokens="10b:280b:10b", as_of=DAY)
     tables = [block for section in result.document().sections for block in section.blocks if hasattr(block, "rows")]
     assert max(len(table.rows) for table in tables) == 112
+
+
+def test_a_workbook_holds_the_map_and_no_empty_sheet(tmp_path):
+    import openpyxl
+
+    asked = {"model": "8b,70b", "gpu": "h100,b200", "gpus": [8, 16, 64], "tokens": "10b", "as_of": DAY}
+    result = gpucost.sweep(**asked)
+    result.to_excel(tmp_path / "sweep.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "sweep.xlsx")
+    assert "Charts" not in book.sheetnames
+    rows = [[cell for cell in row if cell is not None] for row in book.worksheets[-1].iter_rows(values_only=True)]
+    first = rows.index(["Lowest cost by model and GPUs"]) + 1
+    assert rows[first] == ["gpus \\ model", "70b", "8b"]
+    frame = result.to_frame()
+    for gpus, *costs in rows[first + 1 : first + 4]:
+        for model, cost in zip(("70b", "8b"), costs, strict=True):
+            of_cell = frame[(frame["model"] == model) & (frame["asked_gpus"] == gpus)]
+            assert cost == of_cell["cost_usd"].min()

@@ -390,7 +390,26 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[Nat
         for block in section.blocks:
             if isinstance(block, Chart) and block.kind in DRAWN and block.data:
                 drawn.append(draw(book, sheet, block))
+            elif isinstance(block, Chart) and block.kind == "heat" and block.data:
+                _map(sheet, block)
     return drawn
+
+
+def _in_order(value: Any) -> tuple[float, str]:
+    return (float(value), "") if isinstance(value, (int, float)) else (0.0, str(value))
+
+
+def _map(sheet: Sheet, chart: Chart) -> None:
+    """Write a map as a table of two arguments whose cells are coloured by their figures."""
+    across, up = (sorted({row[axis.key] for row in chart.data}, key=_in_order) for axis in (chart.x, chart.y))
+    values = {(row[chart.x.key], row[chart.y.key]): row[chart.value] for row in chart.data}
+    sheet.skip()
+    sheet.row(Cell(chart.title, "heading"))
+    first = sheet.heading(f"{chart.y.label} \\ {chart.x.label}", *map(str, across)) + 1
+    for y in up:
+        sheet.row(y, *(Cell(values.get((x, y)), "plain", unit_of(chart.value)) for x in across))
+    scale = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#E8A33D"}
+    sheet.page.conditional_format(first, 1, sheet.next_row - 1, len(across), scale)
 
 
 def _cell(row: Mapping[str, Any], column: Any) -> Cell:
