@@ -55,6 +55,7 @@ class Layered(Shipped):
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
+        self._indexed = False  # whether a large book speaks through its index
         self.derived: dict[str, Any] = {}  # what others made of these facts, kept as long as they are
         self.making = RLock()  # whoever makes what takes long of these facts holds it: threads may share a catalog
 
@@ -302,7 +303,7 @@ class Catalog(Layered):
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
             known_day = self.known_as_of or asof.FOREVER
-            copy.store.execute(asof.prices_macro(bool(copy.books), known_day))
+            copy.store.execute(asof.prices_macro(bool(copy.books), known_day, copy._indexed))
             copy.store.execute(facts_view())
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
@@ -472,10 +473,10 @@ class Catalog(Layered):
         if self.books:
             from gpucost.catalog.books import price_views
 
-            price_views(self, self.books, listed)
+            self._indexed = price_views(self, self.books, listed)
         else:
             self.store.execute(asof.offers_view(listed))
-        self.store.execute(asof.prices_macro(bool(self.books)))
+        self.store.execute(asof.prices_macro(bool(self.books), indexed=self._indexed))
 
     def _refreshed_offers(self, history: bool) -> list[str]:
         """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""
