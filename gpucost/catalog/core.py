@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import starmap
+from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
 from threading import RLock
@@ -166,6 +168,8 @@ class Layered(Shipped):
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
 _ON_DAY = "SELECT * FROM prices_on($on_day, $known_day)"
+_ROWS_AT_ONCE = 5_000
+_OFFER_CELLS = tuple(records.cells_of(Offer, without=("sale",)))  # in the order of an offer's fields
 
 
 def open_catalog(
@@ -531,19 +535,19 @@ class Catalog(Layered):
 
     def _asked_offers(self) -> list[Offer]:
         self.prepare_prices()
-        cursor = self.store.execute(_ON_DAY, self._days)
-        columns = [column[0] for column in cursor.description or ()]
-        conflict, ambiguous, ended = (columns.index(name) for name in ("conflict", "gpu_ambiguous", "ended"))
-        rows = cursor.fetchall()
-        usable = [row for row in rows if not row[conflict] and not row[ambiguous] and not row[ended]]
-        self.ended = Counter(row[ended] for row in rows if row[ended])
-        offers = []
-        for offer in records.records(Offer, columns, usable):
-            if (sale := self.availability.of(offer).status) == "unlisted":
-                self.ended[UNSOLD] += 1
-            else:
-                offers.append(offer if sale == offer.sale else replace(offer, sale=sale))
-        return sorted(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
+        usable = "NOT conflict AND NOT gpu_ambiguous AND ended IS NULL"
+        cells = ", ".join(_OFFER_CELLS)
+        cursor = self.store.execute(f"SELECT {cells}, {usable} AS usable, ended FROM ({_ON_DAY})", self._days)
+        self.ended = Counter()
+        lists, offers = self.availability, []
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):  # a row takes more memory than its offer
+            self.ended.update(row[-1] for row in rows if row[-1])
+            for offer in starmap(Offer, (row[:-2] for row in rows if row[-2])):
+                if (sale := lists.of(offer).status) == "unlisted":
+                    self.ended[UNSOLD] += 1
+                else:
+                    offers.append(offer if sale == offer.sale else replace(offer, sale=sale))
+        return sorted(offers, key=attrgetter("usd_per_gpu_hour", "offer_id"))
 
     def price_moves(self) -> list[dict[str, Any]]:
         """Return how quotes moved until they were looked at again; of a day in the past the quotes stand as they were.
