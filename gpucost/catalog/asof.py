@@ -131,10 +131,15 @@ WITH seen AS NOT MATERIALIZED (
 
 # The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
 # `listed` is what the list says of an offer for which the book speaks.
-_DISCOUNTED = f""", listed AS (
+_LISTED_BELOW = """, listed AS (
     SELECT offer_id, arg_max(usd_per_gpu_hour, preference) AS list_usd_per_gpu_hour FROM known
     WHERE book <> 'user' AND NOT coalesce(gone, false) AND ended IS NULL GROUP BY offer_id
-), covered AS (
+)"""
+_BOOKED = f"""{_LISTED_BELOW}
+SELECT * REPLACE (CASE WHEN book = 'user' THEN list_usd_per_gpu_hour END AS list_usd_per_gpu_hour)
+FROM chosen LEFT JOIN listed USING (offer_id)
+"""
+_DISCOUNTED = f"""{_LISTED_BELOW}, covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 1 ELSE coalesce((
         SELECT min({paid_fraction_sql("d.fraction", "d.floor_usd_per_gpu_hour", "c.usd_per_gpu_hour")})
         FROM book_discounts AS d
@@ -157,13 +162,15 @@ SELECT * EXCLUDE (paid_fraction) REPLACE (
 _PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 
 
-def prices_macro(booked: bool, usual_known_day: date | None = None, indexed: bool = False) -> str:
+def prices_macro(
+    booked: bool, usual_known_day: date | None = None, indexed: bool = False, discounted: bool = False
+) -> str:
     """Return the SQL that makes the table macro `prices_on(on_day, known_day)`, over `speaking_offers` if `indexed`.
 
     With a usual day of knowledge it is `prices_on(on_day)`, too.
     """
     made = "CREATE OR REPLACE MACRO prices_on"
-    body = _WINNERS + (_DISCOUNTED if booked else _PLAIN)
+    body = _WINNERS + (_DISCOUNTED if discounted else _BOOKED if booked else _PLAIN)
     if indexed:
         body = body.replace("SELECT * REPLACE", "SELECT * EXCLUDE (speaks_from, superseded_on) REPLACE", 1)
         body = body.replace("FROM book_offers\n    WHERE ", f"FROM speaking_offers\n    WHERE {_MAY_SPEAK}", 1)

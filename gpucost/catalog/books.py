@@ -117,7 +117,7 @@ def _digest(files: Sequence[Path]) -> str:
     digest = blake2b(digest_size=16)
     for file in files:
         digest.update(fsencode(file.name) + b"\0")
-        if file.stat().st_size > LARGE_BYTES:
+        if _bytes_of(file) > LARGE_BYTES:
             from gpucost.catalog import book_index
 
             book_index.refuse_large(file)
@@ -126,6 +126,13 @@ def _digest(files: Sequence[Path]) -> str:
             for part in read_parts(file, "limit_book_file_bytes"):
                 digest.update(part)
     return digest.hexdigest()
+
+
+def _bytes_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # who reads it says what is wrong
 
 
 def _rates(drafts: Sequence[Draft]) -> dict[str, float]:

@@ -307,7 +307,7 @@ class Catalog(Layered):
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
             known_day = self.known_as_of or asof.FOREVER
-            copy.store.execute(asof.prices_macro(bool(copy.books), known_day, copy._indexed))
+            copy.store.execute(copy._prices_macro(known_day))
             copy.store.execute(facts_view())
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
@@ -480,7 +480,11 @@ class Catalog(Layered):
             self._indexed = price_views(self, self.books, listed)
         else:
             self.store.execute(asof.offers_view(listed))
-        self.store.execute(asof.prices_macro(bool(self.books), indexed=self._indexed))
+        self.store.execute(self._prices_macro())
+
+    def _prices_macro(self, usual_known_day: date | None = None) -> str:
+        discounted = any(book.discounts for book in self.books)
+        return asof.prices_macro(bool(self.books), usual_known_day, self._indexed, discounted)
 
     def _refreshed_offers(self, history: bool) -> list[str]:
         """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""
