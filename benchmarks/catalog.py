@@ -1,38 +1,52 @@
-"""Time and memory of the catalog: the shipped prices, and a synthetic price book of ten million rows in Parquet.
+"""Time and memory of the catalog: the shipped prices, and a price book of ten million rows, in CSV and in Parquet.
 
-python -m benchmarks.catalog [--rows 10000000] [--json]
+python -m benchmarks.catalog [--rows 10000000] [--offers 50000] [--json]
+python -m benchmarks.catalog --small          # 300,000 rows of 2,000 offers, in under a minute
+
+Of each book: the command that reads it first, later ones, and the refusal of a copy of it in which a row stands twice.
+Commands are processes of their own with a cache folder that is empty at first. The books list every offer once a day.
 """
 
 import argparse
 import json
-import resource
+import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 
-DAY = "2026-06-30"
+THIN = "provider, gpu, gpus, region, option, instance_type, usd_per_gpu_hour, valid_from, observed_on, recorded_on"
+LATER = {
+    "prices": ["prices", "--gpu", "h100", "--by", "provider"],
+    "estimate": ["estimate", "--model", "8b", "--tokens", "100b", "--gpu", "h100"],
+    "estimate as of a past day": [
+        *("estimate", "--model", "8b", "--tokens", "100b", "--gpu", "h100", "--as-of", "2023-05-01"),
+    ],
+}
 
 
 def write_book(folder: Path, rows: int, offers: int) -> None:
     """Write `rows` prices of `offers` offers, seen day by day, some recorded late and some valid from earlier."""
     import duckdb
 
+    gpus = "['h100-sxm5-80gb', 'a100-sxm4-80gb', 'h200-sxm-141gb', 'b200-sxm']"
     given = {
         "offer_id": f"'synthetic/' || (i % {offers})",
         "offer_kind": "'offer'",
-        "provider": "'provider-' || (i % 97)",
+        "provider": f"'provider-' || (i % {offers} % 97)",
         "instance_type": f"'type-' || (i % {offers})",
-        "gpu": "list_extract(['h100-sxm5-80gb', 'a100-sxm4-80gb', 'h200-sxm-141gb', 'b200-sxm'], 1 + i % 4)",
+        "gpu": f"list_extract({gpus}, 1 + i % {offers} % 4)",
         "gpu_assumed": "false",
         "gpus": "8",
-        "region": "'region-' || (i % 23)",
+        "region": f"'region-' || (i % {offers} % 23)",
         "region_scope": "'region'",
-        "option": "list_extract(['on_demand', 'spot'], 1 + i % 2)",
+        "option": f"list_extract(['on_demand', 'spot'], 1 + i % {offers} % 2)",
         "billing": "'per_use'",
         "term_months": "0",
         "payment": "'none'",
@@ -56,32 +70,77 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
         )
 
 
-def ask(book: str) -> dict[str, float]:
-    """Ask a catalog with this book for its prices on a day; return seconds, offers and peak memory."""
-    from gpucost.catalog import open_catalog
+NAMES = ("Parquet", "CSV", "CSV of ten columns")
 
-    start = time.perf_counter()
-    catalog = open_catalog(as_of=DAY, book=book)
-    found = catalog.query_prices(
-        "SELECT count(*) AS offers, avg(usd_per_gpu_hour) AS mean FROM prices_on($on_day, $known_day)"
-    )[0]
-    seconds = time.perf_counter() - start
-    peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+def places(folder: Path) -> dict[str, Path]:
+    """Return where each book is."""
+    return {name: folder / str(number) for number, name in enumerate((*NAMES, *(f"{name}, twice" for name in NAMES)))}
+
+
+def write_books(folder: Path, rows: int, offers: int) -> None:
+    """Write the book in every form, and each with a row of its middle at its end once more."""
+    import duckdb
+
+    made = places(folder)
+    for path in made.values():
+        path.mkdir()
+    write_book(made["Parquet"], rows, offers)
+    whole = f"'{made['Parquet'] / 'offers.parquet'}'"
+    with duckdb.connect() as connection:
+        twice = f"(FROM {whole} UNION ALL (FROM {whole} LIMIT 1 OFFSET {rows // 2}))"
+        for name, columns, how in zip(NAMES, ("*", "*", THIN), ("FORMAT parquet", "HEADER", "HEADER"), strict=True):
+            for path, source in ((made[name], whole), (made[f"{name}, twice"], twice)):
+                file = path / f"offers.{'parquet' if name == 'Parquet' else 'csv'}"
+                if not file.exists():
+                    connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' ({how})")
+
+
+def command(words: list[str], book: Path, cache: Path) -> dict[str, Any]:
+    """Run a command over a book; return its seconds, CPU-seconds, the most memory and what it said of errors."""
+    environment = {**os.environ, "GPUCOST_BOOK": str(book), "XDG_CACHE_HOME": str(cache)}
+    began = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpucost", *words], env=environment, stdout=subprocess.DEVNULL, stderr=said
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - began
+        said.seek(0)
+        error = said.read()
     return {
-        "as_of_query_s": seconds,
-        "offers": found["offers"],
-        "mean_usd_per_gpu_hour": found["mean"],
-        "peak_gb": peak_gb,
+        "seconds": seconds,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "peak_gb": usage.ru_maxrss * 1024 / 1e9,
+        "exit_code": process.returncode,
+        "said": error,
     }
+
+
+def measured(made: dict[str, Path], cache: Path) -> list[dict[str, Any]]:
+    """Run every command over every book."""
+    rows = []
+    for name, book in made.items():
+        commands = {"the first": LATER["estimate"], **({} if "twice" in name else LATER)}
+        for what, words in commands.items():
+            found = command(words, book, cache)
+            refused = found["exit_code"] != 0
+            assert refused == ("twice" in name), found["said"]
+            assert not refused or re.search(r"stands twice: keep one row \(the other is row [\d,]+\)", found["said"])
+            rows.append({"book": name, "command": "refused" if refused else what, **found})
+    return rows
 
 
 def shipped(repeats: int = 9) -> float:
     """Return the median seconds of loading the shipped prices and asking for one day, modules warm."""
     from gpucost.catalog import open_catalog
 
+    newest = open_catalog().dated
+
     def once() -> float:
         start = time.perf_counter()
-        open_catalog(as_of="2026-11-01").offers()
+        open_catalog(as_of=newest).offers()
         return time.perf_counter() - start
 
     once()
@@ -89,32 +148,32 @@ def shipped(repeats: int = 9) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--offers", type=int, default=50_000)
+    parser.add_argument("--small", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--ask", help=argparse.SUPPRESS)
+    parser.add_argument("--write", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.ask:
-        print(json.dumps(ask(arguments.ask)))
+    row_count, offers = (300_000, 2_000) if arguments.small else (arguments.rows, arguments.offers)
+    if arguments.write:
+        write_books(Path(arguments.write), row_count, offers)
         return
     with tempfile.TemporaryDirectory() as folder:
-        write_book(Path(folder), arguments.rows, arguments.offers)
-        out = subprocess.run(
-            [sys.executable, "-m", "benchmarks.catalog", "--ask", folder], check=True, capture_output=True, text=True
-        )
-    answer = {"rows": arguments.rows, **json.loads(out.stdout), "shipped_load_and_query_s": shipped()}
+        (Path(folder) / "books").mkdir()
+        words = ["--rows", str(row_count), "--offers", str(offers), "--write", f"{folder}/books"]
+        # by another process: the most memory of a command counts from that of the process which starts it
+        subprocess.run([sys.executable, "-m", "benchmarks.catalog", *words], check=True)
+        rows = measured(places(Path(folder) / "books"), Path(folder) / "cache")
+    answer = {"rows": row_count, "offers": offers, "shipped_load_and_query_s": shipped(), "commands": rows}
     if arguments.json:
         print(json.dumps(answer))
-    else:
-        print(
-            f"shipped prices, loaded and asked for a day: "
-            f"{1000 * answer['shipped_load_and_query_s']:.1f} ms (budget 60 ms)"
-        )
-        print(
-            f"book of {answer['rows']:,} rows: as-of query {answer['as_of_query_s']:.2f} s (budget 2 s), "
-            f"peak {answer['peak_gb']:.2f} GB (budget 2 GB)"
-        )
+        return
+    print(f"shipped prices, loaded and asked for a day: {1000 * answer['shipped_load_and_query_s']:.1f} ms (budget 60)")
+    print(f"books of {row_count:,} rows, {offers:,} offers; later commands have 2 s and 0.5 GB, a refusal 10 s:")
+    for row in rows:
+        cost = f"{row['seconds']:6.2f} s {row['cpu_s']:7.2f} CPU-s {row['peak_gb']:5.2f} GB"
+        print(f"{row['book']:27} {row['command']:27} {cost}")
 
 
 if __name__ == "__main__":

@@ -31,20 +31,22 @@ BOOKS = ("shipped", "refreshed", "user")  # the user's own wins; of the list pri
 DAY_BITS = 65536  # days since 1970 up to 2149
 
 _DAYS = "greatest(0, least(65535, {date} - DATE '1970-01-01'))"
-_PRICE_ON = "coalesce(valid_from, observed_on)"
+PRICE_ON = "coalesce(valid_from, observed_on)"
 _LISTED_ON = (
     "least(seen_until, CAST(on_day AS DATE), CAST(known_day AS DATE))"  # a change point: as long as it is listed
 )
 _SEEN_ON = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
 
 # The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
-# a book of ten million rows is answered in little memory.
+# a book of ten million rows is answered in little memory. Prices of the user's own differ in its lower part alone.
+_LATEST = f"""{_DAYS.format(date="recorded_on")}) * {DAY_BITS}
+    + {_DAYS.format(date="observed_on")}) * {DAY_BITS}
+    + {_DAYS.format(date=PRICE_ON)}) * 4
+    + list_position(['low', 'medium', 'high'], confidence)"""
+USERS_PREFERENCE = f"((({_LATEST}"
 _RANK = f"""
     ((((CASE WHEN ended IS NULL OR gone THEN 3 ELSE 0 END + CASE book WHEN 'user' THEN 2 ELSE 1 END) * {DAY_BITS}
-    + {_DAYS.format(date="recorded_on")}) * {DAY_BITS}
-    + {_DAYS.format(date="observed_on")}) * {DAY_BITS}
-    + {_DAYS.format(date=_PRICE_ON)}) * 4
-    + list_position(['low', 'medium', 'high'], confidence)"""
+    + {_LATEST}"""
 
 _LISTED_COLUMNS = """, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until"""
 _LISTED = f"SELECT *{_LISTED_COLUMNS}, CAST(NULL AS DATE) AS seen_until, false AS gone FROM offers"
@@ -61,6 +63,21 @@ def offers_view(parts: Sequence[str]) -> str:
     return "CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts)
 
 
+# A large book knows of each price from which day it holds and on which another of its offer supersedes it, and lies in
+# that order: `prices_on` reads the rows between. Those of other layers may speak on any day.
+NEVER = "DATE '99999-12-31'"  # beyond every day that can be asked about
+SPEAKS = ("speaks_from", "superseded_on")
+_ALWAYS = f"DATE '0001-01-01' AS speaks_from, {NEVER} AS superseded_on"
+_MAY_SPEAK = """speaks_from <= CAST(on_day AS DATE)
+      AND superseded_on > least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND """
+
+
+def speaking_view(parts: Sequence[str], indexed: Sequence[str]) -> str:
+    """Return the SQL that makes the view `speaking_offers`: `book_offers` with the days of each price between."""
+    every = [*(f"SELECT *, {_ALWAYS} FROM ({part})" for part in parts), *indexed]
+    return "CREATE OR REPLACE VIEW speaking_offers AS " + " UNION ALL BY NAME ".join(every)
+
+
 _EXPIRES = " ".join(f"WHEN '{option}' THEN {rule.expires_days}" for option, rule in OPTIONS.items())
 
 _ENDED = f"""
@@ -71,7 +88,7 @@ _ENDED = f"""
         WHERE e.provider = k.provider AND coalesce(e.instance_type = k.instance_type, e.instance_type IS NULL)
           AND coalesce(e.region = k.region, e.region IS NULL) AND coalesce(e.option = k.option, e.option IS NULL)
           AND coalesce(e.usd_per_hour = k.usd_per_hour, e.usd_per_hour IS NULL)
-          AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND {_PRICE_ON} <= e.ended_on
+          AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND {PRICE_ON} <= e.ended_on
           AND (observed_on < e.ended_on OR (e.reason = 'wrong' AND observed_on = e.ended_on))
     ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE WHEN tier IN {MARKETS} THEN {MARKET_EXPIRY_DAYS}
         ELSE CASE option {_EXPIRES} END END THEN '{EXPIRED}' END) END"""
@@ -84,7 +101,7 @@ WITH seen AS NOT MATERIALIZED (
     SELECT * REPLACE ({_SEEN_ON.format("observed_on")} AS observed_on, {_SEEN_ON.format("recorded_on")} AS recorded_on)
     FROM book_offers
     WHERE offer_kind = 'offer' AND observed_on IS NOT NULL
-      AND {_PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
+      AND {PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
       AND coalesce(valid_until >= CAST(on_day AS DATE), true)
 ), told AS NOT MATERIALIZED (
     SELECT *, {_ENDED} AS ended FROM seen AS k
@@ -105,7 +122,7 @@ WITH seen AS NOT MATERIALIZED (
     SELECT * EXCLUDE (preference, place, seen_until, gone, seen_on) REPLACE (
         CASE WHEN region IS NULL AND tier IS NULL AND book <> 'user' AND observed_on < seen_on
             THEN coalesce(ended, 'replaced') ELSE ended END AS ended),
-        {_PRICE_ON} AS price_on,
+        {PRICE_ON} AS price_on,
         greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
         contains(gpu, '|') AS gpu_ambiguous
     FROM winners LEFT JOIN placed USING ({_PRODUCT}) WHERE place = 1 AND NOT coalesce(gone, false)
@@ -114,10 +131,15 @@ WITH seen AS NOT MATERIALIZED (
 
 # The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
 # `listed` is what the list says of an offer for which the book speaks.
-_DISCOUNTED = f""", listed AS (
+_LISTED_BELOW = """, listed AS (
     SELECT offer_id, arg_max(usd_per_gpu_hour, preference) AS list_usd_per_gpu_hour FROM known
     WHERE book <> 'user' AND NOT coalesce(gone, false) AND ended IS NULL GROUP BY offer_id
-), covered AS (
+)"""
+_BOOKED = f"""{_LISTED_BELOW}
+SELECT * REPLACE (CASE WHEN book = 'user' THEN list_usd_per_gpu_hour END AS list_usd_per_gpu_hour)
+FROM chosen LEFT JOIN listed USING (offer_id)
+"""
+_DISCOUNTED = f"""{_LISTED_BELOW}, covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 1 ELSE coalesce((
         SELECT min({paid_fraction_sql("d.fraction", "d.floor_usd_per_gpu_hour", "c.usd_per_gpu_hour")})
         FROM book_discounts AS d
@@ -140,13 +162,18 @@ SELECT * EXCLUDE (paid_fraction) REPLACE (
 _PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 
 
-def prices_macro(booked: bool, usual_known_day: date | None = None) -> str:
-    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`.
+def prices_macro(
+    booked: bool, usual_known_day: date | None = None, indexed: bool = False, discounted: bool = False
+) -> str:
+    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`, over `speaking_offers` if `indexed`.
 
     With a usual day of knowledge it is `prices_on(on_day)`, too.
     """
     made = "CREATE OR REPLACE MACRO prices_on"
-    body = _WINNERS + (_DISCOUNTED if booked else _PLAIN)
+    body = _WINNERS + (_DISCOUNTED if discounted else _BOOKED if booked else _PLAIN)
+    if indexed:
+        body = body.replace("SELECT * REPLACE", "SELECT * EXCLUDE (speaks_from, superseded_on) REPLACE", 1)
+        body = body.replace("FROM book_offers\n    WHERE ", f"FROM speaking_offers\n    WHERE {_MAY_SPEAK}", 1)
     if usual_known_day is None:
         return f"{made}(on_day, known_day) AS TABLE {body}"
     known = body.replace("known_day", f"DATE '{usual_known_day}'")

@@ -62,6 +62,9 @@ class _List:
         return next((regions for start, regions in self.machines.items() if machine.startswith(start)), None)
 
 
+_SALE_UNKNOWN = Sale(_UNKNOWN)
+
+
 class Availability:
     """What the lists of the table `availability` say until a day of knowledge."""
 
@@ -107,9 +110,11 @@ class Availability:
 
     def of(self, offer: Any) -> Sale:
         """Return what the lists say of an offer, or of a row of prices."""
+        if not isinstance(offer, Mapping) and offer.provider not in self._lists:
+            return _SALE_UNKNOWN
         cell: Callable[[str], Any] = offer.get if isinstance(offer, Mapping) else partial(getattr, offer)
         if cell("provider") not in self._lists or not cell("region") or cell("price_kind") == "contracted":
-            return Sale(_UNKNOWN)
+            return _SALE_UNKNOWN
         machine = str(cell("instance_type")).partition(" (")[0].lower()
         spot = OPTIONS[cell("option")].family == "preemptible"
         key = cell("provider"), machine, cell("region"), spot
@@ -118,7 +123,7 @@ class Availability:
         sale = self._sales[key]
         if sale.status == _UNLISTED and self._seen_after(key[0], key[2], cell("observed_on")):
             return Sale(_PRICED, cell("source_id"), cell("observed_on"))
-        return Sale(_UNKNOWN) if sale.status == _UNLISTED and cell("book") == "user" else sale
+        return _SALE_UNKNOWN if sale.status == _UNLISTED and cell("book") == "user" else sale
 
     def _seen_after(self, provider: str, region: str, seen_on: date | None) -> bool:
         """Tell whether a price was seen after every list of a region, at a seller whose prices are a sign of a sale."""
@@ -155,7 +160,7 @@ def _sale(lists: Iterable[_List], machine: str, region: str, spot: bool) -> Sale
         or (one.evidence == "chips" and not any(peer.evidence == "machines" for peer, _ in speaking))
     ]
     if not naming and not any(one.day for one, _ in speaking):  # an undated list adds and excludes nothing
-        return Sale(_UNKNOWN)
+        return _SALE_UNKNOWN
     if listed and not refused:
         one, row = max(listed, key=lambda pair: (pair[0].day or date.min, bool(pair[1]["zones"])))
         zones = row["zones"] or next((peer["zones"] for _, peer in listed if peer["zones"]), None)

@@ -13,10 +13,11 @@ from msgspec import Struct, field
 
 from gpucost import gate
 from gpucost.catalog import discounts
-from gpucost.catalog.asof import offers_view
+from gpucost.catalog.asof import offers_view, speaking_view
 from gpucost.catalog.book_files import (
     CREDITS,
     DISCOUNTS,
+    LARGE_BYTES,
     RATES,
     Draft,
     Row,
@@ -116,9 +117,22 @@ def _digest(files: Sequence[Path]) -> str:
     digest = blake2b(digest_size=16)
     for file in files:
         digest.update(fsencode(file.name) + b"\0")
-        for part in read_parts(file, "limit_book_file_bytes"):
-            digest.update(part)
+        if _bytes_of(file) > LARGE_BYTES:
+            from gpucost.catalog import book_index
+
+            book_index.refuse_large(file)
+            digest.update(book_index.digest_of(file).encode())
+        else:
+            for part in read_parts(file, "limit_book_file_bytes"):
+                digest.update(part)
     return digest.hexdigest()
+
+
+def _bytes_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # who reads it says what is wrong
 
 
 def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
@@ -163,9 +177,13 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     return books
 
 
-def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[str]) -> None:
-    """Make the view `book_offers` over every layer and the table `book_discounts`."""
+def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[str]) -> bool:
+    """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether a large file is there.
+
+    Then there is also the view `speaking_offers`, with the days between which a price speaks.
+    """
     store, parts = shipped.store, [*below]
+    large: list[Prices] = []
     for book in books:
         if book.prices:
             parts.append(book.prices.layer)
@@ -173,12 +191,17 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
         if packed or written:
             from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
 
-            store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
             completion = Completion(shipped, book.rows, book.exchange_rates)
-            parts += [prices_of_parquet(store, book.layer, file, completion).layer for file in packed]
-            parts += [prices_of_csv(store, book.layer, file, completion).layer for file in written]
-    store.execute(offers_view(parts))
+            found = [prices_of_parquet(store, book.layer, file, completion) for file in packed]
+            found += [prices_of_csv(store, book.layer, file, completion) for file in written]
+            parts += [prices.layer for prices in found if not prices.speaking]
+            large += [prices for prices in found if prices.speaking]
+            store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
+    store.execute(offers_view([*parts, *(prices.layer for prices in large)]))
+    if large:
+        store.execute(speaking_view(parts, [prices.speaking for prices in large]))
     discounts.make_table(store, [row for book in books for row in book.discounts])
+    return bool(large)
 
 
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:

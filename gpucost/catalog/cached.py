@@ -2,7 +2,8 @@
 history in the shape of offers, made once of its tables, and the program that draws charts on pages.
 
 What is kept follows from the bytes of three tables, the day and the text of the rule alone, and the file names them all
-in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
+in its key: under another key nothing is found. Refreshed prices are never kept, and of a user's own book only the
+index of a large file (`book_index`).
 """
 
 import json
@@ -24,7 +25,7 @@ from gpucost.errors import GpuCostError
 from gpucost.types import Offer
 
 _DATES = tuple(place for place, kind in enumerate(Offer.__annotations__.values()) if kind in (date, date | None))
-_UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
+UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
 
 
 class Offers(NamedTuple):
@@ -49,35 +50,42 @@ def _key(store: Store, rule: str) -> str:
     return _hash("\n".join((*tables, date.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
 
 
-def _unsealed(file: Path) -> bytes:
+def unsealed(file: Path) -> bytes:
+    """Return what a file holds below the hash of it; what was changed is no value."""
     seal, _, body = gate.read_bytes(file).partition(b"\n")
     if seal != _hash(body):
         raise ValueError
     return body
 
 
-def _seal(file: Path, body: bytes) -> None:
+def sealed(body: bytes) -> bytes:
+    """Return what a file is to hold, below the hash of it."""
+    return _hash(body) + b"\n" + body
+
+
+def seal(file: Path, body: bytes) -> None:
+    """Write what can be made again below the hash of it, where a folder can be written."""
     from gpucost.store.files import write_bytes
 
-    with suppress(*_UNREADABLE):
+    with suppress(*UNREADABLE):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(file, _hash(body) + b"\n" + body)
+        write_bytes(file, sealed(body))
 
 
 def text(name: str, make: Callable[[], str]) -> str:
     """Return a text that follows from its file's name alone: as an earlier start left it, or made and kept."""
-    with suppress(*_UNREADABLE):
-        return _unsealed(cache_folder() / name).decode()
+    with suppress(*UNREADABLE):
+        return unsealed(cache_folder() / name).decode()
     text_made = make()
-    with suppress(*_UNREADABLE):
-        _seal(cache_folder() / name, text_made.encode())
+    with suppress(*UNREADABLE):
+        seal(cache_folder() / name, text_made.encode())
     return text_made
 
 
 def read(store: Store, rule: str) -> Offers | None:
     """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
-    with suppress(*_UNREADABLE):
-        saved = json.loads(_unsealed(_file()))
+    with suppress(*UNREADABLE):
+        saved = json.loads(unsealed(_file()))
         if saved.get("key") == _key(store, rule):
             columns = saved["columns"]
             day = cache(date.fromisoformat)
@@ -91,7 +99,7 @@ def write(store: Store, rule: str, offers: Offers) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
     columns = [*zip(*map(astuple, offers.offers), strict=True)]
     saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
-    _seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
+    seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
 
 
 def _history_key(store: Store, rule: str) -> str:
@@ -108,7 +116,7 @@ def history_file(store: Store, rule: str) -> Path | None:
     """Return the Parquet file of the dense history under the SQL of a rule; None where none has the bytes it had."""
     if store.laid_over:
         return None
-    with suppress(*_UNREADABLE):
+    with suppress(*UNREADABLE):
         for file in _histories().glob(f"{_history_key(store, rule)}-*.parquet"):
             if file.stem.endswith(_hash(gate.read_bytes(file)).decode()):
                 return file
@@ -121,7 +129,7 @@ def keep_history(store: Store, rule: str) -> None:
 
     if store.laid_over:
         return
-    with suppress(*_UNREADABLE):
+    with suppress(*UNREADABLE):
         _histories().mkdir(parents=True, exist_ok=True)
         parquet = store.folder() / "history.parquet"
         put_parquet(store, "FROM history_offers", parquet)

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import starmap
+from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
 from threading import RLock
@@ -55,6 +57,7 @@ class Layered(Shipped):
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
+        self._indexed = False  # whether a large book speaks through its index
         self.derived: dict[str, Any] = {}  # what others made of these facts, kept as long as they are
         self.making = RLock()  # whoever makes what takes long of these facts holds it: threads may share a catalog
 
@@ -165,6 +168,8 @@ class Layered(Shipped):
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
 _ON_DAY = "SELECT * FROM prices_on($on_day, $known_day)"
+_ROWS_AT_ONCE = 5_000
+_OFFER_CELLS = tuple(records.cells_of(Offer, without=("sale",)))  # in the order of an offer's fields
 
 
 def open_catalog(
@@ -302,7 +307,7 @@ class Catalog(Layered):
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
             known_day = self.known_as_of or asof.FOREVER
-            copy.store.execute(asof.prices_macro(bool(copy.books), known_day))
+            copy.store.execute(copy._prices_macro(known_day))
             copy.store.execute(facts_view())
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
@@ -472,10 +477,14 @@ class Catalog(Layered):
         if self.books:
             from gpucost.catalog.books import price_views
 
-            price_views(self, self.books, listed)
+            self._indexed = price_views(self, self.books, listed)
         else:
             self.store.execute(asof.offers_view(listed))
-        self.store.execute(asof.prices_macro(bool(self.books)))
+        self.store.execute(self._prices_macro())
+
+    def _prices_macro(self, usual_known_day: date | None = None) -> str:
+        discounted = any(book.discounts for book in self.books)
+        return asof.prices_macro(bool(self.books), usual_known_day, self._indexed, discounted)
 
     def _refreshed_offers(self, history: bool) -> list[str]:
         """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""
@@ -530,19 +539,19 @@ class Catalog(Layered):
 
     def _asked_offers(self) -> list[Offer]:
         self.prepare_prices()
-        cursor = self.store.execute(_ON_DAY, self._days)
-        columns = [column[0] for column in cursor.description or ()]
-        conflict, ambiguous, ended = (columns.index(name) for name in ("conflict", "gpu_ambiguous", "ended"))
-        rows = cursor.fetchall()
-        usable = [row for row in rows if not row[conflict] and not row[ambiguous] and not row[ended]]
-        self.ended = Counter(row[ended] for row in rows if row[ended])
-        offers = []
-        for offer in records.records(Offer, columns, usable):
-            if (sale := self.availability.of(offer).status) == "unlisted":
-                self.ended[UNSOLD] += 1
-            else:
-                offers.append(offer if sale == offer.sale else replace(offer, sale=sale))
-        return sorted(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
+        usable = "NOT conflict AND NOT gpu_ambiguous AND ended IS NULL"
+        cells = ", ".join(_OFFER_CELLS)
+        cursor = self.store.execute(f"SELECT {cells}, {usable} AS usable, ended FROM ({_ON_DAY})", self._days)
+        self.ended = Counter()
+        lists, offers = self.availability, []
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):  # a row takes more memory than its offer
+            self.ended.update(row[-1] for row in rows if row[-1])
+            for offer in starmap(Offer, (row[:-2] for row in rows if row[-2])):
+                if (sale := lists.of(offer).status) == "unlisted":
+                    self.ended[UNSOLD] += 1
+                else:
+                    offers.append(offer if sale == offer.sale else replace(offer, sale=sale))
+        return sorted(offers, key=attrgetter("usd_per_gpu_hour", "offer_id"))
 
     def price_moves(self) -> list[dict[str, Any]]:
         """Return how quotes moved until they were looked at again; of a day in the past the quotes stand as they were.

@@ -73,13 +73,13 @@ def _check_large(catalog: "Catalog", path: Path) -> Report:
 
     prices_of = prices_of_parquet if path.suffix.lower() == ".parquet" else prices_of_csv
     try:
-        prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
+        prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}), every=True)
     except DataError as error:
         return _unread(error)
     known_rows = reference(catalog.rows, max(date.today(), catalog.dated))
     sources = known_rows.keys["price_sources"] | _sources_beside(path)
     known_rows = known_rows._replace(keys={**_without_providers(known_rows.keys), "price_sources": sources})
-    report = Report(1, prices.rows)
+    report = Report(1, prices.offers)
     report.take(path, _price_findings(catalog, prices.numbered, known_rows))
     return report
 

@@ -166,10 +166,11 @@ def file_name(file: str | Path) -> str:
     return quoted(name if "\\" in name else escape(name))  # a pattern ends at a \; without one a file's name is its own
 
 
-def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) -> None:
+def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) -> int:
     """Refuse a Parquet file of more rows than a bound by what its footer says, before any of them is unpacked.
 
     Millions of equal rows take no more bytes than one. A footer that contradicts itself is taken at its highest word.
+    How many it says is returned.
     """
     groups = f"SELECT DISTINCT row_group_id, row_group_num_rows AS n FROM parquet_metadata({file_name(file)})"
     whole = f"SELECT num_rows AS n FROM parquet_file_metadata({file_name(file)})"
@@ -180,6 +181,7 @@ def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) 
     rows = max(int(count or 0) for count in found or ())
     if rows > (most := limit(bound)):
         raise DataError(f"holds {rows:,} rows, at most {most:,.0f}; the setting {bound} raises that", file=str(file))
+    return rows
 
 
 def csv_reader(columns: Sequence[TableColumn], files: Sequence[Path]) -> str:
@@ -250,6 +252,13 @@ class Store:
 
             self._made = SpareFolder()
         return Path(self._made.name)
+
+    def close(self) -> None:
+        """End the database and remove the folder."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._made is not None:
+            self._made.cleanup()
 
     def contents(self, name: str) -> Contents:
         """Return the files, headers and digest of a table, read once."""

@@ -1,16 +1,20 @@
 """Files of prices brought into the database: rows of a book, CSV and Parquet of any size, parts of a store.
 
 Each is completed and judged by the SQL of `price_rows`. The first row at fault refuses its file, by file, row and
-column. Parquet files that leave nothing to follow are read where they lie, all others once into a table or a file.
+column. Small Parquet files that leave nothing to follow are read where they lie, small files of rows into a table;
+large files are read once into an index, which is kept (`book_index`).
 """
 
 import csv
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpucost.catalog import book_index
+from gpucost.catalog.asof import SPEAKS
 from gpucost.catalog.book_files import Draft
 from gpucost.catalog.loader import Store, engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.catalog.price_rows import (
@@ -34,7 +38,10 @@ if TYPE_CHECKING:
     from gpucost.catalog.book_rows import Completion
 
 MOST_NAMES = 10_000  # different names of GPUs, systems or providers in one file
-_ROWS_AT_ONCE = 2_000_000  # that are held against each other
+_SHOWN_TWICE = 100  # offers that stand twice among which the one to name is looked for
+_BESIDE_THE_KEY = frozenset(  # what a row may say without being another price
+    ("usd_per_hour", "usd_per_gpu_hour", "per_hour", "per_gpu_hour", "currency", "confidence", "notes")
+)
 _ALIKE = (  # offers that are equal in these differ in name and price alone
     "provider",
     "gpu",
@@ -56,12 +63,20 @@ _ALIKE = (  # offers that are equal in these differ in name and price alone
 )
 
 
+Row = Mapping[str, Any]
+RowAt = Callable[[int], tuple[Row, Row]]
+
+
 class Prices(NamedTuple):
     """Prices that were completed and judged: the SQL of them as a layer of the catalog, and with their row numbers."""
 
     layer: str
     numbered: str
+    offers: int
     rows: int
+    speaks: str = ""  # SQL: which of the numbered ones speak; "" for all
+    kept: int | None = None  # offers that speak, where they are not all
+    speaking: str = ""  # the SQL of an index: the layer with the days between which a price speaks
 
 
 class _Rows(NamedTuple):
@@ -69,12 +84,26 @@ class _Rows(NamedTuple):
 
     cells: str
     types: Mapping[str, str]  # column -> type in the database
-    place: Callable[[int], tuple[str, int | None]]  # number -> file or sheet, row in it
-    cells_of: Callable[[int], Mapping[str, Any]] | None = None  # number -> cells of any type, where they are at hand
+    place: Callable[[int], tuple[str, int]]  # number -> file or sheet, row in it
 
 
 def _rows_of_file(file: Path, cells: str, types: Mapping[str, str]) -> _Rows:
     return _Rows(cells, types, lambda number: (str(file), number))
+
+
+def _row_at(store: Store, layer: str, rows: _Rows, complete: Callable[[str], str], file: Path) -> "RowAt":
+    """Return what finds a row of a file by its number, as it was written and completed: no other is completed again."""
+
+    def row_at(number: int) -> tuple[Row, Row]:
+        one = f"{layer}_one"
+        _fetch(store, f"CREATE OR REPLACE TABLE {one} AS SELECT * FROM ({rows.cells}) WHERE n = {number} LIMIT 1", file)
+        written, completed_row = (
+            _fetch(store, query, file)[0] for query in (f"SELECT * FROM {one}", complete(f"SELECT * FROM {one}"))
+        )
+        store.execute(f"DROP TABLE {one}")
+        return written, completed_row
+
+    return row_at
 
 
 # --- Where rows come from.
@@ -98,7 +127,6 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
         f"SELECT * FROM {layer}_written",
         dict.fromkeys(names, "VARCHAR"),
         lambda number: (drafts[number - 1].place, drafts[number - 1].row),
-        lambda number: drafts[number - 1].values,
     )
     _resolve(store, layer, rows, completion)
     table = f"{layer}_offers"
@@ -112,10 +140,15 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
         how = f"INSERT INTO {table}" if len(stages) > 1 else f"CREATE TABLE {table} AS"
         store.execute(f"{how} {judged(stages[-1])}")
     relation = f"SELECT * FROM {table}"
-    _refuse_faults(store, relation, rows, stages)
+
+    def row_at(number: int) -> tuple[Row, Row]:
+        found = (row for stage in stages for row in store.fetch(f"SELECT * FROM ({stage}) WHERE n = {number}"))
+        return drafts[number - 1].values, next(found)
+
+    rows_found, offers = _refuse_faults(store, relation, rows, row_at)
     _forget(store, layer)
     _refuse_twice(store, relation, rows.place)
-    return Prices(_as_layer(relation, layer), relation, len(drafts))
+    return Prices(_as_layer(relation, layer), relation, offers, rows_found)
 
 
 def _text(draft: Draft, column: TableColumn) -> str | None:
@@ -158,8 +191,11 @@ def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[i
         waiting = sorted({*waiting} - {*ready})
 
 
-def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion") -> Prices:
-    """Complete and judge a large CSV file of prices in a Parquet file made of it."""
+def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion", every: bool = False) -> Prices:
+    """Complete and judge a large CSV file of prices once, and ask the index of it from then on.
+
+    `every` asks for those that never speak, too.
+    """
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
     _refuse_columns(file, header, 1)
@@ -168,20 +204,28 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     how = (
         "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
     )
-    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in names)
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
     source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{texts}}})"
-    rows = f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
-    return _packed(store, layer, file, _rows_of_file(file, rows, dict.fromkeys(names, "VARCHAR")), completion)
+    cells = ", ".join(_trimmed(name, "VARCHAR") for name in names)
+    numbered = f"SELECT row_number() OVER () + 1 AS n, {cells}"
+    rows = _rows_of_file(file, f"{numbered} FROM {source}", dict.fromkeys(names, "VARCHAR"))
+
+    def judge(work: Store) -> Prices:
+        _refuse_copies(work, layer, file, rows, numbered, source, completion)
+        return _packed(work, layer, file, rows, completion)
+
+    return _indexed(store, layer, file, rows.types, completion, judge, every)
 
 
-def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> Prices:
+def prices_of_parquet(
+    store: Store, layer: str, file: Path, completion: "Completion | None" = None, every: bool = False
+) -> Prices:
     """Judge a Parquet file of prices where it lies; without a completion it is a part of a store.
 
-    One of a book whose rows leave something to follow, or name something by another name, is completed first.
+    One of a book whose rows leave something to follow, or name something by another name, is completed first. A large
+    one of a book is judged once, and the index of it asked from then on; `every` asks for those that never speak, too.
     """
-    _refuse_heavy(store, file)
-    source = f"read_parquet({file_name(file)}, file_row_number = true)"
+    row_count = _refuse_heavy(store, file)
     types_in_file = {
         row["column_name"]: row["column_type"]
         for row in _fetch(store, f"DESCRIBE SELECT * FROM read_parquet({file_name(file)})", file)
@@ -195,40 +239,70 @@ def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Complet
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
     if completion is not None:
         _refuse_columns(file, [name for name in types_in_file if name != "gone"], None)
+    gone = "gone" in types_in_file
+    try:
+        if completion is None or gone or row_count < book_index.FEWEST_ROWS:
+            return _few_said(file, _judged_where_it_lies(store, layer, file, types, gone, bool(missing), completion))
+        judge = partial(
+            _judged_where_it_lies,
+            layer=layer,
+            file=file,
+            types=types,
+            gone=False,
+            is_short=bool(missing),
+            completion=completion,
+        )
+        return _indexed(store, layer, file, types, completion, judge, every)
+    finally:
+        store.outside = True
+        store.lying.append(file)
+
+
+def _judged_where_it_lies(
+    store: Store,
+    layer: str,
+    file: Path,
+    types: Mapping[str, str],
+    gone: bool,
+    is_short: bool,
+    completion: "Completion | None",
+) -> Prices:
+    source = f"read_parquet({file_name(file)}, file_row_number = true)"
     usual_kind = "list" if completion is None else "contracted"
     store.execute("SET disabled_optimizers = 'statistics_propagation'")  # a file may lie of where it holds nothing
     try:
         cells = ", ".join(_trimmed(name, kind) for name, kind in types.items())
         as_held = ", ".join(map(named, types))
-        gone = ", gone" if "gone" in types_in_file else ""
         rows = _rows_of_file(file, f"SELECT {as_held}, file_row_number + 1 AS n FROM {source}", types)
         if completion is not None:
             _resolve(store, layer, rows, completion, file)
-        if completion is not None and (missing or _is_short(store, layer, file, types)):
+        if completion is not None and (is_short or _is_short(store, layer, file, types)):
             trimmed = f"SELECT {cells}, file_row_number + 1 AS n FROM {source}"
             return _packed(store, layer, file, _rows_of_file(file, trimmed, types), completion)
         meanings = None if completion is None else f"{layer}_names"
-        complete_rows = complete_already(read(rows.cells, types), meanings, usual_kind)
-        offers = _refuse_faults(store, judged(complete_rows), rows, [complete_rows], file)
-        _refuse_unknown(store, file, rows)
+
+        def complete(cells: str) -> str:
+            return complete_already(read(cells, types), meanings, usual_kind)
+
+        row_at = _row_at(store, layer, rows, complete, file)
+        rows_found, offers = _refuse_faults(store, judged(complete(rows.cells)), rows, row_at, file)
+        _refuse_unknown(store, file, rows, completion)
     finally:
-        store.outside = True
-        store.lying.append(file)
         with suppress(DataError):  # a file may break the database, which then answers nothing more
             store.execute("RESET disabled_optimizers")
     where_it_lies = _as_it_lies(file, types, usual_kind, gone)
     if completion is not None:
-        _refuse_twice(store, f"SELECT *, NULL AS n FROM ({where_it_lies})", rows.place, file)
-    part = _few(store, file, _as_layer(where_it_lies, layer, gone), offers)
-    return Prices(part, judged(complete_rows), offers)
+        _refuse_twice(store, where_it_lies, rows.place, file)
+    part = _as_layer(where_it_lies, layer, ", gone" * gone)
+    return _few(store, file, Prices(part, where_it_lies, offers, rows_found))
 
 
 def _trimmed(name: str, kind: str) -> str:
     return f"nullif(trim({named(name)}), '') AS {named(name)}" if kind == "VARCHAR" else named(name)
 
 
-def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: str) -> str:
-    """Return the SQL of the columns of a Parquet file that was judged."""
+def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: bool) -> str:
+    """Return the SQL of the columns of a Parquet file that was judged, and of the numbers of its rows."""
     columns = []
     for column in (*TABLES["offers"].columns, *BOOK_COLUMNS):
         cell = named(column.name)
@@ -239,7 +313,9 @@ def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: str
         else:
             columns.append(f"{reading(column, cell)} AS {cell}")
     kind = f"coalesce(price_kind, {quoted(usual_kind)}) AS price_kind"
-    return f"SELECT * REPLACE ({kind}) FROM (SELECT {', '.join(columns)}{gone} FROM read_parquet({file_name(file)}))"
+    columns += ["gone"] * gone + ["file_row_number + 1 AS n"]
+    source = f"read_parquet({file_name(file)}, file_row_number = true)"
+    return f"SELECT * REPLACE ({kind}) FROM (SELECT {', '.join(columns)} FROM {source})"
 
 
 def _as_layer(rows: str, layer: str, gone: str = "") -> str:
@@ -254,18 +330,110 @@ def _as_layer(rows: str, layer: str, gone: str = "") -> str:
 def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Completion") -> Prices:
     """Complete and judge a large file in a Parquet file made of it."""
     _resolve(store, layer, rows, completion, file)
-    complete_rows = _completed(store, layer, rows)
+
+    def complete(cells: str) -> str:
+        return _completed(store, layer, rows._replace(cells=cells))
+
     parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     store.lying.append(parquet)
     try:
-        put_parquet(store, judged(complete_rows), parquet)
+        put_parquet(store, judged(complete(rows.cells)), parquet)
+    except engine().OutOfMemoryException:
+        raise
     except engine().Error as error:
         raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
-    offers = _refuse_faults(store, numbered, rows, [complete_rows], file)
+    rows_found, offers = _refuse_faults(store, numbered, rows, _row_at(store, layer, rows, complete, file), file)
     _forget(store, layer)
     _refuse_twice(store, numbered, rows.place, file)
-    return Prices(_few(store, file, _as_layer(numbered, layer), offers), numbered, offers)
+    return _few(store, file, Prices(_as_layer(numbered, layer), numbered, offers, rows_found))
+
+
+def _indexed(
+    store: Store,
+    layer: str,
+    file: Path,
+    types: Mapping[str, str],
+    completion: "Completion",
+    judge: Callable[[Store], Prices],
+    every: bool,
+) -> Prices:
+    """Return the prices of a large file as its index holds them; `judge` reads the file where there is none yet."""
+    digest = book_index.digest_of(file)
+    key = book_index.key_of(digest, *_follows(store, layer, types, completion))
+    index = book_index.find(key)
+    if every and index is not None and index.kept is not None:  # it holds those alone that speak
+        return _few_said(file, judge(store))
+    if index is None:
+        index = _made(store, layer, file, digest, key, judge)
+    if index.rows > (most := limit("limit_book_rows")):
+        reason = f"holds {index.rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
+        raise DataError(reason, file=str(file))
+    store.outside = True
+    store.lying += index.files
+    prices = Prices(
+        _as_layer(index.prices(), layer),
+        index.prices("n"),
+        index.offers,
+        index.rows,
+        kept=index.kept,
+        speaking=_as_layer(index.prices(*SPEAKS), layer, "".join(f", {name}" for name in SPEAKS)),
+    )
+    return _few_said(file, prices)
+
+
+def _made(
+    store: Store, layer: str, file: Path, digest: str, key: str, judge: Callable[[Store], Prices]
+) -> book_index.Index:
+    """Read and judge a file and make its index: in little memory, or in what a step of it takes at once."""
+    for bounded in (True, False):
+        try:
+            with book_index.workshop(store, bounded) as work:
+                _lend(store, work, f"{layer}_offers")
+                prices = judge(work)
+                counts = {"rows": prices.rows, "offers": prices.offers, "kept": prices.kept}
+                numbered = f"SELECT * FROM ({prices.numbered}){prices.speaks}"
+                index, reason = book_index.make(work, key, numbered, counts, store.folder())
+            break
+        except engine().OutOfMemoryException:
+            if not bounded:
+                raise DataError(
+                    "needs more memory than there is. Split it into several files.", file=str(file)
+                ) from None
+    if book_index.digest_of(file) != digest:
+        raise DataError("was changed while it was read. Ask again.", file=str(file))
+    if reason:
+        warnings.warn(
+            f"{file}: what was read is not kept, as {book_index.place()} cannot be written ({reason}): every command"
+            " reads the file anew.",
+            stacklevel=2,
+        )
+    return index
+
+
+def _follows(store: Store, layer: str, types: Mapping[str, str], completion: "Completion") -> Iterator[str]:
+    """Yield what the prices of a file follow from beside its bytes: the rules, the limits, and what its names mean."""
+    cells = read("written", types)
+    yield judged(completed(cells, "names", "rates", "models"))
+    yield judged(complete_already(cells, "names", "contracted"))
+    yield f"{_ALIKE} {MOST_NAMES} {limit('limit_book_offers')}"
+    yield completion.digest("currency" in types)
+    if not {"like", "offer_id"}.isdisjoint(types):
+        yield store.table_digest("offers")
+        if _has(store, f"{layer}_offers"):
+            yield str(store.fetch(f"SELECT count(*), sum(hash(o)), bit_xor(hash(o)) FROM {layer}_offers AS o"))
+
+
+def _has(store: Store, table: str) -> bool:
+    return bool(store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}'"))
+
+
+def _lend(store: Store, other: Store, table: str) -> None:
+    """Copy a small table, if there is one, into another database."""
+    if _has(store, table):
+        types = {row["column_name"]: row["column_type"] for row in store.fetch(f"DESCRIBE {table}")}
+        rows = store.fetch(f"SELECT * FROM {table}")
+        other.load(table, types, [[row[name] for row in rows] for name in types])
 
 
 def _resolve(store: Store, layer: str, rows: _Rows, completion: "Completion", file: Path | None = None) -> None:
@@ -326,7 +494,7 @@ def _completed(store: Store, layer: str, rows: _Rows) -> str:
         store.ensure("offers")
         names = ", ".join(map(named, TABLES["offers"].names))
         models = f"SELECT {names}, CAST(NULL AS VARCHAR) AS price_kind, 1 AS nearness, 0 AS n FROM offers"
-        if store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{layer}_offers'"):
+        if _has(store, f"{layer}_offers"):
             models += f" UNION ALL SELECT {names}, price_kind, 0, n FROM {layer}_offers"
         models = f"SELECT DISTINCT ON (offer_id) * FROM ({models}) ORDER BY offer_id, nearness, n, {names}"
     return completed(read(rows.cells, rows.types), f"{layer}_names", f"{layer}_rates", models)
@@ -338,9 +506,9 @@ def _forget(store: Store, layer: str) -> None:
 
 
 def _refuse_faults(
-    store: Store, judged_rows: str, rows: _Rows, complete_rows: Sequence[str], file: Path | None = None
-) -> int:
-    """Refuse the first row at fault, and more rows than a book may hold; return how many offers there are."""
+    store: Store, judged_rows: str, rows: _Rows, row_at: RowAt, file: Path | None = None
+) -> tuple[int, int]:
+    """Refuse the first row at fault, and more rows than a book may hold; return how many rows and offers there are."""
     query = "SELECT min(n) FILTER (fault IS NOT NULL) AS first, count(DISTINCT offer_id) AS offers, count(*) AS rows"
     summary = _fetch(store, f"{query} FROM ({judged_rows})", file)[0]
     if (first := summary["first"]) is not None:
@@ -348,35 +516,73 @@ def _refuse_faults(
         query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({judged_rows})
             WHERE fault = (SELECT fault FROM ({judged_rows}) WHERE n = {first})"""
         fault = _fetch(store, query, file)[0]
-        query = f"SELECT * FROM ({rows.cells}) WHERE n = {first}"
-        written = rows.cells_of(first) if rows.cells_of else _fetch(store, query, file)[0]
-        complete_row = next(
-            row for stage in complete_rows for row in _fetch(store, f"SELECT * FROM ({stage}) WHERE n = {first}", file)
-        )
-        column, reason = fault_said(fault["fault"], written, complete_row)
+        column, reason = fault_said(fault["fault"], *row_at(first))
         if fault["rows"] > 1:
             reason = f"{reason.removesuffix('.')} ({fault['rows']:,} rows; this is the first)"
         raise DataError(reason, file=file_or_sheet, row=row, column=column)
     if summary["rows"] > (most := limit("limit_book_rows")):
         reason = f"holds {summary['rows']:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
         raise DataError(reason, file=rows.place(1)[0])
-    return int(summary["offers"])
+    return int(summary["rows"]), int(summary["offers"])
 
 
 def _refuse_twice(
-    store: Store, rows: str, place_of: Callable[[int], tuple[str, int | None]], file: Path | None = None
+    store: Store, rows: str, place_of: Callable[[int], tuple[str, int]], file: Path | None = None, copies: int = 0
 ) -> None:
-    """Refuse two rows of one key: some of the keys at a time, as numbers made of them, so that memory holds them."""
+    """Refuse two rows of one key: its hash is counted, a number for each row, then those that it meets are compared.
+
+    `copies` is how many offers stand twice, where the rows are some of them.
+    """
     offer, *columns = TABLES["offers"].key
-    parts = _fetch(store, f"SELECT count(*) AS n FROM ({rows})", file)[0]["n"] // _ROWS_AT_ONCE + 1
-    keys = f"SELECT hash({offer}) AS one, hash({', '.join(columns)}) AS other, {offer}, usd_per_hour, n FROM ({rows})"
-    for turn in range(parts):
-        query = f"""SELECT any_value({offer}) AS offer, min(usd_per_hour) < max(usd_per_hour) AS apart, max(n) AS n
-            FROM ({keys}) WHERE one % {parts} = {turn} GROUP BY one, other HAVING count(*) > 1 ORDER BY 1 LIMIT 1"""
+    key = ", ".join((offer, *columns))
+    hashes = f"SELECT hash({key}) AS key FROM ({rows}) GROUP BY 1 HAVING count(*) > 1"
+    _fetch(store, f"CREATE OR REPLACE TABLE met AS {hashes}", file)
+    count = max(copies, store.fetch("SELECT count(*) AS count FROM met")[0]["count"])
+    if count:
+        query = f"""SELECT {offer} AS offer, min(usd_per_hour) < max(usd_per_hour) AS apart, min(n) AS n, max(n) AS last
+            FROM ({rows}) WHERE hash({key}) IN (SELECT key FROM met ORDER BY key LIMIT {_SHOWN_TWICE})
+            GROUP BY {key} HAVING count(*) > 1 ORDER BY last LIMIT 1"""
         for row in _fetch(store, query, file):
+            (first_place, first), (place, last) = place_of(row["n"]), place_of(row["last"])
+            both = f"row {first:,}" if first_place == place else f"row {first:,} of {first_place}"
+            more = f"; {count - 1:,} more offers like this" if count > 1 else ""
             reason = "has two prices on one day: neither would rank" if row["apart"] else "stands twice: keep one row"
-            name, number = place_of(row["n"]) if row["n"] else (str(file), None)
-            raise DataError(f"{shown(row['offer'])} {reason}", file=name, row=number, column=offer)
+            raise DataError(
+                f"{shown(row['offer'])} {reason} (the other is {both}{more})", file=place, row=last, column=offer
+            )
+    store.execute("DROP TABLE met")
+
+
+def _refuse_copies(
+    store: Store, layer: str, file: Path, rows: _Rows, numbered: str, source: str, completion: "Completion"
+) -> None:
+    """Refuse rows of a CSV file that are one price by their cells as they stand, before every row is completed.
+
+    Those that are equal in all but their amounts are found by a number for each row; whether some of them are one price
+    is then judged as for every file. What is one price by other words is found when all are complete.
+    """
+    days = [name for name in ("valid_from", "observed_on", "recorded_on", "source_id") if name in rows.types]
+    if {"valid_from", "observed_on"}.isdisjoint(days):
+        return
+    alike = f"hash({', '.join(named(name) for name in rows.types if name not in _BESIDE_THE_KEY)})"
+    if "offer_id" in rows.types:
+        alike = f"CASE WHEN offer_id IS NULL THEN {alike} ELSE hash({', '.join(map(named, ('offer_id', *days)))}) END"
+    _fetch(
+        store,
+        f"CREATE OR REPLACE TABLE alike AS SELECT {alike} AS key FROM {source} GROUP BY 1 HAVING count(*) > 1",
+        file,
+    )
+    if count := store.fetch("SELECT count(*) AS count FROM alike")[0]["count"]:
+        among = f"SELECT key FROM alike ORDER BY key LIMIT {_SHOWN_TWICE}"
+        query = f"SELECT * EXCLUDE (key) FROM ({numbered}, {alike} AS key FROM {source}) WHERE key IN ({among})"
+        _fetch(store, f"CREATE OR REPLACE TABLE copied AS {query}", file)
+        some = rows._replace(cells="SELECT * FROM copied")
+        _resolve(store, layer, some, completion, file)
+        _fetch(store, f"CREATE OR REPLACE TABLE copied_whole AS {judged(_completed(store, layer, some))}", file)
+        if not store.fetch("SELECT 1 FROM copied_whole WHERE fault IS NOT NULL LIMIT 1"):
+            _refuse_twice(store, "SELECT * FROM copied_whole", rows.place, file, count)
+    for table in ("alike", "copied", "copied_whole"):
+        store.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def _is_short(store: Store, layer: str, file: Path, types: Mapping[str, str]) -> bool:
@@ -390,17 +596,17 @@ def _is_short(store: Store, layer: str, file: Path, types: Mapping[str, str]) ->
     return bool(_fetch(store, query, file)[0]["short"])
 
 
-def _few(store: Store, file: Path, source: str, offers: int) -> str:
-    """Return the SQL of no more offers than an answer ranks: beyond, the cheapest of those alike on a day speaks."""
+def _few(store: Store, file: Path, prices: Prices) -> Prices:
+    """Leave no more offers than an answer ranks: beyond, the cheapest of those alike on a day speaks."""
     most = limit("limit_book_offers")
-    if offers <= most:
-        return source
+    if prices.offers <= most:
+        return prices
     cheapest = named(f"kept {file}")
     alike = ", ".join(_ALIKE)
     _fetch(
         store,
         f"CREATE OR REPLACE TABLE {cheapest} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
-        f" FROM ({source}) GROUP BY {alike}",
+        f" FROM ({prices.layer}) GROUP BY {alike}",
         file,
     )
     count = store.fetch(f"SELECT count(*) AS count FROM {cheapest}")[0]["count"]
@@ -409,12 +615,20 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
             f"holds {count:,} offers that differ, at most {most:,.0f}; the setting limit_book_offers raises that",
             file=str(file),
         )
-    warnings.warn(
-        f"{file}: of {offers:,} offers {count:,} speak: of those alike in provider, GPU, place and terms the cheapest"
-        f" of a day. The setting limit_book_offers ({most:,.0f}) keeps more.",
-        stacklevel=2,
-    )
-    return f"{source} WHERE offer_id IN (SELECT offer_id FROM {cheapest})"
+    speaks = f" WHERE offer_id IN (SELECT offer_id FROM {cheapest})"
+    return prices._replace(layer=prices.layer + speaks, speaks=speaks, kept=count)
+
+
+def _few_said(file: Path, prices: Prices) -> Prices:
+    """Say it where not every offer of a file speaks."""
+    if prices.kept is not None:
+        warnings.warn(
+            f"{file}: of {prices.offers:,} offers {prices.kept:,} speak: of those alike in provider, GPU, place and"
+            f" terms the cheapest of a day. The setting limit_book_offers ({limit('limit_book_offers'):,.0f}) keeps"
+            " more.",
+            stacklevel=3,
+        )
+    return prices
 
 
 def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
@@ -438,19 +652,19 @@ def _refuse_odd(types: Mapping[str, str], file: Path) -> None:
             raise DataError("holds true and false, not numbers", file=str(file), column=name)
 
 
-def _refuse_unknown(store: Store, file: Path, rows: _Rows) -> None:
+def _refuse_unknown(store: Store, file: Path, rows: _Rows, completion: "Completion | None") -> None:
     """Refuse prices of an accelerator that has no row: read where it lies, a file names accelerators by their ids."""
-    store.ensure("accelerators")
-    unknown = "list_has_all((SELECT list(id) FROM accelerators), string_split(gpu, '|'))"
+    known = (store if completion is None else completion.shipped.store).rows("accelerators")
+    unknown = f"list_has_all([{', '.join(quoted(row['id']) for row in known)}], string_split(gpu, '|'))"
     query = f"SELECT CAST(gpu AS VARCHAR) AS gpu, min(n) AS n FROM ({rows.cells}) GROUP BY 1"
     for row in _fetch(store, f"SELECT * FROM ({query}) WHERE NOT {unknown} ORDER BY n LIMIT 1", file):
         reason = "is the id of no accelerator. `gpucost gpus` lists them; one of your own goes into accelerators.csv"
         raise DataError(f"{shown(row['gpu'])} {reason}", file=str(file), row=row["n"], column="gpu")
 
 
-def _refuse_heavy(store: Store, file: Path) -> None:
-    """Refuse a Parquet file of more rows or bytes than it may hold, before anything is unpacked."""
-    refuse_long(store.connection.cursor(), file, "limit_book_rows")
+def _refuse_heavy(store: Store, file: Path) -> int:
+    """Refuse a Parquet file of more rows or bytes than it may hold, before anything is unpacked; return its rows."""
+    rows = refuse_long(store.connection.cursor(), file, "limit_book_rows")
     most = limit("limit_book_unpacked_bytes")
     size = "coalesce(total_uncompressed_size, 0)"
     query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
@@ -462,12 +676,15 @@ def _refuse_heavy(store: Store, file: Path) -> None:
             f" {most / 1e6:,.0f} and {most / 8e6:,.0f} MB. The setting limit_book_unpacked_bytes raises that.",
             file=str(file),
         )
+    return rows
 
 
 def _fetch(store: Store, query: str, file: Path | None) -> list[dict[str, Any]]:
     """Run a query over a file; what the database cannot read of it is a sentence."""
     try:
         return store.fetch(query)
+    except engine().OutOfMemoryException:
+        raise
     except engine().Error as error:
         if file is None:
             raise

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -41,17 +41,29 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     """Build many records from rows of cells in the order of the named columns."""
     fields = _defaults(kind)
     places = [names.index(name) if name in names else -1 for name, _ in fields]  # the last cell is None
-    cells_of: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
+    taken: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
     filled = [(position, default) for position, (_, default) in enumerate(fields) if default is not None]
     instances: list[Record] = []
     cells_of_row: Sequence[Any]
     for cells_of_row in rows:
-        cells = [*cells_of([*cells_of_row, None])]
+        cells = [*taken([*cells_of_row, None])]
         for position, default in filled:
             if cells[position] is None:
                 cells[position] = default
         instances.append(kind(*cells))
     return instances
+
+
+def cells_of(kind: type[Record], without: Collection[str] = ()) -> Iterator[str]:
+    """Yield the SQL of a row's cells in the order of a record's fields, empty ones as the record has them."""
+    for name, default in _defaults(kind):
+        if name not in without:
+            cell = f'"{name}"'
+            yield cell if default is None else f"coalesce({cell}, {_literal(default)}) AS {cell}"
+
+
+def _literal(value: str | float) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def seen_in(row: Mapping[str, Any], column: str) -> str:

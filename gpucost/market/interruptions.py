@@ -1,6 +1,7 @@
 """How often an offer is interrupted, what that costs, where it may stand; what is assumed outside training steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,9 +153,7 @@ class InterruptionRates:
         rule = OPTIONS[offer.option]
         if not rule.interruptible:
             return Rate((0.0, 0.0, 0.0), True)
-        rate = self.of(offer.provider, offer.instance_type, offer.region)
-        low, typical, high = (value + 1 / rule.longest_hours for value in rate.three)
-        return rate._replace(three=(low, typical, high))
+        return _held(self.of(offer.provider, offer.instance_type, offer.region), rule.longest_hours)
 
     def of(self, provider: str, instance_type: str, region: str) -> Rate:
         """Return the rate of one product in one region."""
@@ -164,8 +163,19 @@ class InterruptionRates:
         for area in (region_class(region), ""):
             if (provider, area) in self._priors:
                 return self._priors[provider, area]
-        prior = unmeasured()
-        return Rate((prior.low, prior.value, prior.high), False)
+        return _unknown_rate()
+
+
+@cache
+def _unknown_rate() -> Rate:
+    prior = unmeasured()
+    return Rate((prior.low, prior.value, prior.high), False)
+
+
+@cache
+def _held(rate: Rate, longest_hours: float) -> Rate:
+    low, typical, high = (value + 1 / longest_hours for value in rate.three)
+    return rate._replace(three=(low, typical, high))
 
 
 def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
@@ -217,6 +227,7 @@ def region_class(region: str | None) -> str:
     return (region or "").lower().partition("-")[0]
 
 
+@cache
 def unmeasured() -> Assumed:
     """Return the prior of a provider that nobody measured."""
     low, high = _from_monthly(UNMEASURED_MONTHLY_LOW), UNMEASURED_HIGH_PER_HOUR

@@ -220,10 +220,7 @@ def test_a_parquet_book_may_leave_what_one_in_csv_may(tmp_path, parquet, columns
 
 @pytest.mark.parametrize("left_out", ["", " EXCLUDE usd_per_hour"])
 @pytest.mark.parametrize(("factor", "reason"), [(1, "stands twice: keep one"), (2, "has two prices on one day")])
-def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(
-    tmp_path, parquet, monkeypatch, factor, reason, left_out
-):
-    monkeypatch.setattr("gpucost.catalog.price_files._ROWS_AT_ONCE", 6)
+def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(tmp_path, parquet, factor, reason, left_out):
     assert check_one(open_catalog(DAY), parquet, None).faults == []
     more = f"* REPLACE ({factor} * usd_per_hour AS usd_per_hour, {factor} * usd_per_gpu_hour AS usd_per_gpu_hour)"
     changed(tmp_path, parquet, f"*{left_out}", f"(FROM made UNION ALL SELECT {more} FROM made LIMIT 21)")
