@@ -74,16 +74,16 @@ def _case(
     talk.send("Performance.enable")
     rows = []
     for number in range(changes + 2):
-        before = _renderer_s(talk), _process_s(server)
+        server_s, renderer_s = _process_s(server), _renderer_s(talk)
         elapsed_ms = page.evaluate(CHANGE, [field, form.format(101 + number)])
-        after = _renderer_s(talk), _process_s(server)
-        rows.append((elapsed_ms, 1e3 * (after[1] - before[1]), *(1e3 * (b - a) for a, b in zip(*(x[0] for x in (before, after)), strict=True))))
+        used_s = (_process_s(server) - server_s, *(b - a for a, b in zip(renderer_s, _renderer_s(talk), strict=True)))
+        rows.append((elapsed_ms, *(1e3 * seconds for seconds in used_s)))
     page.close()
     names = ("elapsed_ms", "server_cpu_ms", "renderer_cpu_ms", "script_ms", "layout_ms")
     return {name: median(row[at] for row in rows[2:]) for at, name in enumerate(names)}
 
 
-def _renderer_s(talk: Any) -> tuple[float, float, float]:
+def _renderer_s(talk: Any) -> tuple[float, ...]:
     """Return how long the page's thread has worked, run scripts, and laid out and styled."""
     found = {one["name"]: one["value"] for one in talk.send("Performance.getMetrics")["metrics"]}
     return found["TaskDuration"], found["ScriptDuration"], found["LayoutDuration"] + found["RecalcStyleDuration"]

@@ -3,8 +3,20 @@
 from collections.abc import Sequence
 
 from gpucost.answers.combined import Candidate, Choice
-from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns_of, document_of
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    amount,
+    columns_of,
+    document_of,
+)
 
+_BARS = 15  # of a picture
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3
 _TOLD = 2  # rivals that one sentence names
 _NOTE = (
@@ -35,9 +47,9 @@ def document(answer: Choice) -> Document:
     return document_of(
         answer,
         "Which GPU",
-        Section("Together", _together(answer)),
-        Section("Candidates", [_table(answer["rows"], named)]),
-        Section("Another choice", rivals),
+        Section("Together", _together(answer), paper=True),
+        Section("Candidates", [*_picture(answer["rows"], named), _table(answer["rows"], named)], paper=True),
+        Section("Another choice", rivals, paper=True),
         screen=(*_together(answer), _table(first_rows, named, _NOTE_ON_SCREEN), *_told(answer), next_step),
     )
 
@@ -71,6 +83,25 @@ def _told(answer: Choice) -> list[Block]:
         told.append(f"{row['gpus']} × {row['gpu']} {row['more_usd']:+,.0f} USD{days}")
     where = f"on demand against {first['gpus']} × {first['gpu']} at {first['provider']}"
     return [Paragraph(f"The same job {where}: {'; '.join(told)}.")]
+
+
+def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
+    """Draw what each candidate costs to rent, the cheapest first."""
+    bars = [
+        {
+            "candidate": f"{row['workload']}: {cluster}" if named else cluster,
+            "rent_usd": row["rent_usd"],
+            "provider": row["provider"],
+            "days": row["days"],
+        }
+        for row in sorted(rows, key=lambda row: row["rent_usd"] or 0.0)
+        if row["rent_usd"] is not None
+        for cluster in [f"{row['gpus']:,} × {row['gpu']}"]
+    ][:_BARS]
+    if len(bars) < 2:
+        return []
+    description = f"Rent of the run, or of a year; {bars[0]['candidate']} costs {amount(bars[0]['rent_usd'], 'USD')}."
+    return [Chart("bar", "What each candidate costs to rent", description, bars, Axis("candidate"), Axis("rent_usd"))]
 
 
 def _table(rows: Sequence[Candidate], named: bool, note: str = _NOTE) -> Table:

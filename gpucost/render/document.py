@@ -320,6 +320,7 @@ class Section(Struct, frozen=True):
     blocks: Sequence[Block]
     detail: bool = False
     board: bool = False  # the page that a board reads: printed and shown alone
+    paper: bool = False  # holds the answer: where some parts do, paper shows them alone unless all is asked for
 
 
 class Document(Struct, frozen=True):

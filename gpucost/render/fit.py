@@ -31,9 +31,13 @@ def document(answer: Fit) -> Document:
     return document_of(
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
-        Section("Verdict", [_verdict(answer)]),
-        Section("Memory by component, on the fullest GPU", _parts(answer)),
-        Section("What would make it fit" if not answer["fits"] else "What would need fewer GPUs", _changes(answer)),
+        Section("Verdict", [_verdict(answer)], paper=True),
+        Section("Memory by component, on the fullest GPU", _parts(answer), paper=True),
+        Section(
+            "What would make it fit" if not answer["fits"] else "What would need fewer GPUs",
+            _changes(answer),
+            paper=True,
+        ),
         Section("Savers of memory side by side", _savers(answer)),
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
@@ -66,10 +70,8 @@ def _screen(answer: Fit) -> list[Block]:
 def _verdict(answer: Fit) -> KeyFigures:
     """Return the run and the layout."""
     layout = answer["layout"]
-    degrees = (
-        f"tensor {layout['tensor']}, pipeline {layout['pipeline']}, context {layout['context']}, "
-        f"expert {layout['expert']}, data {layout['data']}"
-    )
+    spread = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
+    degrees = ", ".join(text for text in spread if not text.endswith(" 1")) or "one GPU"
     usable = (
         f"({answer['device_memory_gib']:.1f} GiB − {answer['context_gb']:.1f} GB of the process) ÷ "
         f"{answer['fragmentation_ratio']:g} for fragmentation"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # --- Pages and fragments.
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
+ROWS_ON_PAPER = 10  # of each table of the answer, as page.css cuts it
 _SHORT, _LONG, _LONGER = 16, 28, 90  # characters up to which a name is whole; from which a cell gets room, and more
 _IDENTIFIER, _PIECE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+"), re.compile(r"[^_]+_?")
 _CHART_ROWS = 200  # of the table that stands behind a chart
@@ -75,7 +76,8 @@ def picture_first(document: Document) -> Document:
     picture = next(block for block in part.blocks if isinstance(block, Chart))
     rest = tuple(block for block in part.blocks if block is not picture)
     sections[drawn[0]] = replace(part, blocks=rest)
-    return replace(document, sections=(Section("", (picture,)), *(part for part in sections if part.blocks)))
+    first = Section("", (picture,), paper=any(part.paper for part in sections))
+    return replace(document, sections=(first, *(part for part in sections if part.blocks)))
 
 
 def fragment(document: Document) -> str:
@@ -140,16 +142,27 @@ def _template_values(document: Document, *, charts: bool) -> dict[str, Any]:
     """Return what the templates need: the document, its sources in order, and how to look at a block."""
     document = printable(document)
     numbers = {name: number for number, name in enumerate(sorted(document.sources), 1)}
+    brief = any(part.paper for part in document.sections)
+    left = [part for part in document.sections if brief and not part.board and not part.paper]
     return {
         "document": document,
         "charts": charts,
         "numbers": numbers,
+        "brief": brief,
+        "left_on_paper": left,
+        "rest_of_lead": _rest_of_lead(document),
         "kind_of": lambda block: type(block).__name__,
         "amount": amount,
         "look": lambda table: _table(table, live=table.interactive and charts),
         "figures_of": _chart_table,
         "specification": lambda chart: _json(specification(chart)),
     }
+
+
+def _rest_of_lead(document: Document) -> str:
+    """Return what the lead says behind its headline."""
+    rest = document.lead.removeprefix(document.headline)
+    return rest.lstrip() if document.headline and rest != document.lead else ""
 
 
 def _table(table: Table, *, live: bool) -> dict[str, Any]:
@@ -163,6 +176,7 @@ def _table(table: Table, *, live: bool) -> dict[str, Any]:
         "rows": [[_cell(row, column, right[column.key]) for column in columns] for row in rows],
         "ids": [_ids(row) for row in rows],
         "totals": [_total(table.total, column, right[column.key]) for column in columns] if table.total else [],
+        "more_on_paper": max(0, len(rows) - ROWS_ON_PAPER),
         "notes": [*table.note.splitlines(), *([cut] if len(table.rows) > len(rows) else [])],
     }
 

@@ -38,6 +38,7 @@ _HEADINGS = {
     "latency": "Offers without interruptions, fastest tokens first",
     "carbon": "Offers without interruptions, least carbon first",
 }
+_BOUND = "Offers with a commitment, paid whether used or not; ranks count all offers"
 _RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
 # family of purchase options -> the kind that one screen names
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
@@ -51,9 +52,9 @@ def document(answer: Inference) -> Document:
     return document_of(
         answer,
         f"Serving {answer['request']['model']}",
-        Section("Every offer: cost of tokens against speed", _picture(answer), detail=True),
-        Section("", _figures(answer), detail=True),
-        Section("", [Paragraph(line) for line in answer["said"]]),
+        Section("Every offer: cost of tokens against speed", _picture(answer), detail=True, paper=True),
+        Section("", _figures(answer), detail=True, paper=True),
+        Section("", [Paragraph(line) for line in answer["said"]], paper=True),
         *_offers(answer),
         Section("Self-host or API", _api(answer)),
         Section("Bill of the top offer", bill),
@@ -65,13 +66,19 @@ def document(answer: Inference) -> Document:
 
 
 def _offers(answer: Inference) -> list[Section]:
-    """Return the offers in two tables: those that stay, and those that may be interrupted."""
+    """Return the offers in three tables: free to leave, bound for a term, and those that may be interrupted."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
     excluded, headings = answer["excluded"], columns_of("inference")
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
-    sections = [Section(heading, offers_table(headings, stay, excluded))] if stay else []
-    return [*sections, Section(_RISKY, offers_table(headings, risky, [] if stay else excluded))] if risky else sections
+    bound = [row for row in stay if OPTIONS[row["option"]].family == "committed"]
+    free = [row for row in stay if row not in bound]
+    parts = [(heading, free), (heading if not free else _BOUND, bound), (_RISKY, risky)]
+    filled = [(title, rows) for title, rows in parts if rows]
+    return [
+        Section(title, offers_table(headings, rows, [] if number else excluded), paper=not number)
+        for number, (title, rows) in enumerate(filled)
+    ]
 
 
 def _screen(answer: Inference) -> list[Block]:

@@ -40,10 +40,10 @@ def document(answer: Mix) -> Document:
     return document_of(
         answer,
         "The cheapest mix of capacity",
-        Section("", [Paragraph(line) for line in answer["said"]]),
-        Section("What to buy and rent", table_of("", plan, *columns_of("mix bought"))),
+        Section("", [Paragraph(line) for line in answer["said"]], paper=True),
+        Section("What to buy and rent", table_of("", plan, *columns_of("mix bought")), paper=True),
         Section("Against one option alone", table_of("", pure)),
-        Section("Binding constraints", table_of("", binding)),
+        Section("Binding constraints", table_of("", binding), paper=True),
         Section("Month by month", _months(answer)),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=(

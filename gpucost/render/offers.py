@@ -34,6 +34,9 @@ def offers_picture(
     points: Sequence[Row] = offers
     if not points:
         return []
+    keys, can = (across.key, up.key), [point for point in points if point["orderable"]]
+    most = {key: _FAR * max(point[key] or 0 for point in can) for key in keys} if can else {}
+    near = [point for point in points if not any((point[key] or 0) > limit for key, limit in most.items())]
     front = [point for point in points if point["front"]]
     cost, time = (lambda point: point[up.key]), (lambda point: point[across.key])
     ends = [min(front, key=cost), min(front, key=time)] if front else []
@@ -52,7 +55,7 @@ def offers_picture(
             if any(point is end for end in ends)
             else "",
         }
-        for point in points
+        for point in near
     ]
     sure = sum(point["orderable"] for point in points)
     told = [f"{counted(len(points), 'point')}: {sure:,} can be ordered."]
@@ -66,6 +69,9 @@ def offers_picture(
             f"The line joins offers that no other one beats in both: from {cheap}"
             + ("." if ends[0] is ends[1] else f", to {fast}.")
         )
+    if off := len(points) - len(near):
+        quotes = f"{counted(off, 'quote')} that nobody verified"
+        told.append(f"{quotes}, far beyond the others, {'is' if off == 1 else 'are'} not drawn.")
     return [Chart("offers", title, " ".join(told), rows, across, up, series="state", label="name", low="front")]
 
 
@@ -217,6 +223,7 @@ def _price_cause(option: Mapping[str, Any]) -> Cause:
 # --- Offers with their notes, the bill, and what the figures leave out.
 
 _BARS = 15
+_FAR = 4  # times the most of what one can order: quotes beyond would press all others together
 _RANKS = 4  # offers that a note names one by one
 _NOTES = 5  # different notes below a table; the others stand in JSON
 

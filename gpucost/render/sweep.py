@@ -34,8 +34,8 @@ def document(answer: Sweep) -> Document:
     return document_of(
         answer,
         f"Sweep of {answer['question']}",
-        Section("First cases", _table("", rows, answer, note)),
-        Section(_BEST, _table("", answer.get("best_of_each") or [], answer)),
+        Section("First cases", _table("", rows, answer, note), paper=True),
+        Section(_BEST, _table("", answer.get("best_of_each") or [], answer), paper=True),
         Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
@@ -87,6 +87,10 @@ def _front(answer: Sweep) -> list[Block]:
     x, y = _AXES[answer["question"]]
     data = [row for row in answer["rows"] if row.get(x) and row.get(y)]
     series = next((name for name in ("asked_gpu", "gpu", "model") if data and name in data[0]), "")
+    models = {row.get("model") for row in data}
+    if series != "model" and len(models) > 1:  # points of several models must not look alike
+        data = [{**row, "work": f"{row.get('model')} on {row.get(series) or row.get('gpu')}"} for row in data]
+        series = "work"
     description = f"Each point is one case: {heading_of(x)} across, {heading_of(y)} up."
     return (
         [Chart("scatter", "Cost against time", description, data, Axis(x, log=True), Axis(y, log=True), series=series)]

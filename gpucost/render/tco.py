@@ -167,11 +167,11 @@ def document(answer: Tco) -> Document:
     return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
-        Section("The answer", _answer(answer)),
+        Section("The answer", _answer(answer), paper=True),
         Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
         Section("Lender's view", _lender(answer)),
-        Section("What changes the answer most", tornado(answer)),
+        Section("What changes the answer most", tornado(answer), paper=True),
         Section(
             "Each input at its low and high end",
             sensitivity,

@@ -6,13 +6,15 @@ from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
-from gpucost.render.document import Axis, Chart, Slider, heading_of, measure_of, short_unit, with_heading
+from gpucost.render.document import Axis, Chart, Row, Slider, heading_of, measure_of, short_unit, with_heading
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BAND_HEIGHT = 22
 _PLAIN_HEIGHT = 300
+_TICKS = 8
+_LABEL_LIMIT = "containerSize()[0] < 420 ? 120 : 260"  # pixels
 _LOG = {"type": "log", "nice": False, "padding": 14}  # as far as the data reach, not on to the next power of ten
 # Okabe and Ito's colours, which people with any colour vision can tell apart; grey darkened for contrast.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6b6b6b")
@@ -91,8 +93,18 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
         channel["axis"] = {"format": "%b %Y"}
     if kind == "quantitative":
         channel["scale"] = dict(_LOG) if axis.log else {"zero": zero, "nice": True}
-        channel["axis"] = {"format": _format(axis.measure, chart, axis.key)}
+        channel["axis"] = _scale_of(axis, chart)
     return channel
+
+
+def _scale_of(axis: Axis, chart: Chart) -> Spec:
+    """Return how the ticks of an axis of figures are written and how many there are; nothing has no k or M."""
+    written: Spec = {"format": _format(axis.measure, chart, axis.key)}
+    if not axis.log:
+        written["tickCount"] = _TICKS
+    if written["format"].endswith("s"):
+        written["labelExpr"] = f"datum.value === 0 ? '{'$0' if '$' in written['format'] else '0'}' : datum.label"
+    return written
 
 
 def _format(unit: str, chart: Chart, key: str) -> str:
@@ -119,7 +131,8 @@ def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
 
 
 def _names(chart: Chart) -> Spec:
-    return {"field": chart.x.key, "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 190}}
+    axis = {"labelLimit": {"expr": _LABEL_LIMIT}}
+    return {"field": chart.x.key, "type": "nominal", "sort": None, "title": None, "axis": axis}
 
 
 def _bands(chart: Chart) -> Spec:
@@ -145,13 +158,19 @@ def _stacked(chart: Chart) -> Spec:
     return {"mark": "bar", "encoding": encoding, **_bands(chart)}
 
 
+_BRIDGE = {"end": ("#6b7280", "a total"), "more": ("#d55e00", "adds"), "less": ("#0072b2", "takes away")}
+
+
 def _bridge(chart: Chart) -> Spec:
     """Draw bars that hang between their ends; ends, more and less differ in colour and in the sign of their figure."""
     length = {**_axis(chart.y, chart), "field": chart.low, "scale": {"zero": False, "nice": False, "padding": 48}}
     if min(row[chart.low] for row in chart.data) == 0:  # drawn from nothing: no room for less, some for the figures
-        length["scale"] = {"domain": [0, 1.18 * max(row[chart.high] for row in chart.data)], "nice": False}
-    scale = {"domain": ["end", "more", "less"], "range": ["#6b7280", "#d55e00", "#0072b2"]}
-    color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale}
+        length["scale"] = {"domain": [0, 1.3 * max(row[chart.high] for row in chart.data)], "nice": False}
+    used = [name for name in _BRIDGE if any(row[chart.series] == name for row in chart.data)]
+    scale = {"domain": used, "range": [_BRIDGE[name][0] for name in used]}
+    said = " : ".join(f"datum.label === '{name}' ? '{words}'" for name, (_, words) in _BRIDGE.items())
+    legend = {"labelExpr": f"{said} : datum.label"}
+    color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale, "legend": legend}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key)
     figure = {"field": chart.y.key, "type": "quantitative", "format": "$,.0f" if chart.y.measure == "USD" else ",.3~g"}
     bars = {
@@ -197,7 +216,11 @@ def _heat(chart: Chart) -> Spec:
         for axis in (chart.x, chart.y)
     )
     title = heading_of(chart.value)
-    scale = {"scheme": "blueorange", "domainMid": 0}
+    values = [row[chart.value] for row in chart.data]
+    apart = min(values) < 0 < max(values)  # else there is no middle to turn around
+    scale = (
+        {"scheme": "blueorange", "domainMid": 0} if apart else {"scheme": "blues" if min(values) >= 0 else "oranges"}
+    )
     color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": {"format": "$~s"}}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.value)
     text = {"field": chart.value, "type": "quantitative", "format": "$.2~s"}
@@ -299,21 +322,18 @@ def _offers(chart: Chart) -> Spec:
     tooltip = _tooltip(chart, *(key for key in keys if any(key in row for row in chart.data)))
     # a series without a point has no place in the legend
     states = [name for name in (CAN_BE_ORDERED, QUOTED) if any(row[chart.series] == name for row in chart.data)]
-    colors = {CAN_BE_ORDERED: COLORS[0], QUOTED: COLORS[6]}
-    color = {
-        "field": chart.series,
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": states, "range": [colors[name] for name in states]},
-    }
+    shown = {"field": chart.series, "type": "nominal", "title": None}
+    lines, fills = ({CAN_BE_ORDERED: COLORS[0], QUOTED: rest} for rest in (COLORS[6], "transparent"))
+    stroke, fill = (
+        {**shown, "scale": {"domain": states, "range": [colors[name] for name in states]}} for colors in (lines, fills)
+    )
     shared = {"x": across, "y": up}
-    test = f"datum['{chart.series}'] === '{CAN_BE_ORDERED}'"
     points = {
         "mark": {"type": "point", "size": 64, "strokeWidth": 1.5},
         "encoding": {
             **shared,
-            "color": color,
-            "fill": {"condition": {"test": test, "value": COLORS[0]}, "value": "transparent"},
+            "stroke": stroke,
+            "fill": fill,
             "fillOpacity": {"value": 0.75},
             "tooltip": tooltip,
         },
@@ -324,17 +344,23 @@ def _offers(chart: Chart) -> Spec:
         "mark": {"type": "line", "color": COLORS[1], "strokeWidth": 2, "interpolate": "step-before"},
         "encoding": {**shared, "order": {"field": chart.x.key, "type": "quantitative"}},
     }
-    names = {
-        "transform": [{"filter": f"datum['{chart.label}']"}],
-        "mark": {"type": "text", "dy": 12, "baseline": "top", "fontWeight": "bold", "limit": 230},
-        "encoding": {
-            **shared,
-            "text": {"field": chart.label},
-        },
-    }
+    ends = sorted((row for row in chart.data if row[chart.label]), key=lambda row: float(row[chart.x.key]))
+    names = [_name(chart, shared, row, above=number == 0 and len(ends) > 1) for number, row in enumerate(ends)]
     drawn = [line] if any(row[chart.low] for row in chart.data) else []
-    named = [names] if any(row[chart.label] for row in chart.data) else []
-    return {"layer": [*drawn, points, *named], "height": 380}
+    return {"layer": [*drawn, points, *names], "height": 380}
+
+
+def _name(chart: Chart, shared: Spec, row: Row, *, above: bool) -> Spec:
+    """Name an end of the front: the fast one above its point, the cheap one below, turned to where there is room."""
+    values = sorted(float(other[chart.x.key]) for other in chart.data)
+    at = sum(value <= float(row[chart.x.key]) for value in values) / len(values)
+    align = "left" if above or at < 0.1 else "right" if at > 0.9 else "center"
+    place = {"dy": -10, "baseline": "bottom"} if above else {"dy": 12, "baseline": "top"}
+    return {
+        "data": {"values": [dict(row)]},
+        "mark": {"type": "text", "fontWeight": "bold", "limit": 230, "align": align, **place},
+        "encoding": {**shared, "text": {"field": chart.label}},
+    }
 
 
 def _vertical(label: str, x: float, kind: str) -> Spec:

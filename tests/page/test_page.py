@@ -378,6 +378,86 @@ def test_scenarios_stand_side_by_side_and_in_the_address(browser, address):
     assert said == []
 
 
+@pytest.mark.parametrize(
+    ("tab", "change", "said", "figure"),
+    [
+        ("serve", ("weights", "fp8"), "weights fp8 instead of auto", "usd_per_mtok"),
+        ("own", ("gpus", "32"), "number of GPUs 32 instead of 64", "own_usd_per_gpu_hour"),
+        ("fit", ("method", "lora"), "method lora instead of full", "needed_gb"),
+    ],
+)
+def test_every_tab_sets_its_own_figures_side_by_side(browser, address, client, tab, change, said, figure):
+    other = {**ASKED, change[0]: change[1]}
+    page, errors = opened(browser, address, **ASKED, tab=tab, beside=urlencode(other))
+    rows = page.locator("#beside-table tbody tr")
+    rows.nth(1).wait_for()
+    assert "this one" in rows.first.inner_text()
+    assert said in rows.nth(1).inner_text()
+    api = {"serve": "serve", "own": "own", "fit": "fit"}[tab]
+    for row, asked in ((0, ASKED), (1, other)):
+        found = get(client, f"api/{api}", **asked).json()
+        value = (found["rows"][0] if tab == "serve" else found)[figure]
+        shown = float(rows.nth(row).locator("td").nth(1).inner_text().replace(",", ""))
+        assert shown == pytest.approx(value, rel=0.006)
+    page.get_by_role("button", name=re.compile("^Open ")).click()
+    page.locator(f"#tab-{tab}[aria-selected=true]").wait_for()
+    page.locator("#beside.empty").wait_for(state="attached")
+    assert f"{change[0]}={change[1]}" in page.url
+    page.go_back()
+    page.locator("#beside-table", has_text=said).wait_for()
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("tab", "field", "value"),
+    [("train", "budget", "100"), ("serve", "tpot", "1ms"), ("own", "budget", "100"), ("fit", "budget", "100")],
+)
+def test_a_refusal_in_any_tab_offers_a_change_and_back_undoes_it(browser, address, tab, field, value):
+    page, _ = opened(browser, address, **ASKED, tab=tab)
+    box = page.locator(f"input[name={field}]")
+    box.fill(value)
+    box.blur()
+    page.locator("#nearest button").first.wait_for()
+    assert page.locator("#shown.stale").count() == 1
+    assert not re.search(r"--[a-z]|[.!?] (?:or|and) ", page.locator("#refused").inner_text())
+    page.locator("#nearest button").first.click()
+    page.locator("#shown:not(.stale)").wait_for()
+    assert box.input_value() not in ("", value)
+    page.go_back()
+    page.locator("#nearest button").first.wait_for()
+    assert box.input_value() == value
+    page.go_back()
+    page.locator("#shown:not(.stale)").wait_for()
+    assert box.input_value() == ""
+    assert page.locator(f"#tab-{tab}").get_attribute("aria-selected") == "true"
+
+
+@pytest.mark.parametrize(("tab", "api", "figure"), [("train", "plan", "cost_usd"), ("serve", "serve", "usd_per_mtok")])
+def test_the_map_has_every_region_whose_place_is_known(browser, address, client, tab, api, figure):
+    page, said = opened(browser, address, model="8b", tokens="100b", tab=tab)
+    places = get(client, f"api/{api}", model="8b", tokens="100b").json()["places"]
+    at = {name: number for number, name in enumerate(places["names"])}
+    one = "map" if tab == "train" else "serve-map"
+    assert page.locator(f"#{one} circle").count() == len(places["rows"]) > 10
+    rows = [row for row in places["rows"] if row[at["orderable"]]]
+    assert rows[0][at[figure]] == min(row[at[figure]] for row in rows)
+    assert str(rows[0][at["region"]]) in page.locator(f"#{one}-said").inner_text()
+    assert page.locator("#land path").count() == 1
+    assert said == []
+
+
+def test_paper_and_axe_hold_with_scenarios_beside(browser, address):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    for width in (1400, 390):
+        for tab in ("train", "serve", "own", "fit"):
+            page, _ = opened(browser, address, width=width, **ASKED, tab=tab, beside="model=70b&tokens=1t")
+            page.locator("#beside-table tbody tr").nth(1).wait_for()
+            found = axe.Axe().run(page).response["violations"]
+            assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.context.close()
+
+
 def test_own_or_rent_speaks_of_this_run(client):
     plan = get(client, "api/plan", **ASKED).json()["rows"][0]
     found = get(client, "api/own", **ASKED).json()

@@ -59,11 +59,12 @@ class Tab(NamedTuple):
         path.write_text(page, encoding="utf-8")
         self.said.clear()
         self.page.set_viewport_size({"width": width, "height": 900})
-        self.page.emulate_media(color_scheme=scheme, media=media)
+        self.page.emulate_media(color_scheme=scheme, media="screen")  # nobody opens a page on paper
         self.page.goto(path.as_uri(), wait_until="domcontentloaded")
         charts = self.page.locator(".chart")
         if charts.count():
             charts.last.locator("svg.marks").wait_for()
+        self.page.emulate_media(color_scheme=scheme, media=media)
         return self.page
 
 
@@ -170,6 +171,7 @@ def test_a_dark_page_prints_black_on_white(tab: Tab, ownership_page: str, tmp_pa
 def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_page: str, tmp_path: Path) -> None:
     shown = tab.open(ownership_page, tmp_path, 718, media="print")  # A4 between its margins
     heads = "all => all.filter((one) => one.offsetWidth).map((one) => one.textContent)"
+    shown.locator("#all-parts").evaluate("one => one.click()")
     before = set(shown.locator("thead th").evaluate_all(heads))
     shown.evaluate("dispatchEvent(new Event('beforeprint'))")
     ends = shown.locator("table").evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
@@ -178,6 +180,33 @@ def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_p
     assert shown.locator("table.part:visible").count() >= 4
     shown.evaluate("dispatchEvent(new Event('afterprint'))")
     assert shown.locator("table.part, table.whole").count() == 0
+
+
+@pytest.mark.parametrize("name", ["estimate", "inference", "tco", "mix", "choose", "fit"])
+def test_paper_holds_the_answer_on_two_pages_and_the_rest_when_asked(tab: Tab, tmp_path: Path, name: str) -> None:
+    import gpucost
+
+    more = {
+        "choose": lambda: gpucost.choose(budget=50_000).payload,
+        "fit": lambda: gpucost.fit("8b", gpu="h100-sxm").payload,
+    }
+    shown = tab.open(writer.page(document((more.get(name) or answers.QUESTIONS[name])())), tmp_path, 1400)
+
+    def pages() -> int:
+        return len(re.findall(rb"/Type\s*/Page\b", shown.pdf(prefer_css_page_size=True)))
+
+    assert pages() <= 2
+    shown.emulate_media(media="print")
+    rows = "all => all.map((one) => [...one.tBodies[0].rows].filter((row) => row.offsetHeight).length)"
+    assert max(shown.locator("main > section table:visible").evaluate_all(rows)) <= writer.ROWS_ON_PAPER
+    left = shown.locator(".appendix").count()
+    assert shown.locator(".appendix:visible").count() == 0
+    shown.emulate_media(media="screen")
+    shown.locator("#all-parts").check()
+    shown.emulate_media(media="print")
+    assert shown.locator(".appendix:visible").count() == left
+    assert pages() > 2 or not left
+    shown.emulate_media(media="screen")
 
 
 def test_paper_counts_what_is_not_possible_and_the_screen_lists_it(tab: Tab, tmp_path: Path) -> None:

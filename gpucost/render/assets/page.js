@@ -27,13 +27,16 @@
     say("lead", view.signal("lead"));
   };
 
+  let views = [];
   const draw = () => {
+    views = [];
     for (const place of document.querySelectorAll(".chart")) {
       const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
       const bind = document.getElementById(place.dataset.spec + "-controls");
       if (bind) bind.textContent = "";
       vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined }).then((made) => {
         place.querySelector("svg")?.setAttribute("aria-hidden", "true");  // its place has the words, its figures a table
+        views.push(made.view);
         follow(made);
       });
     }
@@ -44,11 +47,31 @@
   media.addEventListener("change", draw);
   draw();
 
+  const every = document.getElementById("all-parts");  // there where paper shows the answer alone
+  if (every) {
+    const follow = () => { root.dataset.print = every.checked ? "all" : "answer"; };
+    every.addEventListener("change", follow);
+    every.checked = /[?&#]print=all\b/.test(location.href);
+    follow();
+  }
+  const FIRST = 9;  // columns of a table of the answer
   const COLUMNS = 7, PART = 5;  // what paper holds; a wider table is printed in parts, each with the first column
+  const PAPER = 640;  // pixels between the margins of a sheet, so that words in a picture keep their size
   addEventListener("beforeprint", () => {
+    for (const view of views) if (view.width() > PAPER) view.width(PAPER).run();
     for (const table of document.querySelectorAll(".wide > table:not(.part)")) {
       const rest = table.tHead.rows[0].cells.length - 1;
       if (rest < COLUMNS) continue;
+      if (root.dataset.print === "answer" && !table.closest(".board")) {  // what says least stays in the file
+        const gone = new Set(leaving(table).slice(0, Math.max(0, rest + 1 - FIRST)));
+        const part = table.cloneNode(true);
+        part.removeAttribute("id");
+        part.classList.add("part");
+        for (const row of part.rows) [...row.cells].forEach((cell, at) => gone.has(at) && cell.remove());
+        table.before(part);
+        table.classList.add("whole");
+        continue;
+      }
       const each = Math.ceil(rest / Math.ceil(rest / PART));
       for (let from = 1; from <= rest; from += each) {
         const part = table.cloneNode(true);
@@ -61,25 +84,30 @@
     }
   });
   addEventListener("afterprint", () => {
+    dispatchEvent(new Event("resize"));
     document.querySelectorAll("table.part").forEach((part) => part.remove());
     document.querySelectorAll("table.whole").forEach((table) => table.classList.remove("whole"));
   });
 
   const KEPT = 2;  // columns that always stay
+  function leaving(table) {  // columns in the order in which they leave: those that say least first
+    const heads = [...table.tHead.rows[0].cells];
+    const ranked = heads.map((head, column) => [Number(head.dataset.leaves || 0), column]).filter(([rank]) => rank);
+    ranked.sort(([a, at], [b, other]) => b - a || other - at);
+    const money = heads.findIndex((head) => /\(\$/.test(head.textContent));  // it stays, and what names the row
+    const rest = heads.map((head, column) => [head, column]).filter(([head, column]) => column >= KEPT && column !== money && !head.dataset.leaves);
+    const words = rest.filter(([head]) => !head.classList.contains("number")), figures = rest.filter(([head]) => head.classList.contains("number"));
+    return [...ranked, ...words, ...figures.reverse()].map(([, column]) => column);
+  }
   const all = new Set();  // tables whose reader asked for all columns
   const fold = (table) => {  // a table that is too wide hides what says least, as a terminal does; a button shows it
     const heads = [...table.tHead.rows[0].cells], box = table.parentElement;
     const show = (column, shown) => { for (const row of table.rows) row.cells[column]?.classList.toggle("folded", !shown); };
     heads.forEach((_, column) => show(column, true));
-    const leaving = heads.map((head, column) => [Number(head.dataset.leaves || 0), column]).filter(([rank]) => rank);
-    leaving.sort(([a, at], [b, other]) => b - a || other - at);
-    const money = heads.findIndex((head) => /\(\$/.test(head.textContent));  // it stays, and what names the row
-    const rest = heads.map((head, column) => [head, column]).filter(([head, column]) => column >= KEPT && column !== money && !head.dataset.leaves);
-    const words = rest.filter(([head]) => !head.classList.contains("number")), figures = rest.filter(([head]) => head.classList.contains("number"));
-    leaving.push(...words.map(([, column]) => [0, column]), ...figures.reverse().map(([, column]) => [0, column]));
+    const next = leaving(table);
     const gone = [];
-    while (!all.has(table) && leaving.length && box.clientWidth && box.scrollWidth > box.clientWidth) {
-      const [, column] = leaving.shift();
+    while (!all.has(table) && next.length && box.clientWidth && box.scrollWidth > box.clientWidth) {
+      const column = next.shift();
       show(column, false);
       gone.push(column);
     }
