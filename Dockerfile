@@ -1,13 +1,15 @@
 # Images of gpucost: `docker build -t gpucost .` runs commands, `--target worker` works for sweeps on a Dask cluster.
 # The facts lie in the wheel: images of one commit answer alike, without a network. A worker refuses a chunk where its
-# facts, its day or its versions differ from those of the machine that asks.
-FROM python:3.12-slim AS wheel
+# facts, its day or its versions differ from those of the machine that asks. `--build-arg PYTHON=3.14` takes another
+# Python: Dask wants the same one on workers and on the machine that asks.
+ARG PYTHON=3.12
+FROM python:${PYTHON}-slim AS wheel
 WORKDIR /source
 RUN pip install --no-cache-dir build
 COPY . .
 RUN python -m build --wheel --outdir /wheel
 
-FROM python:3.12-slim AS base
+FROM python:${PYTHON}-slim AS base
 COPY --from=wheel /wheel /wheel
 RUN useradd --create-home gpucost
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
@@ -23,7 +25,7 @@ ENTRYPOINT ["dask", "worker"]
 
 # docker run --rm -v "$PWD:/work" gpucost estimate --model 8b --tokens 100b
 FROM base AS command
-RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[report]" && chown gpucost /work
+RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[report,serve,pdf,pptx]" && chown gpucost /work
 USER gpucost
 RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --top 1 >/dev/null
 ENTRYPOINT ["gpucost"]

@@ -1,8 +1,9 @@
 """Speed of `gpucost estimate`: cold against the bare imports, warm over every shipped offer.
 
-Run it by `python -m benchmarks.estimate [--json]`.
+Run it by `python -m benchmarks.estimate [--pairs 15] [--json]`.
 """
 
+import argparse
 import json
 import statistics
 import subprocess
@@ -75,21 +76,23 @@ def sweep_ms(requests: int = 100) -> float:
 
 
 def main() -> None:
-    ratio, base, own = cold_ratio()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    ratio, base, own = cold_ratio(asked.pairs)
     found = {
         "cold_ratio": round(ratio, 3),
         "cold_budget_ratio": COLD_BUDGET_RATIO,
         "bare_imports_s": round(base, 3),
         "cold_estimate_s": round(own, 3),
-        "cold_cpu_ratio": round(cold_cpu_ratio(), 3),
+        "cold_cpu_ratio": round(cold_cpu_ratio(asked.pairs), 3),
         "warm_estimate_ms": round(warm_ms(), 1),
         "warm_cpu_ms": round(warm_ms(time.process_time), 1),
         "warm_budget_ms": WARM_BUDGET_MS,
         "sweep_ms_per_request": round(sweep_ms(), 1),
     }
-    print(
-        json.dumps(found) if "--json" in sys.argv else "\n".join(f"{name:22} {value}" for name, value in found.items())
-    )
+    print(json.dumps(found) if asked.json else "\n".join(f"{name:22} {value}" for name, value in found.items()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What a few runs of an unseen source teach about its other runs, by source: docs/few-shot.csv.
 
-    python -m benchmarks.few_shot [--draws 1000]
+    python -m benchmarks.few_shot [--draws 1000] [--sources 2]
 
 Each source is held out of the calibration (minutes); k of its runs, drawn at random, correct the predictions as
 `gpucost calibrate` corrects them; the others are predicted.
@@ -9,6 +9,7 @@ Each source is held out of the calibration (minutes); k of its runs, drawn at ra
 import argparse
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,12 +115,16 @@ def figures(name: str, entries: list[Entry], after_all: float) -> dict[str, str]
     return dict(zip(HEADING, cells, strict=True))
 
 
-def table(draws: int = 1000) -> str:
-    """Hold each source out in turn (minutes) and return the table as CSV."""
+def table(draws: int = 1000, most: int | None = None) -> str:
+    """Hold each source out in turn (minutes), or the `most` largest alone, and return the table as CSV."""
     catalog = open_catalog()
-    found = fits.training_shipped(catalog)
+    every = found = fits.training_shipped(catalog)
+    if most:
+        largest = {name for name, _ in Counter(row.source for row in every.rows).most_common(most)}
+        found = every.select(np.array([row.source in largest for row in every.rows]))
     seen = training.observe(found)
-    residual = training.leave_one_out(found, start=training_calibration(catalog).values) - seen.log_measured
+    predicted = training.leave_one_out(found, pool=every, start=training_calibration(catalog).values)
+    residual = predicted - seen.log_measured
     features, sources = training.configurations(seen), np.array([row.source for row in found.rows])
     known = {str(name): np.flatnonzero(sources == name) for name in np.unique(sources)}
     made = {n: of_source(features[i], residual[i], draws) for n, i in known.items() if len(i) >= AT_LEAST}
@@ -186,8 +191,12 @@ def percent(value: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
-    TABLE.write_text(table(parser.parse_args().draws), "utf-8")
-    print(page(TABLE.read_text("utf-8")))
+    parser.add_argument("--sources", type=int, help="hold out the largest alone, and write nothing")
+    asked = parser.parse_args()
+    text = table(asked.draws, asked.sources)
+    if not asked.sources:
+        TABLE.write_text(text, "utf-8")
+    print(page(text))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Speed of `gpucost sweep`: cases per second and peak memory, with one process and with several.
 
-Run it by `python -m benchmarks.sweep [--cases 10m] [--workers 1,2] [--json]`. Cases are training runs on clusters of a
-given size: model × accelerator × size × tokens × deadline × overhead.
+Run it by `python -m benchmarks.sweep [--cases 10m] [--workers 1,2] [--open] [--json]`. Cases are training runs on
+clusters of a given size: model × accelerator × size × tokens × deadline × overhead. With `--open` the size is open and
+budgets refuse about half of the cases: model × accelerator × tokens × deadline × budget × overhead.
 """
 
 import argparse
@@ -20,19 +21,28 @@ ASKED = [
     "--model", "8b,70b", "--gpu", "h100,h200,b200,mi300x", "--gpus", "8:1024:x2", "--deadline", "30d:300d:30d",
     "--overhead", "0%:18%:2%",
 ]  # fmt: skip
+FIXED_OPEN = 4 * 5 * 10 * 10 * 10  # models × accelerators × deadlines × budgets × overheads
+ASKED_OPEN = [
+    "--model", "8b,70b,405b,mixtral-8x7b", "--gpu", "h100,h200,b200,mi300x,a100", "--deadline", "20d:200d:20d",
+    "--budget", "10k,30k,100k,300k,1m,3m,10m,30m,100m,300m", "--overhead", "0%:18%:2%",
+]  # fmt: skip
 _PEAK = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6)
 sys.exit(code)
 """
 
 
-def measured(cases: int, workers: int) -> dict[str, float]:
+def measured(cases: int, workers: int, open_sizes: bool = False) -> dict[str, float]:
     """Return seconds, cases per second and the peak memory of the largest process."""
-    tokens = f"1b:{max(1, cases // FIXED)}b:1b"
+    if open_sizes:
+        asked = [*ASKED_OPEN, "--tokens", f"100b:{max(1, cases // FIXED_OPEN)}00b:100b"]
+    else:
+        asked = [*ASKED, "--tokens", f"1b:{max(1, cases // FIXED)}b:1b"]
     folder = Path(tempfile.mkdtemp(prefix="sweep-"))
-    command = [sys.executable, "-m", "gpucost", "sweep", *ASKED, "--tokens", tokens, "--workers", str(workers)]
+    command = [sys.executable, "-m", "gpucost", "sweep", *asked, "--workers", str(workers)]
     try:
         start = time.perf_counter()
         done = subprocess.run(
@@ -40,15 +50,19 @@ def measured(cases: int, workers: int) -> dict[str, float]:
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
-        count = json.loads((folder / "x.json").read_text())["cases"]
+        answer = json.loads((folder / "x.json").read_text())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    cpu_seconds, peak_gb = map(float, done.stdout.split()[-2:])
+    count = answer["cases"]
     return {
         "workers": workers,
         "cases": count,
+        "answered": answer["answered"],
         "seconds": round(seconds, 1),
         "cases_per_s": round(count / seconds),
-        "peak_gb_of_a_process": round(float(done.stdout.split()[-1]), 2),
+        "cpu_seconds": round(cpu_seconds, 1),
+        "peak_gb_of_a_process": round(peak_gb, 2),
     }
 
 
@@ -56,9 +70,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", default="10m")
     parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--open", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = [measured(int(parse_count(given.cases)), int(number)) for number in given.workers.split(",")]
+    cases = int(parse_count(given.cases))
+    found = [measured(cases, int(number), given.open) for number in given.workers.split(",")]
     print(json.dumps(found) if given.json else "\n".join(str(row) for row in found))
 
 

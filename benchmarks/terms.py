@@ -1,13 +1,15 @@
 """What each term of the models earns on sources that took no part in proposing it: the table of `docs/terms.csv`.
 
-`python -m docs.generate terms.csv` makes it again, in minutes; docs/accuracy.md shows it.
+`python -m docs.generate terms.csv` makes it again, in minutes; docs/accuracy.md shows it. A quicker look, by fewer
+draws of halves: `python -m benchmarks.terms --kind serving --splits 1`.
 """
 
+import argparse
 import csv
 import io
 from pathlib import Path
 
-from gpucost.calibration import fits
+from gpucost.calibration import choice, fits
 from gpucost.catalog import open_catalog
 
 TABLE = Path(__file__).parents[1] / "docs/terms.csv"
@@ -57,3 +59,17 @@ def page() -> list[str]:
                 state += ", would not pay now" if row["fitted"] == "1" else ", would pay"
             lines.append(f"| `{row['name']}` | {row['parameters']} | {100 * float(row['gain']):+.2f} % | {state} |")
     return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kind", choices=KINDS, default="serving")
+    parser.add_argument("--splits", type=int, default=choice.SPLITS)
+    asked = parser.parse_args()
+    kind = fits.KINDS[asked.kind]
+    for term in choice.choose(kind.sources(kind.shipped(open_catalog())), splits=asked.splits):
+        print(f"{term.name:32} {term.parameters:3} {100 * term.gain:+.2f} % {'stays' if term.kept else 'goes'}")
+
+
+if __name__ == "__main__":
+    main()

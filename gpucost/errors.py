@@ -58,10 +58,16 @@ class GpuCostError(Exception):
 
     exit_code = 2
     change: Mapping[str, Any] = MappingProxyType({})  # arguments under which there would be an answer, where known
+    nearest: Mapping[str, float] = MappingProxyType({})  # what that answer comes to: gpus, days, cost_usd
 
     def offering(self, **change: Any) -> Self:
         """Say which arguments would bring an answer."""
         self.change = change
+        return self
+
+    def reaching(self, **nearest: float) -> Self:
+        """Say what the answer under these arguments comes to."""
+        self.nearest = nearest
         return self
 
     def __str__(self) -> str:
@@ -71,6 +77,15 @@ class GpuCostError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Be handed from a process to another as it stands, whatever its kind is made from."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+
+
+def changed(error: GpuCostError) -> str:
+    """Return what an error offers as words.
+
+    >>> changed(GpuCostError("too dear").offering(budget=1200))
+    'budget=1200'
+    """
+    return ", ".join(f"{name}={value}" for name, value in error.change.items())
 
 
 class UsageError(GpuCostError):

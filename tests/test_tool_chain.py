@@ -101,3 +101,15 @@ def test_every_picture_of_the_gallery_is_one_that_its_answer_draws():
         drawn.setdefault(picture.answer, picture.answer())
         assert any(picture.chart in title for title in drawn[picture.answer].charts()), picture.name
         assert (ROOT / gallery.FOLDER / f"{picture.name}.svg").is_file()
+
+
+def test_every_benchmark_runs_where_changes_are_checked():
+    """Those of `device` need a GPU, `architectures` transformers; the others run there, in tests, or make a page."""
+    asked = (ROOT / ".ci/run").read_text("utf-8") + (ROOT / "docs/generate.py").read_text("utf-8")
+    asked += "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    names = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "architectures"} | {"fuzz"}
+    small = re.findall(
+        r"^([a-z_]+)(?: .*)?$", asked.partition("<<'BENCHMARKS'\n")[2].partition("\nBENCHMARKS")[0], re.M
+    )
+    ran = {name for name in names if name in small or re.search(rf"benchmarks(\.| import .*\b){name}\b", asked)}
+    assert ran == names

@@ -258,6 +258,14 @@ def _comparison(
     stated: Mapping[str, Any], catalog: "Catalog | None"
 ) -> "tuple[Catalog, PlanFile, dict[str, Any], dict[str, Any], dict[str, Any]]":
     """Read what was asked: the facts, the plan, the inputs and what else was said over it, and all of it as read."""
+    special, flags, arguments = said(stated)
+    facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
+    file = plan_of(facts, arguments.get("plan"))
+    return facts, file, {**flags, **workload_flags(facts, file, flags, special)}, special, arguments
+
+
+def said(stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Read arguments of `tco`: what is said beside the inputs, the inputs, and all of it as it was read."""
     question_ = QUESTIONS["tco"]
     arguments = read_stated(question_, stated)
     # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
@@ -266,9 +274,7 @@ def _comparison(
     judged = {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments and "rent" in arguments}
     refuse_idle(question_, judged, arguments)
     special, flags = _apart(question_, arguments)
-    facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
-    file = plan_of(facts, arguments.get("plan"))
-    return facts, file, {**flags, **workload_flags(facts, file, flags, special)}, special, arguments
+    return special, flags, arguments
 
 
 def case_of(stated: Mapping[str, Any], catalog: "Catalog") -> "OwnershipCase":
@@ -479,13 +485,18 @@ def workload_flags(
 ) -> dict[str, Any]:
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     workload = {**plan.special, **special}
-    refuse_idle(QUESTIONS["tco"], workload, workload)
+    refuse_idle_load(workload)
     if not workload.get("model") and workload.get("tokens_per_month") is None:
         return {}
     from gpucost.ownership.assemble import inputs_of
 
     inputs = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
     return inputs_of(catalog, workload, inputs, serving_speed)
+
+
+def refuse_idle_load(workload: Mapping[str, Any]) -> None:
+    """Refuse a part of a workload that means nothing without another one."""
+    refuse_idle(QUESTIONS["tco"], workload, workload)
 
 
 def serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Given, float]":

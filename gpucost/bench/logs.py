@@ -83,7 +83,7 @@ class Log(NamedTuple):
     def usual(self, name: str) -> float | None:
         """Return the median of a number once the warm-up is over; None where the log never says it.
 
-        Several ranks may write the same step: the warm-up is counted in steps.
+        Several ranks may write the same step: the warm-up is counted in steps. Of a short log the last step counts.
         """
         readings = [
             (r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0
@@ -101,7 +101,7 @@ class Log(NamedTuple):
             if name in reading.values:
                 grown.setdefault(step, reading.values[name])
         points = list(grown.items())
-        points = points[WARM_UP_STEPS:] if len(points) > 2 * WARM_UP_STEPS else points
+        points = points[WARM_UP_STEPS:] if len(points) > 2 * WARM_UP_STEPS else points[-2:]
         if len(points) < 2:
             return None
         (first, least), (last, most) = points[0], points[-1]

@@ -35,14 +35,22 @@ def round_cents(amount: Array) -> Array:
     return np.copysign(hundredths / 100.0, amount)
 
 
+def _cells(table: Array, index: NDArray[np.intp]) -> Array:
+    """Return cells of a table, one for all cases or with a row for each."""
+    if table.ndim == 1:
+        return table[index]
+    index = np.broadcast_to(index, (table.shape[0], index.shape[-1]))
+    return np.take_along_axis(table, index, axis=1)
+
+
 def _lookup(table: Array, index: Array) -> Array:
-    return table[np.clip(np.floor(index).astype(np.intp), 0, table.shape[0] - 1)]
+    return _cells(table, np.clip(np.floor(index).astype(np.intp), 0, table.shape[-1] - 1))
 
 
 def _interpolate(table: Array, position: Array) -> Array:
-    low = np.clip(np.floor(position), 0, table.shape[0] - 2).astype(np.intp)
+    low = np.clip(np.floor(position), 0, table.shape[-1] - 2).astype(np.intp)
     share = np.clip(position - low, 0.0, 1.0)
-    return table[low] * (1 - share) + table[low + 1] * share
+    return _cells(table, low) * (1 - share) + _cells(table, low + 1) * share
 
 
 def payment(rate: Array, periods: Array, present: Array, future: Array) -> Array:
@@ -106,34 +114,53 @@ def _within(line: Array, period: Array) -> Array:
     return np.repeat(sums, np.diff(starts, append=periods.size), axis=-1)
 
 
+_RATES = np.linspace(np.log(0.85), np.log(21), 600)  # logarithms of 1 + rate between which signs are looked at
+
+
+@cache
+def _worths(periods: int) -> Array:
+    """Return what a dollar is worth in each period at each rate that is looked at."""
+    return np.exp(-np.multiply.outer(np.arange(periods), _RATES))
+
+
 def internal_rate(flows: Array) -> float:
     """Return the rate per period at which flows are worth nothing; NaN where there is none, or more than one.
-
-    Solves Σ flow_m · (1+r)^−m = 0 for −15 % < r < 2000 %, by bisection of the one interval in which the sign changes.
 
     >>> round(internal_rate(np.array([-100.0, 110.0])), 9), internal_rate(np.array([-100.0, 230.0, -132.0]))
     (0.1, nan)
     """
-    periods = np.arange(flows.size)
-    flows = np.where(np.abs(flows) > _NOISE * np.abs(flows).max(), flows, 0.0)
+    return float(internal_rates(flows[None, :])[0])
 
-    def worth(logs: Array) -> Array:
-        return np.asarray(np.exp(-np.multiply.outer(logs, periods)) @ flows)
 
-    logs = np.linspace(np.log(0.85), np.log(21), 600)
-    signs = np.sign(worth(logs))
-    places = np.nonzero(signs[1:] * signs[:-1] <= 0)[0]
-    if not flows.any() or places.size != 1:
-        return np.nan
-    low, high = logs[places[0]], logs[places[0] + 1]
+def internal_rates(lines: Array) -> Array:
+    """Return the rate per period of each row of flows.
+
+    Solves Σ flow_m · (1+r)^−m = 0 for −15 % < r < 2000 %, by bisection of the one interval in which the sign changes.
+    """
+    size = np.abs(lines)
+    flows = np.where(size > _NOISE * size.max(axis=1, keepdims=True), lines, 0.0)
+    signs = np.sign(flows @ _worths(flows.shape[1]))
+    changes = signs[:, 1:] * signs[:, :-1] <= 0
+    rates = np.full(len(flows), np.nan)
+    single = np.flatnonzero(flows.any(axis=1) & (np.count_nonzero(changes, axis=1) == 1))
+    if not single.size:
+        return rates
+    flows, place = flows[single], np.argmax(changes[single], axis=1)
+    sign_below, periods = signs[single, place], np.arange(flows.shape[1])
+    low, high = _RATES[place], _RATES[place + 1]
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if np.sign(worth(middle)) == signs[places[0]] else (low, middle)
-    return float(np.expm1(high))
+        if ((middle == low) | (middle == high)).all():
+            break
+        worth = np.sum(flows * np.exp(-middle[:, None] * periods), axis=1)
+        below = np.sign(worth) == sign_below
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    rates[single] = np.expm1(high)
+    return rates
 
 
 def _internal_rate(line: Array) -> Array:
-    rates = np.array([internal_rate(row) for row in np.atleast_2d(line)])
+    rates = internal_rates(np.atleast_2d(line))
     return rates.reshape(-1, 1) if np.ndim(line) == 2 else rates[0]
 
 
@@ -254,6 +281,31 @@ def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code in needed(lines, targets or tuple(line.name for line in lines), choices):
             values[name] = eval(code, _FUNCTIONS, values)
+
+
+@cache
+def _hanging(
+    lines: tuple[Line, ...], targets: tuple[str, ...], choices: Choices, changing: tuple[str, ...]
+) -> tuple[CodeLine, ...]:
+    """Return, in order, the code of the lines that lie between changing inputs and the targets."""
+    moved, code_lines = set(changing), []
+    for name, code in needed(lines, targets, choices):
+        if moved.intersection(code.co_names):
+            moved.add(name)
+            code_lines.append((name, code))
+    return tuple(code_lines)
+
+
+def evaluate_again(
+    lines: tuple[Line, ...], values: Mapping[str, Any], changes: Mapping[str, Any], targets: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the values with some inputs changed: of lines that were evaluated, those that hang on them come anew."""
+    choices = tuple((name, value) for name, value in values.items() if isinstance(value, str))
+    again = {**values, **changes}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for name, code in _hanging(lines, targets, choices, tuple(changes)):
+            again[name] = eval(code, _FUNCTIONS, again)
+    return again
 
 
 class Columns(dict[str, Array]):

@@ -15,12 +15,18 @@ NEGLIGIBLE = 1e-13  # of the larger value at the ends: double precision has no m
 NARROW, LARGE = 1e-6, 1e-4  # a value above LARGE on an interval below NARROW (shares of those at the start) is a jump
 
 
-def roots(function: Callable[[Array], Array], low: Array, high: Array, rounds: int = 80) -> Array:
+def roots(
+    function: Callable[[Array], Array],
+    low: Array,
+    high: Array,
+    rounds: int = 80,
+    some: Callable[[Array, NDArray[np.intp]], Array] | None = None,
+) -> Array:
     """Return the root of each case between low and high; NaN where the function has one sign at both ends.
 
     Regula falsi with the Illinois weight (Dowell & Jarratt 1971), and a bisection where three steps did not halve the
     interval: exact after one step for a linear function, which most break-even questions are; for a function that
-    jumps, the place of the jump.
+    jumps, the place of the jump. `some` evaluates the cases of some places alone, for the last that are unsolved.
 
     >>> roots(lambda x: x**2 - np.array([2.0, 9.0]), np.zeros(2), np.full(2, 10.0)).round(9).tolist()
     [1.414213562, 3.0]
@@ -43,7 +49,12 @@ def roots(function: Callable[[Array], Array], low: Array, high: Array, rounds: i
         before = np.where(step % 3 == 2, np.abs(b - a), before)
         x = np.where(stalled | ~np.isfinite(x), (a + b) / 2, x)
         x = np.where(unsolved, x, best)
-        fx = function(x)
+        rows = np.flatnonzero(unsolved)
+        if some is not None and 2 * rows.size < unsolved.size:
+            fx = np.array(fb)  # what is solved stays as it is
+            fx[rows] = some(x[rows], rows)
+        else:
+            fx = function(x)
         better = np.abs(fx) < best_value
         best, best_value = np.where(better, x, best), np.where(better, np.abs(fx), best_value)
         crossed = fx * fb <= 0

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.formula.arrays import evaluate_all
+from gpucost.formula.arrays import evaluate_again, evaluate_all
 from gpucost.formula.language import Line, read_tables, version
 from gpucost.money import financing, lender, ownership, renting, statements, tax
 
@@ -145,6 +145,55 @@ def outcome(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Outcome:
     months = int(np.max(shaped["months"]))
     parts = [_part(_take(shaped, start, cases), tables, months) for start in range(0, cases, CHUNK)]
     return Outcome(*(np.concatenate([part[i] for part in parts]) for i in range(4)))
+
+
+def savings_by_length(values: Mapping[str, Any]) -> Array:
+    """Return what owning saves in comparisons of 0, 1, 2 … months, of cases that were evaluated by month.
+
+    A month is the same in every comparison that lasts longer; only in the last one is there resale, a debt to settle,
+    a term to pay for. So the last months of all comparisons come from one evaluation, in which each month is the last.
+    """
+    last = evaluate_again(ALL, values, {"months": values["m"]}, _OF_LENGTHS)
+    if values["tax_basis"] == "after" and values["loss_basis"] == "carried_forward":
+        last = evaluate_again(ALL, last, _tax_of_last_year(values, last), _OF_LENGTHS)
+    before, at_end = (one["rent_total_usd"] * one["discount_ratio"] - one["own_value_usd"] for one in (values, last))
+    return np.asarray(np.cumsum(before, axis=1) - before + at_end)
+
+
+_OF_LENGTHS = ("own_value_usd", "rent_total_usd", "own_deductible_usd", "financing_deductible_usd", "income_usd")
+_TAXED = {
+    "in_cash": ("own_deductible_usd",),
+    "rented": ("rent_deductible_usd",),
+    "financed": ("own_deductible_usd", "financing_deductible_usd"),
+}
+
+
+def _tax_of_last_year(values: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Array]:
+    """Return the tax of the year that ends with the comparison, of each length: what is left of earlier losses counts.
+
+    A year's months before the last one are those of a longer comparison; earlier years are, too.
+    """
+    year = np.ravel(values["plan_year"])
+    begins = np.maximum.accumulate(np.where(np.diff(year, prepend=-1) > 0, np.arange(year.size), 0))
+
+    def of_year(month: Array, at_end: Array) -> Array:
+        earlier = np.cumsum(month, axis=-1) - month
+        return np.asarray(earlier - earlier[..., begins] + at_end)
+
+    income = of_year(values["income_usd"], last["income_usd"])
+    allowance, limit, due = values["loss_allowance_usd"], values["loss_limit_fraction"], {}
+    for side, deducted in _TAXED.items():
+        taxable = income - sum(of_year(values[name], last[name]) for name in deducted)
+        absorbed = np.minimum(taxable, allowance) + limit * np.maximum(taxable - allowance, 0)
+        used = np.maximum(np.minimum(absorbed, values[f"{side}_loss_before_usd"]), 0)
+        due[f"{side}_tax_due_usd"] = values["tax_rate_fraction"] * (np.maximum(taxable, 0) - used - income)
+    return due
+
+
+def has_lengths(values: Mapping[str, Any]) -> bool:
+    """Tell whether `savings_by_length` holds: not for a loan that follows the cash available, nor for a later order."""
+    sculpted = values["financing"] == "loan" and values["loan_repayment"] == "sculpted"
+    return not sculpted and not np.any(np.asarray(values["order_month"], np.float64))
 
 
 def rent_worth(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Array:

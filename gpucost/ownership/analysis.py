@@ -12,7 +12,15 @@ from gpucost.formula.arrays import evaluate_all
 from gpucost.money import cashflow, lender, montecarlo
 from gpucost.money import energy as carbon
 from gpucost.money import statements as books
-from gpucost.money.comparison import MOVING, Outcome, evaluate_months, outcome, rent_worth
+from gpucost.money.comparison import (
+    MOVING,
+    Outcome,
+    evaluate_months,
+    has_lengths,
+    outcome,
+    rent_worth,
+    savings_by_length,
+)
 from gpucost.money.price_paths import value_at
 from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
 from gpucost.ownership.assemble import OwnershipCase
@@ -140,7 +148,11 @@ def break_even_months(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
     months = np.arange(first, case.months + 1)
     if not months.size:
         return None, {"months": "the cluster does not arrive within the comparison"}
-    saving = outcomes(case, {"months": months}).saving_usd
+    if has_lengths(case.values()):
+        values = evaluate_months(case.columns(), case.tables, case.months)
+        saving = savings_by_length(values)[0, months.astype(int)]
+    else:
+        saving = outcomes(case, {"months": months}).saving_usd
     wins = np.nonzero(saving >= 0)[0]
     if wins.size:
         return int(months[wins[0]]), {}

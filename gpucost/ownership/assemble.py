@@ -49,7 +49,7 @@ Array = NDArray[np.float64]
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 FEWEST_SELLERS = 3  # of a generation, else all chips speak
 RESALE_YEARS = 12  # of the forward curve of resale
-_LEAST_USE = 1e-12  # of the hours that exist: less is none
+LEAST_USE = 1e-12  # of the hours that exist: less is none
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
 V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
@@ -62,6 +62,7 @@ MAY_LACK = (
     "min_dscr_ratio",
     "max_ltv_fraction",
 )
+PRICED_BY = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}  # the price of a server
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -163,11 +164,11 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = {name: registry.default(name) for name in registry.names}
-    _regional(registry, defaults, special)
+    set_region(registry, defaults, special)
     deducted = regimes.apply_regime(catalog, defaults, special.get("tax_regime"))
     warnings += regimes.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
-        _hardware(catalog, registry, defaults, accelerator)
+        set_server(catalog, registry, defaults, accelerator)
         offers.newer_chip(catalog, registry, defaults, accelerator, special.get("refresh_gpu"), inputs)
     gpus = registry.read("gpus", inputs["gpus"]).value if "gpus" in inputs else defaults["gpus"].value
     profile = profiles.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
@@ -190,9 +191,9 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     _machine_of_few(case, inputs)
     _power_cap(case)
     _derive(case, inputs)
-    ends = _forward(catalog, case, inputs)
-    _resale_path(catalog, case)
-    case.tables = _tables(case) | _outlook(ends)
+    ends = set_outlook(catalog, case, inputs)
+    set_resale(catalog, case)
+    case.tables = _tables(case) | outlook(ends)
     if "server_decline_fraction" not in inputs:  # assumed: what a chip earns and what it costs fall together
         fall = min(max(case.number("rent_decline_fraction"), -0.5), 0.99)
         case.put("server_decline_fraction", value=fall, status="assumed", note="as the rental price")
@@ -223,7 +224,8 @@ def _given_or(stated: Assumption, default: Assumption) -> Assumption:
     return default if same and not stated.note and default.status != "given" and default.source_id else stated
 
 
-def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
+def set_region(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
+    """Put a region's tariff and a grid's carbon intensity in place of the defaults."""
     for key, name, prefix in (
         ("electricity_region", "electricity_usd_per_kwh", "electricity"),
         ("grid_region", "grid_kgco2e_per_kwh", "grid_carbon"),
@@ -232,7 +234,8 @@ def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapp
             defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
 
 
-def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator) -> None:
+def set_server(catalog: Catalog, registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator) -> None:
+    """Put price, size and power of an accelerator's server in place of the defaults."""
     defaults.update(offers.server_inputs(catalog, registry, accelerator))
     baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
     if not baseboard:
@@ -247,9 +250,8 @@ def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumpti
 
 def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Let cards that are bought one by one stand in a machine of as many as are asked for, not in a server of eight."""
-    form = "" if case.accelerator is None else case.accelerator.form_factor
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
-    alone = form.startswith("PCIe") or form == "SoC"
+    alone = case.accelerator is not None and bought_alone(case.accelerator)
     if not alone or gpus >= node or "gpus_per_node" in inputs:
         return
     if case.assumptions["server_price_basis"].value != "gpu_share":
@@ -260,6 +262,11 @@ def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
         if name not in inputs and isinstance(whole.value, (int, float)):
             ends = {key: getattr(whole, key) for key in ("value", "low", "high")}
             case.put(name, **{key: end * gpus / node for key, end in ends.items() if end is not None})
+
+
+def bought_alone(accelerator: Accelerator) -> bool:
+    """Tell whether accelerators are cards that are bought one by one."""
+    return accelerator.form_factor.startswith("PCIe") or accelerator.form_factor == "SoC"
 
 
 def _power_cap(case: OwnershipCase) -> None:
@@ -305,7 +312,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
         )
     used = case.assumptions["utilisation_fraction"]
     least = min(case.number(used.name), np.inf if used.low is None else used.low)
-    if least < _LEAST_USE:
+    if least < LEAST_USE:
         more = "more tokens" if used.status == "derived" else "a share above 0, such as 70%, and a low end above 0"
         raise UsageError(
             f"utilisation is {least:g}: no hours would be used, so nothing is rented or owned. Give {more}."
@@ -316,7 +323,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
             case.put(name, value=value, status="derived", low=None, high=None)
 
 
-def _resale_path(catalog: Catalog, case: OwnershipCase) -> None:
+def set_resale(catalog: Catalog, case: OwnershipCase) -> None:
     """Take resale values from the forward curve of cards, or from the curve that was bought, where that is asked for.
 
     A server is sold at the share of today's price that the market pays for its cards at that age.
@@ -358,18 +365,28 @@ def _no_other_resale(case: OwnershipCase, where: str) -> None:
 
 def _tables(case: OwnershipCase) -> dict[str, Array]:
     special, registry = case.special, case.registry
-    assessed = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
     return {
         "residual_by_year": resale_by_year(registry, case.assumptions, special, case.scenarios),
-        "assessed_by_year": np.array(assessed[: price_paths.TABLE_YEARS]),
-        "depreciated_by_year": _depreciated(case),
-        "rent_path_by_month": _path(case),
-        "observed_v_by_month": _observed_v(registry),
-        "use_by_month": use_by_month(case.special.get("use_path"), PATH_MONTHS),
+        "assessed_by_year": assessed(special),
+        "depreciated_by_year": depreciated(case),
+        "rent_path_by_month": set_path(case),
+        "observed_v_by_month": observed_v(registry),
+        "use_by_month": use_path(special.get("use_path")),
     }
 
 
-def _outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
+def assessed(special: Mapping[str, Any]) -> Array:
+    """Return what hardware is assessed at for property tax, by year."""
+    shares = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
+    return np.array(shares[: price_paths.TABLE_YEARS])
+
+
+def use_path(text: str | None) -> Array:
+    """Return how the use moves, by month."""
+    return use_by_month(text, PATH_MONTHS)
+
+
+def outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
     """Return the 10th and 90th percentile of the rental price by month; the last horizon holds for later months."""
     months = np.arange(PATH_MONTHS)
     anchors = [0, *HORIZONS_MONTHS[: len(ends)]]
@@ -380,7 +397,8 @@ def _outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
     return tables
 
 
-def _depreciated(case: OwnershipCase) -> Array:
+def depreciated(case: OwnershipCase) -> Array:
+    """Return the share that is deducted by the end of each year."""
     method = str(case.assumptions["depreciation_method"].value)
     macrs = [case.registry.fact(f"macrs5_halfyear.year_{year}")["typical"] for year in range(1, 7)]
     if case.special.get("depreciation_by_year"):
@@ -403,7 +421,7 @@ def _depreciated(case: OwnershipCase) -> Array:
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
 
 
-def _forward(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> list[tuple[float, float]]:
+def set_outlook(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> list[tuple[float, float]]:
     """Let the rental price move within the forward curve of the chip, whose changes fade, where nothing else is stated.
 
     Its middle is the price of today; the ends are what earlier chips did at that age. Return the ends by horizon.
@@ -467,7 +485,7 @@ def _moved(fall: float) -> str:
     return f"{-fall:+.0%}" if round(100 * fall) else "0%"
 
 
-def _path(case: OwnershipCase) -> Array:
+def set_path(case: OwnershipCase) -> Array:
     """Return the forward curve that is given, and let its first month be the price; no curve is flat."""
     special = case.special
     if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
@@ -483,7 +501,7 @@ def _path(case: OwnershipCase) -> Array:
     return np.asarray(prices / prices[0])
 
 
-def _observed_v(registry: Registry) -> Array:
+def observed_v(registry: Registry) -> Array:
     """Return the shape of H100 rental prices from mid-2023 (month 0) to early 2026, as if it came again."""
     prices = [registry.fact(f"rental.{item}")["typical"] for item in V_ITEMS.values()]
     return price_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
@@ -558,7 +576,7 @@ def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
 def _check(case: OwnershipCase) -> None:
     """Refuse what cannot be priced, and say what looks odd."""
     basis = str(case.assumptions["server_price_basis"].value)
-    needed = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}[basis]
+    needed = PRICED_BY[basis]
     for name, flag in ((needed, "--set " + needed + "=280000"), ("server_max_kw", "--set server_max_kw=10.2")):
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
@@ -588,7 +606,7 @@ def _check(case: OwnershipCase) -> None:
 def _check_paths(case: OwnershipCase) -> None:
     """Refuse a use of nothing or beyond what there is, and payments beyond the price."""
     used, path = case.number("utilisation_fraction"), case.tables["use_by_month"][: case.months]
-    if used * path.max() < _LEAST_USE:
+    if used * path.max() < LEAST_USE:
         raise UsageError(
             f"use_path: nothing is used in the {counted(case.months, 'month')} compared, so nothing is rented or owned."
             " Set a share above 0%, or compare more months."

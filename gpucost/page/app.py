@@ -99,7 +99,8 @@ def _file(request: "Request") -> "Response":
     ending = Path(name).suffix
     if name not in ("page.html", "page.css", "page.js"):
         return _plain("there is no such file.", 404)
-    text = files("gpucost.page").joinpath("assets", name).read_text("utf-8")
+    page = name == "page.html"
+    text = static.document() if page else files("gpucost.page").joinpath("assets", name).read_text("utf-8")
     return _response(text, f"{_TYPES[ending]}; charset=utf-8")
 
 

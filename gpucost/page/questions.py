@@ -145,6 +145,7 @@ def plan(query: Query) -> dict[str, Any]:
         "found": payload["options_found"],
         "points": _columns(payload["points"], _POINT),
         "regions": [_in_words({name: row[name] for name in _REGION}) for row in _by_place(payload["by_region"])],
+        "places": _on_map(payload["by_region"], "cost_usd", "days"),
         "quoted": quoted,
         "curve": [row for row in payload["scaling"] if row["cost_usd"] is not None],
         "ways": payload["alternatives"],
@@ -161,6 +162,7 @@ def plan(query: Query) -> dict[str, Any]:
 _POINT = ("days", "cost_usd", "orderable", "front", "gpus", "gpu", "provider", "region", "option", "age_days")
 _SERVED_POINT = ("tpot_ms", "usd_per_mtok", *_POINT[2:])
 _REGION = ("place", "region", "cost_usd", "days", "gpus", "gpu", "provider", "option", "offers", "orderable")
+_SERVED_REGION = ("place", "region", "usd_per_mtok", "tpot_ms", *_REGION[4:])
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:
@@ -223,6 +225,31 @@ def _by_place(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(best.values())
 
 
+def _on_map(rows: Sequence[Mapping[str, Any]], *figures: str) -> dict[str, Any]:
+    """Return the offers of regions whose place on the earth is known, cheapest first, each with where it is."""
+    from gpucost.render.html import places
+
+    known = places()
+    names = ("region", "latitude", "longitude", *figures, "gpus", "gpu", "provider", "option", "orderable")
+    located = [
+        {**row, "latitude": known[row["region"]][0], "longitude": known[row["region"]][1]}
+        for row in rows
+        if row["region"] in known
+    ]
+    return _columns(located, names)
+
+
+def _cheapest_by_region(points: Sequence[Mapping[str, Any]], figure: str) -> list[dict[str, Any]]:
+    """Return the cheapest point of each region, what one can order before the rest, with how many there are."""
+    best: dict[str | None, dict[str, Any]] = {}
+    for point in sorted(points, key=lambda point: (not point["orderable"], point[figure])):
+        if point["region"] in best:
+            best[point["region"]]["offers"] += 1
+        else:
+            best[point["region"]] = {**point, "offers": 1}
+    return list(best.values())
+
+
 def serve(query: Query) -> dict[str, Any]:
     """Return what the page shows of serving the model: offers, the picture of all, hosted prices, sources."""
     arguments_of({"tokens": "1b", **query})  # unknown names are refused alike
@@ -232,8 +259,11 @@ def serve(query: Query) -> dict[str, Any]:
     payload = _answered("inference", {**named, "top": ROWS}).payload
     rows = [{name: row.get(name) for name in _SERVED} for row in payload["options"][:ROWS]]
     used = {name for row in rows for name in row["source_ids"]}
+    by_region = _cheapest_by_region(payload["points"], "usd_per_mtok")
     return {
         "headline": without_commands(payload["lead"]),
+        "regions": [_in_words({name: row[name] for name in _SERVED_REGION}) for row in _by_place(by_region)],
+        "places": _on_map(by_region, "usd_per_mtok", "tpot_ms"),
         "said": [without_commands(text) for text in payload["said"]],
         "rows": [_in_words(row) for row in rows],
         "found": payload["offers_ranked"],

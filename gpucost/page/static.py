@@ -28,7 +28,7 @@ def page(asked: Sequence[Mapping[str, str]]) -> str:
     if all("error" in answers["plan"] for answers in kept.values()):
         questions.plan(asked[0])  # says why there is nothing to show
     held = dumps(_without_commands(kept)).replace("<", "\\u003c")
-    text = _asset("page.html")
+    text = document()
     for link, whole in (
         ('<link rel="stylesheet" href="page.css">', f"<style>{_asset('page.css')}</style>"),
         ('<script src="page.js" defer></script>', f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
@@ -39,6 +39,12 @@ def page(asked: Sequence[Mapping[str, str]]) -> str:
     ):
         text = text.replace(link, whole)
     return text
+
+
+def document() -> str:
+    """Return the page without an answer; its maps draw on the outline of the land that stands in it."""
+    land = files("gpucost.render").joinpath("assets", "land.svg").read_text("utf-8")
+    return _asset("page.html").replace("<!-- land -->", land)
 
 
 def _asset(name: str) -> str:

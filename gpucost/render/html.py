@@ -215,7 +215,7 @@ def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: st
         **data,
         "offers": offers[:ROWS_SHOWN],
         "points": [[_plain(cell) for cell in point] for point in data["points"]],
-        "places": _places(),
+        "places": places(),
     }
     text = (
         _templates()
@@ -229,7 +229,9 @@ def _plain(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not value.isprintable() else value
 
 
-def _places() -> dict[str, list[float]]:
+@cache
+def places() -> dict[str, list[float]]:
+    """Return where regions are: latitude and longitude."""
     text = files("gpucost.render").joinpath("assets", "places.csv").read_text("utf-8")
     return {
         row["region"]: [float(row["latitude"]), float(row["longitude"])] for row in csv.DictReader(text.splitlines())

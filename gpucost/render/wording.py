@@ -18,6 +18,7 @@ _COMMAND = rf"(?<![\w./-])gpucost (?!(?:{_NOT_COMMANDS})\b)[a-z]+"
 _SPOKEN = re.compile(rf"(?<![\w-]){_FLAG}\b|{_COMMAND}\b")
 _SUBJECT = re.compile(r"^--([a-z][a-z0-9-]*)(?=:| is | are | and | takes | needs | goes )")
 _ASIDE = re.compile(r" ?\([^()]*\)")
+_JOINED = re.compile(r"^(?:or|and) (\w)")  # what was left of an enumeration
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CODE = re.compile(r"(?<![\w/.:@-])[a-z]+(?:_[a-z]+|_[0-9]+[a-z])+(?![\w/@(-])(?!\.\w)")
 # cells that are typed or looked up as they stand, and what a row is known by
@@ -36,6 +37,8 @@ def without_commands(text: str) -> str:
     'deadline is missing'
     >>> without_commands("--gpus: 12 is no multiple of 8; give 8 or 16")
     'gpus: 12 is no multiple of 8; give 8 or 16'
+    >>> without_commands("None is fast enough. Loosen --ttft or --tpot, or allow faster accelerators.")
+    'None is fast enough. Allow faster accelerators.'
     """
     if not _SPOKEN.search(text):
         return text
@@ -53,7 +56,7 @@ def _said(sentence: str) -> str:
         kept = [clause for clause in sentence.split(mark) if not _SPOKEN.search(clause)]
         if kept:
             end = sentence[-1] if sentence[-1] in ".!?" else ""
-            sentence = mark.join(kept).rstrip(".!? ") + end
+            sentence = _JOINED.sub(lambda first: first[1].upper(), mark.join(kept).rstrip(".!? ") + end)
     return "" if _SPOKEN.search(sentence) else sentence
 
 

@@ -570,7 +570,7 @@ def nothing(
         )
     if not len(plans.deployments):
         rule = OPTIONS[market.facts.offers[int(offers[0])].option]
-        raise NothingFitsError(f"{too_short(rule)}. Widen --option.")
+        return NothingFitsError(f"{too_short(rule)}. Widen --option.")
     fits = plans.reason != REASONS.index("memory")
     if not fits.any():
         need = min((float(d.gpus) for d in plans.deployments), default=0.0)

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
+from gpucost.errors import GpuCostError
 from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouched
 from gpucost.market import tiers
 from gpucost.market.facts import Market
@@ -87,7 +88,7 @@ class FirstServices(NamedTuple):
     offer: Indices  # into the market's offers
     numbers: Columns
     reason: Indices  # into `reasons`; −1 where there is an option
-    reasons: list[str]
+    reasons: list[GpuCostError]
     odd: Flags  # of which nothing is said here: they are to be asked one by one
 
     @classmethod
@@ -96,10 +97,10 @@ class FirstServices(NamedTuple):
         numbers = Columns({name: np.full(count, np.nan) for name in NUMBERS})
         return cls(np.full(count, -1, np.int64), numbers, np.full(count, -1, np.int64), [], np.zeros(count, bool))
 
-    def put_reason(self, row: int, sentence: str) -> None:
+    def put_reason(self, row: int, reason: GpuCostError) -> None:
         """Say why a case has no option."""
         self.reason[row] = len(self.reasons)
-        self.reasons.append(sentence)
+        self.reasons.append(reason)
 
 
 class OfferPairs(NamedTuple):
@@ -179,7 +180,7 @@ class ServedOffers:
         if request.own_speed is not None and len(plans):
             refuse_own(plans.deployments, request, request.own_speed)
         # nodes of many names are one node to physics: what is equal is one layout
-        unlike, layout = _distinct(*_columns_of(plans.case), *plans.traits.values()) if len(plans) else (_NONE, _NONE)
+        unlike, layout = _distinct(*_columns_of(plans.case), *plans.traits.values())
         self._case = plans.case.take(unlike)
         self._traits = {name: column[unlike] for name, column in plans.traits.items()}
         self._gpus = self._case.placement.gpus
@@ -462,25 +463,26 @@ class ServedOffers:
             if nearest.cheapest[place] < 0:
                 if key not in said:
                     tried = UnservedPlans(self.deployments, plans.reason[key], plans.ttft_s[key], plans.tpot_s[key])
-                    sentence = self._unserved(tried, float(cases.ttft_ms[place]), float(cases.tpot_ms[place]))
-                    results.put_reason(row, sentence)
+                    results.put_reason(
+                        row, self._unserved(tried, float(cases.ttft_ms[place]), float(cases.tpot_ms[place]))
+                    )
                     said[key] = int(results.reason[row])
                 results.reason[row] = said[key]
             elif nearest.fewest_gpus[place] > (request.max_gpus or np.inf):
-                results.put_reason(row, str(too_large(request, int(nearest.fewest_gpus[place]))))
+                results.put_reason(row, too_large(request, int(nearest.fewest_gpus[place])))
             else:
                 if key not in serving:
                     pairs = self._pairs(plans.serves[key], np.ones(len(self._contenders), bool))
                     serving[key] = len(pairs.offer)
                 offer, month = offers[int(nearest.cheapest[place])], float(nearest.month_usd[place])
                 budget, gpus = float(cases.max_cost_usd[place]), int(nearest.month_gpus[place])
-                results.put_reason(row, str(over_budget(budget, serving[key], month, offer, gpus)))
+                results.put_reason(row, over_budget(budget, serving[key], month, offer, gpus))
 
-    def _unserved(self, tried: UnservedPlans, ttft_ms: float, tpot_ms: float) -> str:
-        """Say why no layout serves a case with these targets."""
+    def _unserved(self, tried: UnservedPlans, ttft_ms: float, tpot_ms: float) -> GpuCostError:
+        """Return why no layout serves a case with these targets."""
         targets = {"ttft_ms": ttft_ms, "tpot_ms": tpot_ms}
         stated = {name: None if value == np.inf else value for name, value in targets.items()}
-        return str(nothing(replace(self.request, **stated), self.architecture, self.market, tried, self.offers))
+        return nothing(replace(self.request, **stated), self.architecture, self.market, tried, self.offers)
 
 
 _PRICE = ("usd_per_gpu_hour",)
@@ -500,15 +502,18 @@ def _columns_of(case: ServingCase) -> Iterator[NDArray[Any]]:
 
 
 def _distinct(*columns: NDArray[np.generic]) -> tuple[Indices, Indices]:
-    """Return the first row of each distinct one of columns, and which of them each row is.
+    """Return the first row of each distinct one of columns, in their order, and which of them each row is.
 
     >>> first, place = _distinct(np.array([1.0, 0.0, 1.0]), np.array([2.0, 2.0, 2.0]))
     >>> first.tolist(), place.tolist()
-    ([1, 0], [1, 0, 1])
+    ([0, 1], [0, 1, 0])
     """
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         code = np.unique(column, return_inverse=True)[1]
         number = np.unique(number * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
     _, first, place = np.unique(number, return_index=True, return_inverse=True)
-    return first, place
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[place]

@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from gpucost.arguments.reading import value_of
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answered as asking_answered
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import GpuCostError, UsageError, changed
 from gpucost.formula.arrays import Columns as CaseColumns
 from gpucost.gate import beside
 from gpucost.store.files import SpareFolder, put_parquet, write_bytes
@@ -214,6 +214,11 @@ def _owned(payload: Mapping[str, Any]) -> dict[str, Any]:
 _FLAT = {"inference": _served, "tco": _owned}
 
 
+def refused(error: GpuCostError) -> dict[str, Any]:
+    """Return the row of a case without an answer: why, and what would bring one."""
+    return {"reason": " ".join(str(error).split()), "nearest_change": changed(error) or None}
+
+
 class Singles:
     """Answers columns of requests one by one from one catalog; equal requests once."""
 
@@ -234,14 +239,17 @@ class Singles:
         for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
             column = [one.get(name) for one in rows]
             columns[name] = _categorical(column) if kind == "word" else _numbers(column)
-        return {**columns, "reason": _categorical([one.get("reason") for one in rows])}
+        return {
+            **columns,
+            **{name: _categorical([one.get(name) for one in rows]) for name in ("reason", "nearest_change")},
+        }
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
             extra = {"draws": 0} if self.question == "tco" else {"top": 1}
             payload = asking_answered(self.question, {**asked, **extra}, self.catalog)[0].payload
         except GpuCostError as error:
-            return {"reason": " ".join(str(error).split())}
+            return refused(error)
         return _FLAT[self.question](payload)
 
 
@@ -269,7 +277,8 @@ class FilledColumns:
     """The columns of many answers as they are filled: figures, and the reason where there are none."""
 
     def __init__(self, question: str, count: int) -> None:
-        kinds = {name: kind for of, name, kind in _FIGURES if of == question} | {"reason": "word"}
+        kinds = {name: kind for of, name, kind in _FIGURES if of == question}
+        kinds |= {"reason": "word", "nearest_change": "word"}
         self.count = count
         self.filled: dict[str, Any] = {
             name: FilledWords(count) if kind == "word" else np.full(count, np.nan) for name, kind in kinds.items()
@@ -355,8 +364,7 @@ class Served(Singles):
         sold = [offers.market.facts.offers[place] for place in places.tolist()]
         form = request.written_in(offers.architecture)
         table.put(members[found], [{**_told(offer), "precision": form} for offer in sold], of)
-        said = [{"reason": " ".join(text.split())} for text in results.reasons]
-        table.put(members[missed], said, results.reason[missed])
+        table.put(members[missed], [refused(error) for error in results.reasons], results.reason[missed])
         return members[results.odd]
 
     def _is_task(self, model: str) -> bool:
@@ -391,6 +399,10 @@ class Served(Singles):
 _OFFERS_KEPT = 128  # sets of offers, and models on them
 
 
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _told(offer: "Offer") -> dict[str, Any]:
     """Return what a row says of an offer."""
     from gpucost.market.terms import seller
@@ -423,57 +435,27 @@ def _alike(kinds: Sequence[Any], count: int) -> Iterator[Any]:
 
 
 class Owned(Singles):
-    """Answers columns of comparisons: cases that differ in plain numbers alone are worked out together."""
+    """Answers columns of comparisons together; a column beside the arguments is an input of the plan."""
+
+    def __init__(self, question: str, catalog: "Catalog") -> None:
+        from gpucost.sweeping.owned import Columns
+
+        super().__init__(question, catalog)
+        self._together = Columns(catalog)
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        from gpucost.ownership.columns import AT_ONCE, VARIED
+        from gpucost.sweeping.owned import Found, asked_of
 
-        count = len(next(iter(codes.values()), (0,)))
-        plain = {
-            name: np.array([_is_plain(value) for value in values[name]])[codes[name]]
-            for name in VARIED
-            if name in values
-        }
-        fixed = [name for name in values if name not in plain]
-        marks = [np.where(plain[name], -1, codes[name]) for name in plain]
-        keys = np.stack([*(codes[name] for name in fixed), *marks], axis=1) if values else np.zeros((count, 0))
-        _, group = np.unique(keys, axis=0, return_inverse=True)
-        group = np.ravel(group)
-        rows: list[dict[str, Any]] = [{} for _ in range(count)]
-        order = np.argsort(group, kind="stable")
-        for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-            for part in np.split(members, range(AT_ONCE, len(members), AT_ONCE)):
-                asked = [
-                    {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
-                    for row in part.tolist()
-                ]
-                moving = [name for name in plain if plain[name][part[0]]]
-                for row, found in zip(part.tolist(), self._together(asked, moving), strict=True):
-                    rows[row] = found
-        return self._columns(rows)
+        names = [(name, kind) for question, name, kind in _FIGURES if question == self.question]
+        found = Found(len(next(iter(codes.values()), (0,))), [name for name, kind in names if kind == "number"])
 
-    def _together(self, asked: Sequence[Mapping[str, Any]], moving: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the rows of questions that differ in some plain numbers alone."""
-        from gpucost.ask.tco import case_of
-        from gpucost.ownership.columns import VARIED, alike
-        from gpucost.ownership.columns import rows as rows_of
+        def alone(row: int) -> dict[str, Any]:
+            asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+            return self._one(asked_of(asked, self._together.arguments))
 
-        columns = {VARIED[name]: np.array([float(one[name]) for one in asked]) for name in moving}
-        ends = [{**asked[0], **{name: end(float(one[name]) for one in asked) for name in moving}} for end in (min, max)]
-        try:
-            low, high = (case_of(one, self.catalog) for one in ends)
-        except GpuCostError:
-            return [self._one(one) for one in asked]
-        stated = all(np.isclose(low.number(name), column.min(), rtol=0, atol=0) for name, column in columns.items())
-        if not stated or not alike(low, high, list(columns)):
-            return [self._one(one) for one in asked]
-        found = rows_of(low, columns or {"months": np.full(len(asked), float(low.months))})
-        return [row if row is not None else self._one(one) for row, one in zip(found, asked, strict=True)]
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+        self._together.find(values, codes, found, alone)
+        return found.columns(names)
 
 
 def _numbers(column: Sequence[Any]) -> Any:

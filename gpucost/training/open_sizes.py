@@ -5,11 +5,14 @@ differs is how much of it is looked at. A run of N tokens with overhead e costs 
 
     N × (1 + e) × USD per GPU-hour ÷ (3,600 × the most tokens per second and accelerator of a size that may be tried)
 
-so that an offer whose least is above what another one costs is not searched for that run. Speeds and the part of the
-bill that hangs on the cluster alone are worked out once for each offer and size.
+so that an offer whose least is above what another one costs, or above the budget, is not searched for that run. Speeds
+and the part of the bill that hangs on the cluster alone are worked out once for each offer and size.
+
+A budget changes which answers are refused, hardly ever which one is first: runs that differ in it alone are searched
+once without one, and again only where that answer is too dear or nobody verified it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -18,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from gpucost.errors import GpuCostError
 from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouched
 from gpucost.market import tiers
 from gpucost.market.facts import Market
@@ -37,7 +41,7 @@ from gpucost.training.cases import (
 from gpucost.training.contenders import PRICES, ROUNDING_USD, SMALL_USD, unbeaten
 from gpucost.training.request import TrainingRequest
 from gpucost.training.run import make_problem, nothing
-from gpucost.training.search import FASTER_RATIO, FASTEST_MFU, HALF_FASTER_RATIO, peak_flop_per_s, search
+from gpucost.training.search import FASTER_RATIO, FASTEST_MFU, HALF_FASTER_RATIO, meets, peak_flop_per_s, search
 from gpucost.types import Architecture
 from gpucost.units import GB, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from gpucost.workloads.speeds import speeds_of
@@ -49,9 +53,13 @@ Flags = NDArray[np.bool_]
 OF_RUNS = ("tokens", "evaluation_fraction", "experiments_fraction", "dataset_gb")
 OF_CLUSTERS = untouched(LINES, OF_RUNS)
 BY_RUN = tuple(line for line in LINES if line not in OF_CLUSTERS)
+_BARE = ("tokens", "epochs", "deadline_days", "evaluation_fraction", "experiments_fraction")  # all but the budget
+_RANKED_BY = {"cost": "cost_usd", "cheapest": "cost_usd", "time": "days", "fastest": "days", "carbon": "kgco2e"}
+SLOW, DEAR = range(2)  # what a run without an option misses
 _MORE_AT_A_TIME = (3, 6, 12, 24)  # offers that a run is searched on, the most promising first
 _SLACK = 1e-9  # of a time, beyond the rounding of floats
 _RUNS_AT_ONCE = 256
+_RUNS_REMEMBERED = 1 << 16  # without their budgets, at some 250 bytes
 _LINES_AT_ONCE = 1 << 11  # pairs of a run and an offer, each with some ten sizes or more
 _LINES_KEPT = 1 << 18  # offers in a size, at some 300 bytes
 
@@ -119,6 +127,7 @@ class BestSoFar:
     def __init__(self, count: int) -> None:
         self.offer, self.gpus = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         self.keys = np.full((7, count), np.inf)  # unsure, goal, cost, days, accelerators, age, id
+        self.met = np.zeros(count, bool)  # whether any offer meets the deadline, one that cannot be ordered among them
 
     @property
     def sure(self) -> Flags:
@@ -133,6 +142,57 @@ class BestSoFar:
             equal &= new == old
         run = run[better]
         self.offer[run], self.gpus[run], self.keys[:, run] = cases.offer[better], cases.gpus[better], keys[:, better]
+
+    def take_all(self, run: Indices, other: "BestSoFar", place: Indices) -> None:
+        """Take over what others have: run `run[i]` that of their run `place[i]`."""
+        self.offer[run], self.gpus[run], self.met[run] = other.offer[place], other.gpus[place], other.met[place]
+        self.keys[:, run] = other.keys[:, place]
+
+    def take(self, run: Indices) -> "BestSoFar":
+        """Return some of the runs."""
+        part = BestSoFar(len(run))
+        part.take_all(np.arange(len(run)), self, run)
+        return part
+
+    @classmethod
+    def concatenate(cls, first: "BestSoFar", second: "BestSoFar") -> "BestSoFar":
+        """Join runs end to end."""
+        count = len(first.offer)
+        joined = cls(count + len(second.offer))
+        joined.take_all(np.arange(count), first, np.arange(count))
+        joined.take_all(count + np.arange(len(second.offer)), second, np.arange(len(second.offer)))
+        return joined
+
+
+class Nearest(NamedTuple):
+    """Of runs without an option, why they have none and the option that is nearest to what they ask."""
+
+    missed: Indices  # SLOW or DEAR; −1 where an error says it, or there is an option
+    gpus: Floats
+    days: Floats
+    cost_usd: Floats
+    errors: dict[int, GpuCostError]  # by the number of the run
+
+    @classmethod
+    def of(cls, count: int) -> "Nearest":
+        """Return as many runs of which nothing is known."""
+        gpus, days, cost_usd = np.full((3, count), np.nan)
+        return cls(np.full(count, -1, np.int64), gpus, days, cost_usd, {})
+
+    def put(self, index: Indices, best: BestSoFar, place: Indices, missed: int) -> None:
+        """Take over what is nearest to the runs at `index`, where there is anything."""
+        there = best.offer[place] >= 0
+        index, place = index[there], place[there]
+        self.missed[index], self.gpus[index] = missed, best.gpus[place]
+        self.cost_usd[index], self.days[index] = best.keys[2, place], best.keys[3, place]
+
+
+class OpenAnswers(NamedTuple):
+    """The answers to runs: cases, which of them is the first option of each run (−1: none), and why there is none."""
+
+    cases: Cases | None
+    first: Indices
+    nearest: Nearest
 
 
 class OpenFleet:
@@ -157,67 +217,109 @@ class OpenFleet:
         self._first = np.cumsum(units) - units  # of an offer's sizes, which are multiples of its unit
         self._place = np.full(int(units.sum()), -1, np.int32)  # of an offer in a size among those that are known
         self.known = 0
+        self._remembered: dict[bytes | None, int] = {}  # runs but for their budgets -> the place in the memory
+        self._memory = BestSoFar(0)
         self._speed = SpeedSide(np.zeros(0, bool), np.zeros(0, np.int64))
         self._factors = Columns({name: np.zeros(0) for name in self._names})
         ids = np.array([offer.offer_id for offer in market.facts.offers], str)
         self._by_id = np.unique(ids, return_inverse=True)[1].astype(np.float64)
         self._bounds = self._bounded() if workload.loading is None and request.optimize in ("cost", "time") else None
 
-    def first_options(self, runs: Columns) -> tuple[Cases | None, Indices]:
-        """Return the first options of runs as cases, and which case each run has; −1 where there is none, None for all.
+    @property
+    def kept(self) -> int:
+        """Return how much is kept, in offers in a size."""
+        return self.known + len(self._remembered)
 
-        `runs` holds, under the names of the request's fields, what changes a bill and not its cluster.
-        """
+    def answers(self, runs: Columns) -> "OpenAnswers":
+        """Answer runs: `runs` holds, under the names of a request's fields, what changes a bill and not its cluster."""
         count = len(runs.tokens)
-        offer, gpus = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        for start in range(0, count, _RUNS_AT_ONCE):
-            part = np.arange(start, min(start + _RUNS_AT_ONCE, count))
+        free, run = self._free(runs)
+        offer, gpus = free.offer[run], free.gpus[run]
+        over = free.keys[2, run] > runs.max_cost_usd
+        left_over = np.isfinite(runs.max_cost_usd) & (over | ~free.sure[run]) & free.met[run]
+        offer[left_over | over] = -1
+        for part in _parts(np.flatnonzero(left_over), _RUNS_AT_ONCE):
             best = self._searched(runs.take(part))
             offer[part], gpus[part] = best.offer, best.gpus
+        nearest = Nearest.of(count)
+        refused = np.flatnonzero(offer < 0)
+        if len(refused):
+            self._refuse(runs, free, run, refused, nearest)
         found = np.flatnonzero(offer >= 0)
-        place = np.full(count, -1, np.int64)
-        place[found] = np.arange(len(found))
+        first = np.full(count, -1, np.int64)
         if not len(found):
-            return None, place
-        problem = self._problem_of(runs.take(found), np.zeros((len(found), 1), bool))
-        return evaluate(problem, np.arange(len(found)), offer[found], gpus[found]), place
+            return OpenAnswers(None, first, nearest)
+        keys = np.stack([run[found], offer[found], gpus[found]])  # runs that differ in their budget share a case
+        distinct, row, case = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        first[found] = np.ravel(case)
+        problem = self._problem_of(runs.take(found[row]), np.zeros((len(row), 1), bool))
+        return OpenAnswers(evaluate(problem, np.arange(len(row)), distinct[1], distinct[2]), first, nearest)
 
-    def reasons(self, runs: Columns) -> list[str]:
-        """Say of runs without an option why they have none, and what would give them one.
+    def _free(self, runs: Columns) -> tuple["BestSoFar", Indices]:
+        """Return the first options without a budget of the distinct runs, and which of these each run is.
 
-        Where the budget alone is too small, the first option beyond it is the nearest answer; all else is said as a
-        single estimate says it.
+        Those of runs with a budget are remembered: the next chunk may hold the same ones with another budget.
         """
-        count = len(runs.tokens)
-        sentences = [""] * count
-        bound = np.flatnonzero(np.isfinite(runs.max_cost_usd))
-        for start in range(0, len(bound), _RUNS_AT_ONCE):
-            part = bound[start : start + _RUNS_AT_ONCE]
-            best = self._searched(Columns(runs.take(part), max_cost_usd=np.full(len(part), np.inf)))
-            for place in np.flatnonzero(best.offer >= 0).tolist():
-                offer = self.market.facts.offers[int(best.offer[place])]
-                cost, days = float(best.keys[2, place]), float(best.keys[3, place])
-                sentences[part[place]] = (
-                    f"no offer keeps the budget of {runs.max_cost_usd[part[place]]:,.2f} USD; the first option above"
-                    f" it costs {cost:,.2f} USD and {days:,.1f} days on {best.gpus[place]:,} × {offer.gpu} at"
-                    f" {offer.provider}."
-                )
-        left = np.array([place for place in range(count) if not sentences[place]], np.int64)
-        at_once = max(1, _LINES_AT_ONCE // max(int(self.mask.sum()), 1))
-        for start in range(0, len(left), at_once):
-            part = left[start : start + at_once]
+        bare = np.stack([runs[name] for name in _BARE], axis=1)
+        bare, first, place = np.unique(bare, axis=0, return_index=True, return_inverse=True)
+        best = BestSoFar(len(bare))
+        limited = np.isfinite(runs.max_cost_usd[first])
+        names = [row.tobytes() if flag else None for row, flag in zip(bare, limited.tolist(), strict=True)]
+        known = np.array([self._remembered.get(name, -1) if name else -1 for name in names], np.int64)
+        best.take_all(np.flatnonzero(known >= 0), self._memory, known[known >= 0])
+        for part in _parts(np.flatnonzero(known < 0), _RUNS_AT_ONCE):
+            columns = runs.take(first[part])
+            searched = self._searched(Columns(columns, max_cost_usd=np.full(len(part), np.inf)))
+            best.take_all(part, searched, np.arange(len(part)))
+        new = np.flatnonzero((known < 0) & limited)
+        if len(new):
+            if len(self._remembered) + len(new) > _RUNS_REMEMBERED:
+                self._remembered, self._memory = {}, BestSoFar(0)
+            self._remembered.update((names[number], len(self._remembered)) for number in new.tolist())
+            self._memory = BestSoFar.concatenate(self._memory, best.take(new))
+        return best, np.ravel(place)
+
+    def _refuse(self, runs: Columns, free: "BestSoFar", run: Indices, refused: Indices, nearest: "Nearest") -> None:
+        """Say why runs have no option, and which one is nearest to what they ask.
+
+        Beyond a budget that is the cheapest one in time, beyond a deadline the fastest. All else is said as a single
+        estimate says it.
+        """
+        dear = refused[free.offer[run[refused]] >= 0]
+        late = refused[~free.met[run[refused]]]
+        for index, goal, number in ((dear, "cheapest", DEAR), (late, "fastest", SLOW)):
+            distinct, first, place = np.unique(run[index], return_index=True, return_inverse=True)
+            best = BestSoFar(len(distinct))
+            for part in _parts(np.arange(len(distinct)), _RUNS_AT_ONCE):
+                searched = self._searched(runs.take(index[first[part]]), goal)
+                best.take_all(part, searched, np.arange(len(part)))
+            nearest.put(index, best, np.ravel(place), number)
+        rest = refused[nearest.missed[refused] < 0]
+        alone = rest[np.isfinite(runs.max_cost_usd[rest]) & free.met[run[rest]]]
+        shared = rest[~np.isin(rest, alone)]
+        _, first, place = np.unique(run[shared], return_index=True, return_inverse=True)
+        errors = self._errors(runs.take(np.concatenate([alone, shared[first]])))
+        for number, index in enumerate(alone.tolist()):
+            nearest.errors[index] = errors[number]
+        for index, number in zip(shared.tolist(), np.ravel(place).tolist(), strict=True):
+            nearest.errors[index] = errors[len(alone) + number]
+
+    def _errors(self, runs: Columns) -> list[GpuCostError]:
+        """Return for runs without an option the errors of their single estimates."""
+        errors: list[GpuCostError] = []
+        for part in _parts(np.arange(len(runs.tokens)), max(1, _LINES_AT_ONCE // max(int(self.mask.sum()), 1))):
             masks = np.broadcast_to(self.mask, (len(part), len(self.mask)))
             problem = self._problem_of(runs.take(part), masks)
             cases, judged = search(problem, self._priced(runs.take(part)))
             for number, request in enumerate(problem.requests):
                 of_run = judged[cases.request[judged] == number]
-                sentences[part[number]] = str(nothing(problem, cases, request, of_run))
-        return sentences
+                errors.append(nothing(problem, cases, request, of_run))
+        return errors
 
     # --- which offers each run is searched on
 
-    def _searched(self, runs: Columns) -> BestSoFar:
-        """Return the first option of each run.
+    def _searched(self, runs: Columns, goal: str | None = None) -> BestSoFar:
+        """Return the first option of each run, or the cheapest or the fastest whatever the budget or the deadline.
 
         First every run is searched on a few promising offers, then on those that may cost less than what they gave; on
         offers that others beat only where cents decide, and on those that nobody verified only where nothing else will
@@ -226,9 +328,9 @@ class OpenFleet:
         count = len(runs.tokens)
         best, every = BestSoFar(count), np.arange(count)
         if self._bounds is None:
-            self._meet(runs, every, np.broadcast_to(self.mask, (count, len(self.mask))), best)
+            self._meet(runs, every, np.broadcast_to(self.mask, (count, len(self.mask))), best, goal)
             return best
-        bounds, least = self._bounds, self._least(runs, self._bounds)
+        bounds, least = self._bounds, self._least(runs, self._bounds, goal)
         looked_at = np.zeros(least.shape, bool)
 
         def meet(offers: Flags) -> None:
@@ -237,7 +339,7 @@ class OpenFleet:
             masks = np.zeros((count, len(self.mask)), bool)
             masks[:, bounds.offer] = offers
             open_ = np.flatnonzero(offers.any(axis=1))
-            self._meet(runs, open_, masks[open_], best)
+            self._meet(runs, open_, masks[open_], best, goal)
 
         def may_win(beside_unsure: bool) -> Flags:
             """Tell which offers may stand before what a run has; what is unsure stands behind all that is not."""
@@ -245,19 +347,19 @@ class OpenFleet:
             limit = np.where(stands, best.keys[1], np.inf)
             return least <= (limit * (1 + _SLACK) + ROUNDING_USD)[:, None]
 
-        sure = self._may_be_sure(runs, bounds)
+        sure = self._may_be_sure(runs, bounds) if goal is None else np.ones(least.shape, bool)
         for many in (*_MORE_AT_A_TIME, least.shape[1]):
             open_ = may_win(False) & bounds.contends & sure & ~looked_at
             if not open_.any():
                 break
-            meet(_first_of(np.where(open_, least, np.inf), many))
+            meet(_first_of(least, open_, many))
         in_doubt = ~best.sure | (best.keys[2] < SMALL_USD)
         meet(may_win(False) & sure & in_doubt[:, None])
-        for many in (*_MORE_AT_A_TIME, least.shape[1]):
+        for many in (*_MORE_AT_A_TIME, least.shape[1]) if goal is None else ():
             open_ = may_win(True) & ~best.sure[:, None] & ~looked_at
             if not open_.any():
                 break
-            meet(_first_of(np.where(open_, least, np.inf), many))
+            meet(_first_of(least, open_, many))
         return best
 
     def _may_be_sure(self, runs: Columns, bounds: FleetBounds) -> Flags:
@@ -266,7 +368,7 @@ class OpenFleet:
         per_s = (work / (runs.deadline_days * SECONDS_PER_DAY))[:, None]
         return np.asarray(bounds.maybe_sure & (bounds.sure_tokens_per_s * (1 + _SLACK) >= per_s))
 
-    def _least(self, runs: Columns, bounds: FleetBounds) -> Floats:
+    def _least(self, runs: Columns, bounds: FleetBounds, goal: str | None = None) -> Floats:
         """Return, for each run and offer, the least it can be ranked by, USD or days; infinite where it cannot be."""
         request, size = self.request, self.problem.sizes[0]
         tokens = runs.tokens * runs.epochs
@@ -279,15 +381,19 @@ class OpenFleet:
         too_slow = np.zeros(start.shape, np.int64)
         for column in bounds.up_to_tokens_per_s.T:  # exponents up to which no size meets the deadline
             too_slow += column < timely_per_s
-        start = np.clip(np.maximum(start, too_slow), 0, bounds.stop)
         place = np.arange(len(bounds.offer))
         with np.errstate(divide="ignore"):
-            if request.optimize == "time":
+            if goal == "fastest":
+                fastest = bounds.tokens_per_s[place, np.clip(start, 0, bounds.stop)]
+                return np.asarray(work / (fastest * SECONDS_PER_DAY))
+            start = np.clip(np.maximum(start, too_slow), 0, bounds.stop)
+            speed = bounds.tokens_per_s_per_gpu[place, start]
+            usd = work * bounds.usd_per_gpu_hour / (speed * SECONDS_PER_HOUR)
+            least = usd
+            if request.optimize == "time" and goal is None:
                 least = work / (bounds.tokens_per_s[place, start] * SECONDS_PER_DAY)
-            else:
-                speed = bounds.tokens_per_s_per_gpu[place, start]
-                least = work * bounds.usd_per_gpu_hour / (speed * SECONDS_PER_HOUR)
-        return np.where(too_slow > bounds.stop, np.inf, least)
+        too_dear = usd > (runs.max_cost_usd * (1 + _SLACK) + ROUNDING_USD)[:, None] if goal is None else False
+        return np.where((too_slow > bounds.stop) | too_dear, np.inf, least)
 
     def _bounded(self) -> FleetBounds:
         """Return what the offers reach at most, from their doublings and by how much a size between may be faster."""
@@ -360,25 +466,28 @@ class OpenFleet:
 
     # --- the search itself, on the cases that are left
 
-    def _meet(self, runs: Columns, open_: Indices, masks: Flags, best: BestSoFar) -> None:
+    def _meet(self, runs: Columns, open_: Indices, masks: Flags, best: BestSoFar, goal: str | None) -> None:
         """Search runs on the offers of their masks, some at a time."""
         lines = np.cumsum(masks.sum(axis=1)) // _LINES_AT_ONCE
         for part in np.split(np.arange(len(open_)), np.flatnonzero(np.diff(lines)) + 1) if len(open_) else ():
-            self._search(runs.take(open_[part]), open_[part], masks[part], best)
+            self._search(runs.take(open_[part]), open_[part], masks[part], best, goal)
 
-    def _search(self, runs: Columns, number: Indices, masks: Flags, best: BestSoFar) -> None:
+    def _search(self, runs: Columns, number: Indices, masks: Flags, best: BestSoFar, goal: str | None) -> None:
+        if goal is not None:  # of every offer the size that its own estimate refuses
+            runs = Columns(runs, max_cost_usd=np.full(len(number), -1.0))
         problem = self._problem_of(runs, masks)
         cases, judged = search(problem, self._priced(runs))
-        index = judged[self._can_be_options(problem, runs, cases, judged)]
+        best.met[number[cases.request[judged[meets(problem, cases)[judged]]]]] = True
+        index = judged[self._can_be_options(problem, runs, cases, judged, goal)]
         if not len(index):
             return
         request, costs = cases.request[index], cases.costs
-        goal = {"time": "days", "carbon": "kgco2e"}.get(self.request.optimize, "cost_usd")
-        sure = self.request.include_unverified | verified(problem, cases, index)
+        ranked_by = _RANKED_BY[goal or self.request.optimize]
+        sure = self.request.include_unverified | verified(problem, cases, index) | (goal is not None)
         keys = np.stack(
             [
                 ~np.broadcast_to(sure, len(index)),
-                np.nan_to_num(costs[goal][index], nan=np.inf),
+                np.nan_to_num(costs[ranked_by][index], nan=np.inf),
                 costs.cost_usd[index],
                 costs.days[index],
                 cases.gpus[index],
@@ -391,8 +500,8 @@ class OpenFleet:
         chosen = order[first]
         best.take_over(number[request[chosen]], cases.take(index[chosen]), keys[:, chosen])
 
-    def _can_be_options(self, problem: Problem, runs: Columns, cases: Any, index: Indices) -> Flags:
-        """Tell which cases can be an option of their run, as a single estimate does."""
+    def _can_be_options(self, problem: Problem, runs: Columns, cases: Any, index: Indices, goal: str | None) -> Flags:
+        """Tell which cases can be an option of their run, as a single estimate does; or but for what it asks."""
         request, offer, costs, terms = cases.request[index], cases.offer[index], cases.costs, problem.terms
         days, cost_usd = costs.days[index], costs.cost_usd[index]
         ok = cases.speed.fits[index] & np.isfinite(cost_usd) & within_order(problem, cases, index)
@@ -403,7 +512,10 @@ class OpenFleet:
         if self.request.strict_prices:
             ok &= ~terms.stale[offer]
         ok &= ~far_longer(owed_days(problem, self.request, offer), days)
-        ok &= (days <= runs.deadline_days[request]) & (cost_usd <= runs.max_cost_usd[request])
+        if goal != "fastest":
+            ok &= days <= runs.deadline_days[request]
+        if goal is None:
+            ok &= cost_usd <= runs.max_cost_usd[request]
         return np.asarray(ok)
 
     def _problem_of(self, runs: Columns, masks: Flags) -> Problem:
@@ -487,18 +599,28 @@ def between_ratio(global_batch: int) -> float:
     return FASTER_RATIO if global_batch & (global_batch - 1) == 0 else HALF_FASTER_RATIO
 
 
-def _first_of(values: Floats, many: int) -> Flags:
-    """Tell which finite values are among the smallest of their row.
+def _parts(index: Indices, many: int) -> Iterator[Indices]:
+    """Yield an index some at a time."""
+    for start in range(0, len(index), many):
+        yield index[start : start + many]
 
-    >>> _first_of(np.array([[3.0, 1.0, 2.0, np.inf]]), 2).tolist()
-    [[False, True, True, False]]
+
+def _first_of(values: Floats, open_: Flags, many: int) -> Flags:
+    """Tell which of the finite values that are open are among the smallest of their row.
+
+    >>> _first_of(np.array([[0.0, 3.0, 1.0, 2.0, np.inf]]), np.array([[False, True, True, True, True]]), 2).tolist()
+    [[False, False, True, True, False]]
     """
-    flags = np.isfinite(values)
+    rows = np.flatnonzero(open_.any(axis=1))  # often few
+    flags = np.zeros(values.shape, bool)
+    part = np.where(open_[rows], values[rows], np.inf)
+    first = np.isfinite(part)
     if many < values.shape[1]:
-        first = np.zeros(values.shape, bool)
-        np.put_along_axis(first, np.argpartition(values, many - 1, axis=1)[:, :many], True, axis=1)
-        flags &= first
-    return np.asarray(flags)
+        smallest = np.zeros(part.shape, bool)
+        np.put_along_axis(smallest, np.argpartition(part, many - 1, axis=1)[:, :many], True, axis=1)
+        first &= smallest
+    flags[rows] = first
+    return flags
 
 
 def _from_there_on(columns: Floats) -> Floats:

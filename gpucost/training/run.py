@@ -92,7 +92,7 @@ from gpucost.training.cases import (
     verified,
 )
 from gpucost.training.request import TrainingRequest
-from gpucost.training.search import search
+from gpucost.training.search import other_counts, search
 from gpucost.types import Architecture, Offer
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, counted, format_count
 from gpucost.workloads import training
@@ -619,7 +619,8 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
         if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
             raise
         larger = said_of_larger(catalog, request.gpu, request.gpus, request.provider)
-        raise NothingFitsError(f"{error}{larger}") from None
+        longer = NothingFitsError(f"{error}{larger}")
+        raise longer.offering(**error.change).reaching(**error.nearest) from None
     if request.pool:
         ends = pool.pool_ends(request.pool)
         result = {
@@ -925,14 +926,25 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
 
 
 def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Indices) -> NothingFitsError:
-    """Return the error that names the fastest of cases that all miss a deadline."""
-    fastest = int(fitting[np.argmin(cases.costs.days[fitting])])
+    """Return the error that names the fastest of cases that all miss a deadline, of equals the cheapest."""
+    fastest = int(fitting[np.lexsort((cases.costs.cost_usd[fitting], cases.costs.days[fitting]))[0]])
     days = float(cases.costs.days[fastest])
-    return NothingFitsError(
+    error = NothingFitsError(
         f"no offer meets {deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} ×"
         f" {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more"
         " accelerators."
-    ).offering(deadline=f"{int(np.ceil(days))}d")
+    )
+    return error.offering(deadline=f"{int(np.ceil(days))}d").reaching(**reached(cases, fastest))
+
+
+def reached(cases: Cases, case: int) -> dict[str, float]:
+    """Return what a refusal tells of the nearest answer."""
+    costs = cases.costs
+    return {
+        "gpus": int(cases.gpus[case]),
+        "days": float(costs.days[case]),
+        "cost_usd": float(costs.cost_usd[case]),
+    }
 
 
 def _cannot_host(problem: Problem, cases: Cases, request: TrainingRequest, case: int, model: str) -> NothingFitsError:
@@ -944,9 +956,35 @@ def _cannot_host(problem: Problem, cases: Cases, request: TrainingRequest, case:
     )
 
 
+def _with_another_count(error: GpuCostError, problem: Problem, number: int) -> GpuCostError:
+    """Have the refusal of a given number of accelerators offer the nearest number that brings an answer."""
+    request = problem.requests[number]
+    for count in other_counts(problem, number) if request.gpus is not None else ():
+        asked = replace(
+            problem,
+            requests=(replace(request, gpus=count),),
+            workloads=(problem.workloads[number],),
+            sizes=(problem.sizes[number],),
+            masks=(problem.masks[number],),
+        )
+        cases, judged = search(asked)
+        order = rank(asked, cases, 0, judged)
+        if len(order):
+            nearest = reached(cases, int(order[0]))
+            said = f"On {count:,} it costs {nearest['cost_usd']:,.2f} USD and takes {nearest['days']:,.1f} days."
+            return type(error)(f"{error} {said}").offering(gpus=count).reaching(**nearest)
+    return error
+
+
 def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
     """Return the error that says why no offer will do and what would."""
-    number = int(cases.request[judged[0]]) if len(judged) else 0
+    error = refusal(problem, cases, request, judged)
+    return error if error.change else _with_another_count(error, problem, int(cases.request[judged[0]]))
+
+
+def refusal(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
+    """Return the error that says why no case of one request will do, and which of them is nearest to it."""
+    number = int(cases.request[judged[0]])
     usable = judged[~too_old(problem, cases, request, judged)]
     if not len(usable):
         newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[judged])
@@ -968,22 +1006,25 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         possible = usable[orderable(problem, cases, usable)]
         named = possible if len(possible) else usable
         largest = int(named[np.argmax(cases.gpus[named])])
-        return _cannot_host(problem, cases, request, largest, problem.workloads[number].architecture.name)
-    if request.deadline_days is not None:
-        timely = fitting[cases.costs.days[fitting] <= request.deadline_days]
-        if not len(timely):
-            return _too_slow(problem, cases, request.deadline_days, fitting)
-        fitting = timely
-    # an offer that nobody could order is no reason to raise a budget to its price
+        model = problem.workloads[number].architecture.name
+        return _cannot_host(problem, cases, request, largest, model)
+    # an offer that nobody could order is no reason to take more time, or to raise a budget to its price
     buyable = fitting[orderable(problem, cases, fitting) & ~too_bound(problem, cases, request, fitting)]
-    fitting = buyable if len(buyable) else fitting
-    cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
-    if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
+    timely = fitting if len(buyable) == 0 else buyable
+    if request.deadline_days is not None:
+        met = timely[cases.costs.days[timely] <= request.deadline_days]
+        if len(buyable) and not len(met):
+            return _too_slow(problem, cases, request.deadline_days, buyable)
+        timely = met if len(met) else timely
+    cheapest = int(timely[np.lexsort((cases.costs.days[timely], cases.costs.cost_usd[timely]))[0]])
+    if len(buyable) and request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
         offer = problem.supply.offers[int(cases.offer[cheapest])]
-        options = counted(len(fold(problem, cases, fitting)), "option")
-        return OverBudgetError(
+        options = counted(len(fold(problem, cases, timely)), "option")
+        error = OverBudgetError(
             f"the cheapest of {options} costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
             f" {offer.instance_type}, {int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of"
             f" {request.max_cost_usd:,.2f} USD."
-        ).offering(budget=int(np.ceil(cases.costs.cost_usd[cheapest])))
+        )
+        budget = int(np.ceil(cases.costs.cost_usd[cheapest]))
+        return error.offering(budget=budget).reaching(**reached(cases, cheapest))
     return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from gpucost.market import tiers
 from gpucost.physics.hardware import peak, peaks
-from gpucost.training.cases import Cases, Problem, evaluate, verified
+from gpucost.training.cases import Cases, Problem, evaluate, too_old, verified, within_order
 from gpucost.types import Accelerator
 from gpucost.units import SECONDS_PER_DAY, TERA
 from gpucost.workloads.training import Workload
@@ -83,6 +85,26 @@ def _double(problem: Problem, lines: Lines, make: Evaluate) -> tuple[Cases, Indi
     pinned = _pinned(problem, lines.request[line])
     gpus = np.where(pinned > 0, pinned, np.minimum(unit * 2**exponent, np.maximum(largest // unit, 1) * unit))
     return make(problem, lines.request[line], lines.offer[line], gpus), line
+
+
+def other_counts(problem: Problem, number: int) -> list[int]:
+    """Return the doublings on which some offer can hold a request, the nearest to the number that it asks for first."""
+    request = problem.requests[number]
+    free = replace(
+        problem,
+        requests=(replace(request, gpus=None),),
+        workloads=(problem.workloads[number],),
+        sizes=(problem.sizes[number],),
+        masks=(problem.masks[number],),
+    )
+    cases, _ = _double(free, _lines(free), evaluate)
+    every = np.arange(len(cases))
+    held = cases.speed.fits & within_order(free, cases, every) & ~too_old(free, cases, request, every)
+    held &= ~tiers.refused(free.terms, cases.offer, cases.gpus)
+    counts = np.unique(cases.gpus[held])
+    asked = request.gpus or 1
+    order = np.lexsort((-counts, np.abs(np.log2(counts / asked))))
+    return [count for count in counts[order].tolist() if count != asked]
 
 
 def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
@@ -172,7 +194,7 @@ def _between(
         open_lines = np.broadcast_to(open_line[:, None], keep.shape)[keep]
         cases = make(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
         done = np.zeros(len(first), bool)
-        done[open_lines[_meets(problem, cases)]] = True
+        done[open_lines[meets(problem, cases)]] = True
         best = _judged(problem, cases, open_lines)
         evaluated.append((cases.take(best), open_lines[best]))
         first, many = first + many, 2 * many
@@ -187,7 +209,7 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     which size every other one misses it too.
     """
     count, unit = len(lines.request), problem.supply.unit_gpus[lines.offer]
-    met = _meets(problem, cases)
+    met = meets(problem, cases)
     limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[cases.request]
     stop = np.full(count, np.inf)
     np.minimum.at(stop, line[met], cases.gpus[met])
@@ -204,7 +226,8 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     return np.ceil(first / unit - 1e-9).astype(np.int64), (stop // unit).astype(np.int64)
 
 
-def _meets(problem: Problem, cases: Cases) -> Flags:
+def meets(problem: Problem, cases: Cases) -> Flags:
+    """Tell which cases meet the deadline, at a price, on what is sold for that long."""
     limit = problem.asked(lambda ask: np.inf if ask.deadline_days is None else ask.deadline_days, cases.request)
     met: Flags = cases.speed.fits & (cases.costs.days <= limit) & np.isfinite(cases.costs.cost_usd)
     met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
@@ -220,7 +243,7 @@ def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
     """Pick one case per line: met before missed, then a size that can be ordered, by the goal, fewer accelerators."""
     if not len(line):
         return np.zeros(0, np.int64)
-    met = _meets(problem, cases)
+    met = meets(problem, cases)
     budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
     over = cases.costs.cost_usd > budget
     sure = problem.asked(lambda ask: ask.include_unverified, cases.request)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.errors import GpuCostError
+from gpucost.errors import GpuCostError, changed
 from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of
 from gpucost.market import tiers
 from gpucost.market.facts import Market
@@ -27,10 +27,10 @@ from gpucost.training.cases import (
     within_order,
 )
 from gpucost.training.contenders import PRICES, ROUNDING_USD, SMALL_USD, combined, unbeaten
-from gpucost.training.open_sizes import BY_RUN, OF_CLUSTERS, OF_RUNS, OpenFleet
+from gpucost.training.open_sizes import BY_RUN, DEAR, OF_CLUSTERS, OF_RUNS, SLOW, OpenFleet
 from gpucost.training.request import TrainingRequest
-from gpucost.training.run import make_problem, nothing, select
-from gpucost.training.search import search
+from gpucost.training.run import make_problem, nothing, refusal, select
+from gpucost.training.search import other_counts, search
 from gpucost.types import Architecture, Offer
 from gpucost.units import GB, SECONDS_PER_HOUR
 
@@ -57,12 +57,14 @@ PRICED = (
     "kgco2e",
 )
 NUMBERS = ("usd_per_gpu_hour", "gpus", "nodes", "tokens_per_s_per_gpu", "mfu_fraction", *PRICED)
+NEAREST = ("gpus", "days", "cost_usd")  # of the answer that is nearest to what a run without one asks
 MISSED = (
     "every run is longer than what is sold at a stretch",
     "every offer owes far longer than the run",
     "no offer meets the deadline",
     "no offer keeps the budget",
 )
+TOO_SLOW, OVER_BUDGET = 3, 4  # places in the sweeper's reasons
 PROMISING = 4  # lines that every run meets first
 _GOALS = {"cost": "cost_usd", "time": "days", "carbon": "kgco2e"}
 
@@ -80,6 +82,8 @@ class Cluster(NamedTuple):
     bytes_per_token: float  # of the dataset
     fewest_tokens: float  # runs of fewer are searched one by one: their batch shrinks, or their size is free
     reason: int  # into the sweeper's reasons
+    counts: tuple[int, ...]  # where no line is left: other numbers of accelerators that hold the run, nearest first
+    change: int  # into the sweeper's changes: what else brings an answer
     contenders: Indices  # lines that another one does not beat whatever the run, the most promising first
 
     def bound(self, tried: Indices) -> tuple[float, float]:
@@ -99,18 +103,21 @@ class Cluster(NamedTuple):
 
 
 class FirstOptions(NamedTuple):
-    """The first option of each run: its offer (−1 for none), its numbers, and the reason where there is none."""
+    """The first option of each run: its offer (−1 for none), its numbers; the reason and the nearest where none is."""
 
     offer: Indices
     numbers: Columns
     reason: Indices  # into the sweeper's reasons; 0 is none
     sure: Flags  # whether the option is verified
+    change: Indices  # into the sweeper's changes: what brings an answer to a run that has none; 0 is nothing known
+    nearest: Columns  # what that answer comes to
 
     @classmethod
     def of(cls, count: int) -> "FirstOptions":
         """Return as many runs without an option."""
-        numbers = Columns({name: np.full(count, np.nan) for name in NUMBERS})
-        return cls(np.full(count, -1, np.int64), numbers, np.zeros(count, np.int64), np.zeros(count, bool))
+        numbers, nearest = (Columns({name: np.full(count, np.nan) for name in names}) for names in (NUMBERS, NEAREST))
+        none, reason, change = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+        return cls(none, numbers, reason, np.zeros(count, bool), change, nearest)
 
     def put_numbers(self, index: Indices, lines: "ClusterLines", chosen: Indices, runs: Columns) -> None:
         """Work out the whole answer of the lines chosen for the runs at `index`."""
@@ -124,8 +131,16 @@ class FirstOptions(NamedTuple):
     def put(self, index: Indices, results: "FirstOptions") -> None:
         """Take over the runs at `index`."""
         self.offer[index], self.reason[index], self.sure[index] = results.offer, results.reason, results.sure
-        for name, column in self.numbers.items():
-            column[index] = results.numbers[name]
+        self.change[index] = results.change
+        for mine, others in ((self.numbers, results.numbers), (self.nearest, results.nearest)):
+            for name, column in mine.items():
+                column[index] = others[name]
+
+    def put_nearest(self, index: Indices, change: Indices | int, **nearest: Any) -> None:
+        """Put what brings an answer to runs without one, and what that answer comes to."""
+        self.change[index] = change
+        for name, column in nearest.items():
+            self.nearest[name][index] = column
 
 
 class ClusterLines(NamedTuple):
@@ -189,8 +204,14 @@ def meet(
     run = np.repeat(np.arange(len(cluster_of_run)), count)
     line = np.arange(len(run)) + np.repeat(lines.start[cluster_of_run] - start, count)
     goal = np.array([cluster.request.optimize for cluster in clusters], object)[cluster_of_run]
-    first, missed = _first(lines, line, run, start, runs, goal)
+    first, missed, priced = _first(lines, line, run, start, runs, goal)
     results.reason[index] = missed
+    results.put_nearest(index, 0, gpus=np.nan, days=np.nan, cost_usd=np.nan)  # of fewer lines, met before
+    for number, change in ((TOO_SLOW, DEADLINE), (OVER_BUDGET, BUDGET)):
+        short = missed == number  # there, `first` names the nearest line
+        near = first[short]
+        numbers = {"days": priced.days[near], "cost_usd": priced.cost_usd[near]}
+        results.put_nearest(index[short], change, gpus=lines.factors.gpus[line[near]], **numbers)
     met = missed == 0
     if met.any():
         results.put_numbers(index[met], lines, line[first[met]], Columns({k: v[met] for k, v in runs.items()}))
@@ -198,10 +219,12 @@ def meet(
 
 def _first(
     lines: ClusterLines, line: Indices, run: Indices, start: Indices, runs: Columns, goal: NDArray[np.object_]
-) -> tuple[Indices, Indices]:
-    """Return the first option of every run and why there is none: 0 there is, else 1 + the place in `MISSED`.
+) -> tuple[Indices, Indices, Columns]:
+    """Return the first option of every run, why there is none, and the prices of all lines that meet.
 
-    `line` and `run` name the lines and runs that meet, run by run from `start` on.
+    Why is 0 where there is one, else 1 + the place in `MISSED`. Of runs without an option that nearest to what they ask
+    stands in its place: the fastest of those that can be ordered, or the cheapest of those in time. `line` and `run`
+    name the lines and runs that meet, run by run from `start` on.
     """
     formulas = _formulas_for(set(goal))
     met = Columns({name: column[run] for name, column in runs.items()})
@@ -215,15 +238,25 @@ def _first(
     )
     ok = np.ones(len(line), bool)
     missed = np.zeros(len(start), np.int64)
-    for number, check in enumerate(checks, 1):
-        ok &= check
-        missed = np.where((missed == 0) & ~np.logical_or.reduceat(ok, start), number, missed)
     size = np.diff(start, append=len(line))
-    for key in (lines.unsure[line], _by_goal(goal, run, priced), priced.cost_usd, priced.days, lines.order[line]):
+    nearest: list[tuple[Flags, Flags, Floats]] = []  # of the runs that miss a check, the lines that met those before
+    for number, check in enumerate(checks, 1):
+        before = ok.copy() if number in (TOO_SLOW, OVER_BUDGET) else ok
+        ok &= check
+        short = (missed == 0) & ~np.logical_or.reduceat(ok, start)
+        missed = np.where(short, number, missed)
+        if before is not ok and short.any():
+            nearest.append((np.repeat(short, size), before, priced.days if number == TOO_SLOW else priced.cost_usd))
+    by_goal = _by_goal(goal, run, priced)
+    for short, before, near in nearest:
+        ok = np.where(short, before, ok)
+        by_goal = np.where(short, near, by_goal)
+    unsure = lines.unsure[line] & (missed == 0)[run] if nearest else lines.unsure[line]
+    for key in (unsure, by_goal, priced.cost_usd, priced.days, lines.order[line]):
         best = np.minimum.reduceat(np.where(ok, key, np.inf), start)
         ok &= key == np.repeat(best, size)
     position = np.where(ok, np.arange(len(line)), len(line))
-    return np.minimum.reduceat(position, start), missed
+    return np.minimum.reduceat(position, start), missed, priced
 
 
 def _formulas_for(goals: Iterable[str]) -> tuple[str, ...]:
@@ -253,14 +286,26 @@ def contenders_of(factors: Columns, terms: Sequence[NDArray[Any]], unsure: Flags
     return contenders[np.lexsort((ahead, unsure[contenders]))]
 
 
-def no_lines(request: TrainingRequest, reason: int, fewest_tokens: float = 0.0) -> Cluster:
+def no_lines(request: TrainingRequest, reason: int, fewest_tokens: float = 0.0, change: int = 0) -> Cluster:
     """Return a cluster without an offer: with the reason, or because it is not searched once for all runs."""
     nothing_yet = np.zeros(0)
     factors = Columns(dict.fromkeys((*INPUT_NAMES, *(line.name for line in OF_CLUSTERS)), nothing_yet))
     none = np.zeros(0, np.int64)
     sure = np.zeros(0, bool)
     return Cluster(
-        request, none, factors, nothing_yet, nothing_yet, sure, nothing_yet, 0.0, fewest_tokens, reason, none
+        request,
+        none,
+        factors,
+        nothing_yet,
+        nothing_yet,
+        sure,
+        nothing_yet,
+        0.0,
+        fewest_tokens,
+        reason,
+        (),
+        change,
+        none,
     )
 
 
@@ -305,6 +350,7 @@ _CLUSTERS_AT_ONCE = 128  # with every offer of a market about 2 MB each while th
 _LINES_KEPT = 1 << 20  # of all clusters, at about 300 bytes
 _MARKETS_KEPT = 256
 FEW_RUNS = 8  # that are searched one by one before it pays to look at a fleet as a whole
+DEADLINE, BUDGET, GPUS = 1, 2, 3  # what brings an answer; from 4 on in words
 _SIZES_KEPT = 1 << 20  # offers in a size, of all fleets, at some 200 bytes
 
 
@@ -317,6 +363,7 @@ class Sweeper:
         self.offers: list[Offer] = []
         self.reasons = ["", *MISSED]
         self._reason = {text: number for number, text in enumerate(self.reasons)}
+        self.changes = ["", "deadline", "budget", "gpus"]
         self._number: dict[int, int] = {}
         self._clusters: dict[tuple[Any, ...], Cluster] = {}
         self._fleets: OrderedDict[tuple[Any, ...], OpenFleet | None] = OrderedDict()
@@ -343,7 +390,11 @@ class Sweeper:
             fast, cluster_number, slow = runs_here[~few], cluster_number[~few], np.sort(runs_here[few])
             for part in np.split(np.arange(len(fast)), range(_RUNS_AT_ONCE, len(fast), _RUNS_AT_ONCE)):
                 run_columns = Columns({name: column[fast[part]] for name, column in runs.items()})
-                results.put(fast[part], self._priced(clusters, cluster_number[part], run_columns))
+                priced = self._priced(clusters, cluster_number[part], run_columns)
+                self._try_other_counts(
+                    requests[first : first + _CLUSTERS_AT_ONCE], clusters, cluster_number[part], run_columns, priced
+                )
+                results.put(fast[part], priced)
             slow = self._open_sizes(
                 requests[first : first + _CLUSTERS_AT_ONCE], slow, shape - first, open_runs, results
             )
@@ -377,12 +428,16 @@ class Sweeper:
             runs_here = runs.take(part)
             usual = fleet.request.deadline_days or np.inf  # where none is said, and the size is open
             runs_here["deadline_days"] = np.nan_to_num(runs_here.deadline_days, nan=usual, posinf=np.inf)
-            cases, place = fleet.first_options(runs_here)
-            lacking = np.flatnonzero(place < 0)
-            texts = fleet.reasons(runs_here.take(lacking)) if len(lacking) else []
-            results.reason[part[lacking]] = [self._said(text) for text in texts]
+            cases, place, nearest = fleet.answers(runs_here)
+            for number, missed, change in ((SLOW, TOO_SLOW, DEADLINE), (DEAR, OVER_BUDGET, BUDGET)):
+                short = np.flatnonzero(nearest.missed == number)
+                results.reason[part[short]] = missed
+                numbers = {"days": nearest.days[short], "cost_usd": nearest.cost_usd[short]}
+                results.put_nearest(part[short], change, gpus=nearest.gpus[short], **numbers)
+            for number, error in nearest.errors.items():
+                self._refuse(part[number], error, results)
             if cases is not None:
-                self._put(part[place >= 0], fleet.market, cases, results)
+                self._put(part[place >= 0], fleet.market, cases, place[place >= 0], results)
         return np.sort(np.concatenate(remaining))
 
     def _fleet(self, arguments: Mapping[str, Any]) -> OpenFleet | None:
@@ -397,17 +452,56 @@ class Sweeper:
                     architecture = self.catalog.architecture(request.model)
                     fleet = OpenFleet(request, architecture, market, mask, self.calibration)
             self._fleets[name] = fleet
-            while len(self._fleets) > 1 and sum(fleet.known for fleet in self._fleets.values() if fleet) > _SIZES_KEPT:
+            while len(self._fleets) > 1 and sum(fleet.kept for fleet in self._fleets.values() if fleet) > _SIZES_KEPT:
                 self._fleets.popitem(last=False)
         return self._fleets[name]
 
-    def _put(self, index: Indices, market: Market, cases: Cases, results: FirstOptions) -> None:
+    def _put(self, index: Indices, market: Market, cases: Cases, case: Indices, results: FirstOptions) -> None:
         """Take over evaluated cases as the first options of the runs at `index`."""
         offers = market.facts.offers
-        results.offer[index] = [self._numbered(offers[number]) for number in cases.offer.tolist()]
+        numbers = np.array([self._numbered(offers[number]) for number in cases.offer.tolist()], np.int64)
+        results.offer[index] = numbers[case]
         columns = {**cases.factors, **cases.costs, "gpus": cases.gpus, "mfu_fraction": cases.speed.mfu_fraction}
         for name in NUMBERS:
-            results.numbers[name][index] = columns[name]
+            results.numbers[name][index] = columns[name][case]
+
+    def _refuse(self, index: Any, error: GpuCostError, results: FirstOptions) -> None:
+        """Put the reason of an error, what brings an answer, and what that comes to."""
+        of_change = {("deadline",): TOO_SLOW, ("budget",): OVER_BUDGET}
+        results.reason[index] = of_change.get(tuple(error.change)) or self._said(str(error))
+        results.put_nearest(index, self._change(error), **error.nearest)
+
+    def _change(self, error: GpuCostError) -> int:
+        """Return the number of what brings an answer where an error stands."""
+        if error.nearest and tuple(error.change) in (("deadline",), ("budget",), ("gpus",)):
+            return self.changes.index(*error.change)
+        text = changed(error)
+        if text not in self.changes:
+            self.changes.append(text)
+        return self.changes.index(text)
+
+    def _try_other_counts(
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        clusters: Sequence[Cluster],
+        cluster_number: Indices,
+        runs: Columns,
+        results: FirstOptions,
+    ) -> None:
+        """Find the nearest number of accelerators that answers runs whose own number holds none of them."""
+        for number in np.unique(cluster_number[results.offer < 0]).tolist():
+            if not clusters[number].counts:
+                continue
+            left_over = np.flatnonzero((cluster_number == number) & (results.offer < 0))
+            for count in clusters[number].counts if len(left_over) else ():
+                cluster = self._hosted([{**requests[number], "gpus": count}])
+                other = self._priced(cluster, np.zeros(len(left_over), np.int64), runs.take(left_over))
+                there = other.offer >= 0
+                numbers = {name: other.numbers[name][there] for name in NEAREST}
+                results.put_nearest(left_over[there], GPUS, **numbers)
+                left_over = left_over[~there]
+                if not len(left_over):
+                    break
 
     def _run(self, name: str, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Indices], count: int) -> Floats:
         """Return one argument of the run's side as numbers, each value read as a single request reads it."""
@@ -436,7 +530,7 @@ class Sweeper:
                 row = (name, request, self.catalog.architecture(request.model), market, mask)
                 by_market.setdefault(id(market), []).append(row)
             except GpuCostError as error:
-                self._clusters[name] = no_lines(request, self._said(str(error)))
+                self._clusters[name] = no_lines(request, self._said(str(error)), change=self._change(error))
         for rows in by_market.values():
             self._time_each(rows)
         return [self._clusters[name] for name in names]
@@ -458,7 +552,8 @@ class Sweeper:
                 for row in rows:
                     self._time_each([row])
             else:
-                self._clusters[rows[0][0]] = no_lines(rows[0][1], self._said(str(error)))
+                change = self._change(error)
+                self._clusters[rows[0][0]] = no_lines(rows[0][1], self._said(str(error)), change=change)
 
     def _time(self, rows: Sequence[tuple[Any, TrainingRequest, Architecture, Market, Flags]]) -> None:
         """Time clusters of one market, all of their offers at once, and keep the lines that can be options."""
@@ -479,7 +574,11 @@ class Sweeper:
         usable = cases.speed.fits[lines] & ~too_old(problem, cases, request, lines)
         usable &= within_order(problem, cases, lines)
         usable &= ~tiers.refused(problem.terms, cases.offer[lines], cases.gpus[lines])
-        reason = 0 if usable.any() else self._said(str(nothing(problem, cases, request, lines)))
+        reason, counts, change = 0, list[int](), 0
+        if not usable.any():
+            error = refusal(problem, cases, request, lines)
+            reason, change = self._said(str(error)), self._change(error)
+            counts = [] if error.change else other_counts(problem, number)
         usable_lines = lines[usable]
         ids = np.array([market.facts.offers[number].offer_id for number in cases.offer[usable_lines]], str)
         usable_lines = usable_lines[np.lexsort((ids, problem.terms.age_days[cases.offer[usable_lines]]))]
@@ -499,6 +598,8 @@ class Sweeper:
             size.dataset_bytes_per_token,
             float(workload.global_batch * workload.sequence_tokens),
             reason,
+            tuple(counts),
+            change,
             contenders_of(factors, (longest, owed), unsure, request.optimize),
         )
 
@@ -525,6 +626,7 @@ class Sweeper:
         used, cluster_of_run = np.unique(shape, return_inverse=True)
         used_clusters = [clusters[number] for number in used]
         results.reason[:] = np.array([cluster.reason for cluster in used_clusters])[cluster_of_run]
+        results.change[:] = np.array([cluster.change for cluster in used_clusters])[cluster_of_run]
         every = [np.arange(len(cluster.offer)) for cluster in used_clusters]
         part = np.flatnonzero(np.array([len(cluster.offer) for cluster in used_clusters])[cluster_of_run])
         for lines in (
@@ -554,11 +656,13 @@ class Sweeper:
         ]
         bound = np.where(results.sure[part], bounds[:, 0], bounds[:, 1])
         least = run_columns.tokens * run_columns.epochs * (1 + run_columns.evaluation_fraction) * bound
-        best = np.where(results.offer[part] < 0, np.inf, results.numbers.cost_usd[part])
+        none = results.offer[part] < 0
+        best = np.where(none, np.inf, results.numbers.cost_usd[part])
+        cents = np.where(none, results.nearest.cost_usd[part], best) < SMALL_USD
         small = np.array([len(lines) < len(cluster.offer) for cluster, lines in zip(clusters, tried, strict=True)])[
             cluster_of_run
         ]
-        open_: Flags = (least < best + ROUNDING_USD) | (small & (best < SMALL_USD))
+        open_: Flags = (least < best + ROUNDING_USD) | (small & cents)
         return open_
 
     def _searched(self, requests: Sequence[Mapping[str, Any]]) -> FirstOptions:
@@ -570,7 +674,7 @@ class Sweeper:
                 request = self.request_of(arguments, self.catalog.as_of)
                 rows.append((number, request, self.catalog.architecture(request.model), *self._market(request)))
             except GpuCostError as error:
-                results.reason[number] = self._said(str(error))
+                self._refuse(number, error, results)
         for market in {id(row[3]): row[3] for row in rows}.values():
             market_rows = [row for row in rows if row[3] is market]
             part = np.cumsum([row[4].sum() for row in market_rows]) // _LINES_SEARCHED_AT_ONCE
@@ -587,7 +691,7 @@ class Sweeper:
                 for row in rows:
                     self._search([row], market, results)
             else:
-                results.reason[rows[0][0]] = self._said(str(error))
+                self._refuse(rows[0][0], error, results)
 
     def _search_all(self, rows: Sequence[tuple[Any, ...]], market: Market, results: FirstOptions) -> None:
         places, requests, architectures, _, masks = zip(*rows, strict=True)
@@ -597,7 +701,7 @@ class Sweeper:
             request_cases = judged[cases.request[judged] == number]
             order = rank(problem, cases, number, request_cases)
             if not len(order):
-                results.reason[run_index] = self._said(str(nothing(problem, cases, requests[number], request_cases)))
+                self._refuse(run_index, nothing(problem, cases, requests[number], request_cases), results)
                 continue
             case = int(order[0])
             results.offer[run_index] = self._numbered(market.facts.offers[int(cases.offer[case])])
@@ -615,7 +719,23 @@ class Sweeper:
             columns[name] = _coded(["" if word is None else str(word) for word in texts], seller)
         columns["usd_per_gpu_hour"] = results.numbers.usd_per_gpu_hour  # as expected today, before its age
         columns["age_days"] = np.array([*(offer.age_days for offer in self.offers), np.nan], np.float64)[seller]
-        return {**columns, **results.numbers, "reason": _coded(self.reasons, results.reason)}
+        reason = _coded(self.reasons, results.reason)
+        nearest = {f"nearest_{name}": column for name, column in results.nearest.items()}
+        return {**columns, **results.numbers, "reason": reason, "nearest_change": self._changed(results), **nearest}
+
+    def _changed(self, results: FirstOptions) -> Coded:
+        """Return what brings an answer to each run without one, in words."""
+        values = np.zeros(len(results.change))
+        for change, name in ((DEADLINE, "days"), (BUDGET, "cost_usd"), (GPUS, "gpus")):
+            values = np.where(results.change == change, np.ceil(results.nearest[name]), values)
+        distinct, number = np.unique(np.stack([results.change, values]), axis=1, return_inverse=True)
+        texts = [
+            f"{self.changes[int(change)]}={value:.0f}{'d' if change == DEADLINE else ''}"
+            if DEADLINE <= change <= GPUS
+            else self.changes[int(change)]
+            for change, value in distinct.T.tolist()
+        ]
+        return _coded(texts, np.ravel(number))
 
 
 def _coded(words: Sequence[str], number: Indices) -> Coded:

@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from gpucost.bench.logs import lines_of, own_format, read_log, training_speed
+from gpucost.bench.logs import Log, Reading, lines_of, own_format, read_log, training_speed
 from gpucost.errors import UsageError
 
 MEGATRON = (
@@ -253,6 +253,11 @@ def test_a_long_log_takes_time_in_proportion_to_its_lines():
 def test_the_warm_up_does_not_count():
     log = read_log([MEGATRON.format(k, 9000.0 if k < 3 else 1000.0) for k in range(1, 11)])
     assert log.usual("step_s") == 1.0
+
+
+def test_the_warm_up_of_a_short_log_does_not_count_in_what_only_grows():
+    readings = [Reading(k, {"step": float(k), "elapsed_s": second}) for k, second in enumerate((60.0, 90.0, 100.0), 1)]
+    assert Log(read_log([MEGATRON.format(1, 1.0)]).format, tuple(readings)).per_step("elapsed_s") == 10.0
 
 
 def test_what_a_log_leaves_unsaid_is_asked_for():

@@ -428,9 +428,10 @@ def test_every_offer_is_a_point_and_countries_are_named(browser, address, client
     assert {link.get_attribute("rel") for link in links.all()} == {"noreferrer noopener"}
 
 
+@pytest.mark.parametrize("asked", [{"model": "8b", "tokens": "100b"}, {**ASKED, "beside": "model=70b&tokens=1t"}])
 @pytest.mark.parametrize("tab", ["train", "serve", "own", "fit"])
-def test_paper_takes_two_pages(browser, address, tab):
-    page, _ = opened(browser, address, model="8b", tokens="100b", tab=tab)
+def test_paper_takes_two_pages(browser, address, tab, asked):
+    page, _ = opened(browser, address, **asked, tab=tab)
     page.locator(f"#panel-{tab} svg").first.wait_for()
     printed = page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2

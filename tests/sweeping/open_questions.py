@@ -3,7 +3,7 @@
 import numpy as np
 
 import gpucost
-from gpucost.errors import GpuCostError
+from gpucost.errors import GpuCostError, changed
 
 AXES = {
     "model": ["8b", "70b", "mixtral-8x7b", "1b"],
@@ -46,12 +46,12 @@ def questions(count, seed):
 
 
 def single(case, catalog):
-    """Return the first option of a question, or why there is none."""
+    """Return the first option of a question, or the error that says why there is none."""
     try:
         asked = {name: value for name, value in case.items() if value is not None}
         return gpucost.estimate(**asked, top=1, with_facts=False, catalog=catalog).options[0]
     except GpuCostError as error:
-        return " ".join(str(error).split())
+        return error
 
 
 def differences(columns, row, alone):
@@ -64,10 +64,13 @@ def differences(columns, row, alone):
         codes, words = column
         return None if codes[row] < 0 else words[codes[row]]
 
-    if isinstance(alone, str):
-        return (
-            [] if cell("reason") is not None and cell("provider") is None else [f"reason: {alone} | {cell('reason')}"]
-        )
+    if isinstance(alone, GpuCostError):
+        wanted = {"nearest_change": changed(alone) or None, "provider": None}
+        wanted |= {f"nearest_{name}": alone.nearest.get(name) for name in ("gpus", "days", "cost_usd")}
+        found = {name: cell(name) for name in wanted}
+        short = [f"{name}: {found[name]} for {wanted[name]}" for name in wanted if found[name] != wanted[name]]
+        short += [str(alone)] if short else []
+        return short if cell("reason") is not None else [*short, f"no reason for {alone}"]
     wanted = {name: alone[name] for name in FIGURES}
     wanted["region"] = wanted["region"] or None
     found = {name: cell(name) for name in FIGURES}

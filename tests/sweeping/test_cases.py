@@ -9,13 +9,14 @@ import pytest
 
 import gpucost
 from gpucost.ask.estimate import request_of
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import GpuCostError, UsageError, changed
 from gpucost.training.sweep import Sweeper
 
 DAY = "2026-11-20"
 SAME = ("provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "days", "days_low", "days_high",
         "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "gpu_hours", "usd_per_gpu_hour", "kgco2e",
         "mfu_fraction", "tokens_per_s_per_gpu", "price_observed_on", "age_days")  # fmt: skip
+NEAREST = ("nearest_change", "nearest_gpus", "nearest_days", "nearest_cost_usd")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +27,8 @@ def catalog():
 def single(catalog, **asked):
     try:
         return dict(gpucost.estimate(**asked, catalog=catalog, with_facts=False).best)
-    except GpuCostError:
-        return None
+    except GpuCostError as error:
+        return error
 
 
 def plain(value):
@@ -47,6 +48,13 @@ GRIDS = {
     "owes more than the run": {"model": ["1b"], "provider": ["digitalocean"], "gpu": ["b300-sxm"], "gpus": [1],
                                "tokens": ["5b", "9t"], "deadline": ["none"], "include_unverified": [True]},
     "own speed": {"model": ["8b"], "gpu": ["h100"], "gpus": [64], "tokens": ["100b"], "mfu": ["30%", "45%"]},
+    "too few for the memory": {"model": ["70b", "405b"], "gpu": ["h100", "l40s", None], "gpus": [1, 8, 12, 24],
+                               "tokens": ["1b", "500b"], "deadline": ["none", "5d", "50d"], "budget": [None, 10_000]},
+    "too late or too dear": {"model": ["8b"], "gpu": ["h100", "a100,mi300x"], "gpus": [16, 128],
+                             "tokens": ["50b", "200b"], "deadline": ["1d", "3d", "30d"],
+                             "budget": [None, 100, 9_000, 30_000], "option": [None, "spot", "reserved,capacity_block"]},
+    "more than is sold": {"model": ["8b"], "gpu": ["h100", "b200"], "gpus": [1, 4096, 100_000],
+                          "tokens": ["100b"], "option": [None, "spot"], "global_batch": [None, 8]},
     "short of a batch": {"model": ["8b"], "gpu": ["h100"], "gpus": [8], "tokens": ["1m", "3m"], "global_batch": [64]},
 }  # fmt: skip
 
@@ -60,15 +68,19 @@ def test_a_row_equals_the_single_estimate(catalog, name):
     for row, case in enumerate(cases):
         asked = {name: values[name][code] for name, code in zip(values, case, strict=True)}
         best = single(catalog, **asked)
-        columns = {key: column for key, column in found.items() if key in (*SAME, "reason")}
+        columns = {key: column for key, column in found.items() if key in (*SAME, *NEAREST, "reason")}
         got = {
             key: (column[1][column[0][row]] if column[0][row] >= 0 else None)
             if isinstance(column, tuple)
             else plain(float(column[row]))
             for key, column in columns.items()
         }
-        assert (got.pop("reason") is None) == (best is not None), asked
-        assert got == {key: plain(best[key]) if best else None for key in SAME}, asked
+        if isinstance(best, GpuCostError):
+            assert got.pop("reason"), asked
+            nearest = {name: best.nearest.get(name.removeprefix("nearest_")) for name in NEAREST}
+            assert got == dict.fromkeys(SAME) | nearest | {"nearest_change": changed(best) or None}, asked
+        else:
+            assert got == {key: plain(best[key]) for key in SAME} | dict.fromkeys((*NEAREST, "reason")), asked
 
 
 def test_one_case_that_cannot_be_leaves_the_others_alone(catalog):

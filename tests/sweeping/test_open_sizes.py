@@ -43,7 +43,30 @@ def test_a_row_of_an_open_size_is_the_single_answer(monkeypatch):
     alone = [single(case, catalog) for case in cases]
     different = [(case, differences(columns, row, alone[row])) for row, case in enumerate(cases)]
     assert [pair for pair in different if pair[1]] == []
-    assert sum(not isinstance(answer, str) for answer in alone) > 20
+    assert sum(not isinstance(answer, Exception) for answer in alone) > 20
+
+
+def test_a_row_beside_its_budget_is_the_single_answer(monkeypatch):
+    """Budgets around what a run costs and deadlines around what it takes: the row, or what is nearest to it."""
+    monkeypatch.setattr(sweep, "FEW_RUNS", 1)
+    catalog = gpucost.open_catalog()
+    wrong, refused = [], 0
+    for case in questions(14, seed=23):
+        case |= {"budget": None, "gpu": case["gpu"] or "h100,l40s,mi300x"}
+        free = single(case, catalog)
+        if isinstance(free, Exception):
+            continue
+        budgets = [round(free["cost_usd"] * ratio, 2) for ratio in (0.3, 0.8, 0.97, 0.9999, 1.0001)]
+        cases = [case | {"budget": budget} for budget in budgets]
+        cases += [case | {"deadline": f"{free['days'] * ratio:.3f}d"} for ratio in (0.02, 0.5)]
+        values = {name: list(dict.fromkeys(row[name] for row in cases)) for name in AXES}
+        codes = {name: np.array([listed.index(row[name]) for row in cases]) for name, listed in values.items()}
+        columns = asker_of("estimate", catalog).rows(values, codes)
+        alone = [single(row, catalog) for row in cases]
+        wrong += [(cases[row], short) for row in range(len(cases)) if (short := differences(columns, row, alone[row]))]
+        refused += sum(isinstance(answer, Exception) for answer in alone)
+    assert wrong == []
+    assert refused > 20
 
 
 def test_most_offers_are_left_out(monkeypatch):

@@ -42,7 +42,7 @@ AXES = {
     "replica_gpus": [None, 1, 3],
     "optimize": [None, "latency", "carbon"],
     "strict_prices": [None, True],
-    "option": [None, "spot", "reserved"],
+    "option": [None, "spot", "reserved", "capacity_block"],
     "provider": [None, "aws", "lambda"],
     "region": [None, "us"],
     "max_gpus": [None, 16],

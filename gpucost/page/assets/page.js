@@ -11,6 +11,7 @@ const NS = "http://www.w3.org/2000/svg";
 const TABS = ["train", "serve", "own", "fit"];
 const QUESTION = /** @type {Row} */ ({ train: "plan", serve: "serve", own: "own", fit: "fit" });
 const MOST_BESIDE = 4;
+const FAR = 4; // times the most of what can be ordered: what lies beyond is not drawn
 const held = document.getElementById("kept"); // answers inside a copy of the page
 const copies = /** @type {Row|null} */ (held ? JSON.parse(held.textContent || "{}") : null);
 
@@ -38,6 +39,7 @@ function draw(name, attributes, text) {
 
 const money = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const cents = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const two = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 2 });
 const three = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
 
 /** @param {number} value */
@@ -45,7 +47,9 @@ const usd = (value) => (Math.abs(value) >= 100 ? money.format(value) : Math.abs(
 /** @param {number} value */
 const short = (value) => three.format(value);
 /** @param {number} value */
-const percent = (value) => (value < 0.1 ? `${three.format(value * 100)}%` : `${Math.round(value * 100)}%`);
+const percent = (value) => (value > 0 && value < 0.001 ? "<0.1%" : value < 0.1 ? `${two.format(value * 100)}%` : `${Math.round(value * 100)}%`);
+/** @param {number} value */
+const tick = (value) => (Math.abs(value) >= 1000 ? money.format(value) : three.format(value));
 /** @param {string} word */
 const plain = (word) => word.replaceAll("_", " ");
 /** @param {Row} row */
@@ -113,7 +117,10 @@ async function ask(again = false) {
   const query = asked();
   links(query);
   const name = tab;
-  if (!again && answers[name] === String(query)) return showShared(shown[name]);
+  if (!again && answers[name] === String(query)) {
+    show(name);
+    return compare();
+  }
   running.abort();
   running = new AbortController();
   at("answer").setAttribute("aria-busy", "true");
@@ -128,7 +135,7 @@ async function ask(again = false) {
     fail(failure);
   }
   at("answer").setAttribute("aria-busy", "false");
-  if (name === "train") await compare();
+  await compare();
 }
 
 /** @param {URLSearchParams} query */
@@ -138,7 +145,7 @@ function links(query) {
   at("alone").setAttribute("href", `export/plan.html?${query}`);
 }
 
-const FREED = /** @type {Row} */ ({ deadline: "No deadline", budget: "No budget", gpus: "Any number of GPUs", strict_prices: "Old prices too", option: "Any way to buy", gpu: "Any GPU" });
+const FREED = /** @type {Row} */ ({ deadline: "No deadline", budget: "No budget", gpus: "Any number of GPUs", strict_prices: "Old prices too", option: "Any way to buy", gpu: "Any GPU", tpot: "Any time per token", tokens_per_month: "Any load" });
 
 /** Say why there is no answer, dim the old one, and offer the nearest questions that have one. @param {any} error */
 function fail(error) {
@@ -230,9 +237,77 @@ function showPlan(found) {
   showOffers(found.rows, found.sources);
   showPoints("pareto", "train-said", "pareto-table", found.points, "days", "cost_usd", ["days", "cost, USD"], found.quoted);
   showCurve(found.curve);
-  const rows = found.regions.slice(0, 40).map((/** @type {Row} */ row) => [placed(row), usd(row.cost_usd), short(row.days), machines(row), row.provider]);
-  table("regions", ["Where", "Cost, USD", "Days", "Cluster", "Provider"], rows, [1, 2], [4]);
+  showMap("map", found.places, "cost_usd", "USD");
+  showRegions("regions", found.regions, "cost_usd", "Cost, USD", "days", "Days");
 }
+
+/** Write the cheapest offer of each country with a bar. @param {string} id @param {Row[]} regions @param {string} figure @param {string} title @param {string} other @param {string} second */
+function showRegions(id, regions, figure, title, other, second) {
+  const seen = regions.slice(0, 40);
+  const most = Math.max(...seen.map((row) => row[figure])) || 1;
+  const rows = seen.map((row) => {
+    const bar = draw("svg", { width: 90, height: 14, viewBox: "0 0 90 14", "aria-hidden": "true" });
+    bar.append(draw("rect", { class: row.orderable ? "bar" : "bar unsure", x: 0, y: 2, width: Math.max((89 * row[figure]) / most, 1), height: 10 }));
+    return [placed(row), usd(row[figure]), bar, short(row[other]), machines(row), row.provider, `${row.offers.toLocaleString("en-US")}${row.orderable ? "" : ", none verified"}`];
+  });
+  table(id, ["Where", title, "", second, "Cluster", "Provider", "Offers"], rows, [1, 3, 6], [2, 5, 6]);
+  at(id).querySelectorAll("th")[2].append(make("span", { class: "unseen" }, `${title}, as a bar`));
+}
+
+const [MAP_WIDTH, MAP_HEIGHT] = [720, 280]; // of the outline in the page: half a degree is a unit
+
+/**
+ * Draw the regions on the map, the cheaper the bluer; the cheapest are named where there is room.
+ * @param {string} id @param {Row} places @param {string} figure @param {string} unit
+ */
+function showMap(id, places, figure, unit) {
+  at(id).closest("section")?.toggleAttribute("hidden", !places.rows.length);
+  if (!places.rows.length) return;
+  const rows = named_rows(places);
+  const [width] = room(id);
+  const scale = width / MAP_WIDTH, key = 40, height = MAP_HEIGHT * scale + key;
+  const x = (/** @type {Row} */ row) => 2 * (row.longitude + 180) * scale, y = (/** @type {Row} */ row) => 2 * (80 - row.latitude) * scale;
+  const figures = rows.map((row) => row[figure]);
+  const [low, high] = [Math.min(...figures), Math.max(...figures)];
+  const share = (/** @type {number} */ value) => (high > low ? Math.log(value / low) / Math.log(high / low) : 0);
+  const first = rows[0];
+  const text = `${rows.length} regions with offers bound to them; the cheapest that can be ordered is ${first.region} with ${usd(first[figure])} ${unit} at ${first.provider}, the dearest costs ${usd(high)} ${unit}. An offer that holds in any region stands in the table alone; a ring is a quote that nobody verified.`;
+  at(`${id}-said`).textContent = text;
+  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text });
+  svg.append(draw("use", { href: "#land", class: "land", width, height: MAP_HEIGHT * scale }));
+  const radius = NARROW.matches ? 4 : 6;
+  for (const row of [...rows].sort((a, b) => b[figure] - a[figure])) {
+    const dot = draw("circle", { class: "place", cx: x(row), cy: y(row), r: radius });
+    const color = hue(share(row[figure]));
+    dot.style.stroke = row.orderable ? "var(--card)" : color;
+    dot.style.fill = row.orderable ? color : "none";
+    dot.append(draw("title", {}, `${row.region}: ${usd(row[figure])} ${unit}, ${machines(row)} at ${row.provider}, ${plain(row.option)}${row.orderable ? "" : ", not verified"}`));
+    svg.append(dot);
+  }
+  const taken = /** @type {[number, number][]} */ ([]);
+  for (const row of rows.filter((one) => one.orderable).slice(0, NARROW.matches ? 4 : 40)) {
+    const [left, top] = [x(row) + radius + 3, y(row) + 4];
+    const free = taken.every(([other, line]) => Math.abs(other - left) > 58 || Math.abs(line - top) > 14) && left + 50 < width;
+    const clear = rows.every((one) => one === row || x(one) + radius < left || x(one) - radius > left + 46 || Math.abs(y(one) - y(row)) > 12);
+    if (!free || !(clear || row === first)) continue;
+    svg.append(draw("text", { class: row === first ? "name" : "price", x: left, y: top }, usd(row[figure])));
+    taken.push([left, top]);
+  }
+  const legend = NARROW.matches ? 120 : 220;
+  for (let part = 0; part < 11; part++) {
+    const cell = draw("rect", { x: 10 + (part * legend) / 11, y: height - 30, width: legend / 11 + 0.5, height: 9 });
+    cell.style.fill = hue(part / 10);
+    svg.append(cell);
+  }
+  svg.append(draw("text", { class: "tick", x: 10, y: height - 7 }, usd(low)), draw("text", { class: "tick", x: 10 + legend, y: height - 7, "text-anchor": "end" }, usd(high)), draw("text", { class: "tick", x: 18 + legend, y: height - 21 }, unit));
+  at(id).replaceChildren(svg);
+}
+
+/** The colour between cheap and dear, which any eye can tell apart. @param {number} share */
+const hue = (share) => (share < 0.5 ? `color-mix(in oklab, var(--own) ${Math.round(100 - 200 * share)}%, var(--between))` : `color-mix(in oklab, var(--between) ${Math.round(200 - 200 * share)}%, var(--rent))`);
+
+/** Rows that came without their names. @param {Row} columns @returns {Row[]} */
+const named_rows = (columns) => columns.rows.map((/** @type {any[]} */ cells) => Object.fromEntries(columns.names.map((/** @type {string} */ name, /** @type {number} */ number) => [name, cells[number]])));
 
 const places = new Intl.DisplayNames(["en"], { type: "region", fallback: "code" });
 
@@ -274,6 +349,8 @@ function leave(id, less) {
 /** @param {Row[]} rows @param {Row} sources */
 function showOffers(rows, sources) {
   const body = make("tbody");
+  const look = (/** @type {Row} */ row) => [usd(row.cost_usd), machines(row), row.provider, bought(row), row.region].join();
+  const alike = (/** @type {Row} */ row) => rows.filter((other) => look(other) === look(row)).length > 1; // only its machine tells it apart
   for (const row of rows) {
     const bill = make("tr", { class: "bill", id: `bill-${row.rank}`, hidden: "" }, make("td", { colspan: 9 }, billOf(row, sources)));
     const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": bill.id, "aria-label": `Bill of option ${row.rank}` }, "bill");
@@ -285,7 +362,7 @@ function showOffers(rows, sources) {
       make("tr", {},
         make("td", { class: "number", "data-usd": row.cost_usd, title: `${cents.format(row.cost_usd)} USD` }, usd(row.cost_usd)),
         make("td", { class: "number" }, short(row.days)),
-        make("td", { class: "whole" }, machines(row)),
+        make("td", { class: "whole" }, machines(row), ...(alike(row) ? [make("small", {}, row.instance_type)] : [])),
         make("td", {}, row.provider),
         make("td", {}, bought(row)),
         make("td", { class: "number" }, `${usd(row.cost_low_usd)} to ${usd(row.cost_high_usd)}`),
@@ -364,7 +441,7 @@ function axes(id, xs, ys, titles, label) {
     svg.append(draw("text", { class: "tick", x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, short(value)));
     last = x(value);
   }
-  for (const value of ticks(y0, y1)) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, usd(value)));
+  for (const value of ticks(y0, y1)) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, tick(value)));
   svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, titles[0]), draw("text", { x: 8, y: 18 }, titles[1]));
   return { svg, x, y, width, right };
 }
@@ -375,19 +452,24 @@ function axes(id, xs, ys, titles, label) {
  * @param {string[]} titles @param {Row|null} [quoted]
  */
 function showPoints(id, said, tableId, points, across, up, titles, quoted = null) {
-  const all = points.rows.map((/** @type {any[]} */ cells) => Object.fromEntries(points.names.map((/** @type {string} */ name, /** @type {number} */ at_) => [name, cells[at_]])));
+  const all = named_rows(points);
   const sure = all.filter((/** @type {Row} */ row) => row.orderable);
   const front = all.filter((/** @type {Row} */ row) => row.front).sort((/** @type {Row} */ a, /** @type {Row} */ b) => a[across] - b[across]);
-  const [low, high] = [(/** @type {string} */ key) => Math.min(...all.map((/** @type {Row} */ row) => row[key])), (/** @type {string} */ key) => Math.max(...all.map((/** @type {Row} */ row) => row[key]))];
+  const low = (/** @type {string} */ key) => Math.min(...all.map((/** @type {Row} */ row) => row[key]));
+  const most = (/** @type {Row[]} */ rows, /** @type {string} */ key) => Math.max(...rows.map((row) => row[key]));
+  // quotes that nobody verified, far from all that can be ordered, would press the rest together
+  const high = (/** @type {string} */ key) => (sure.length ? Math.min(most(all, key), FAR * most(sure, key)) : most(all, key));
+  const inside = all.filter((/** @type {Row} */ row) => row[across] <= high(across) && row[up] <= high(up));
   const lowest = Math.min(low(up), quoted ? quoted.cost_usd : Infinity);
   const cheap = front[front.length - 1] || all[0], fast = front[0] || all[0];
+  const off = all.length - inside.length;
   const text = `${all.length.toLocaleString("en-US")} points; ${sure.length.toLocaleString("en-US")} can be ordered (filled), the others are quotes that nobody verified. ` +
-    (front.length ? `The line joins those that no other one beats in both: from ${machines(cheap)} at ${cheap.provider} (${usd(cheap[up])} USD, ${short(cheap[across])} ${titles[0]}) to ${machines(fast)} at ${fast.provider} (${usd(fast[up])} USD, ${short(fast[across])} ${titles[0]}).` : "");
+    (front.length ? `The line joins those that no other one beats in both: from ${machines(cheap)} at ${cheap.provider} (${usd(cheap[up])} USD, ${short(cheap[across])} ${titles[0]}) to ${machines(fast)} at ${fast.provider} (${usd(fast[up])} USD, ${short(fast[across])} ${titles[0]}).` : "") + (off ? ` ${off.toLocaleString("en-US")} of the quotes lie beyond the edge of the picture.` : "");
   at(said).textContent = text;
   const { svg, x, y, width, right } = axes(id, [low(across) / 1.15, high(across) * 1.15], [lowest / 1.25, high(up) * 1.25], titles, text);
   const step = front.map((/** @type {Row} */ row, /** @type {number} */ number) => `${number ? `H${x(row[across])}V${y(row[up])}` : `M${x(row[across])},${y(row[up])}`}`).join("");
   if (front.length > 1) svg.append(draw("path", { class: "front", d: step }));
-  for (const row of [...all].sort((a, b) => Number(a.orderable) - Number(b.orderable) || Number(a.front) - Number(b.front))) {
+  for (const row of inside.sort((/** @type {Row} */ a, /** @type {Row} */ b) => Number(a.orderable) - Number(b.orderable) || Number(a.front) - Number(b.front))) {
     const dot = draw("circle", { class: row.orderable ? (row.front ? "dot chosen" : "dot") : "dot quote", cx: x(row[across]), cy: y(row[up]), r: row.front ? 5.5 : 4.5 });
     dot.append(draw("title", {}, `${machines(row)} at ${row.provider}${row.region ? ` in ${row.region}` : ""}, ${plain(row.option)}: ${usd(row[up])} USD, ${short(row[across])} ${titles[0]}, price seen ${row.age_days} days ago${row.orderable ? "" : ", not verified"}`));
     svg.append(dot);
@@ -435,55 +517,109 @@ function showCurve(curve) {
 
 // --- Scenarios side by side.
 
+const PLAIN = /** @type {Row} */ ({
+  strict_prices: () => "no old prices",
+  gpu: (/** @type {string} */ value) => value,
+  gpus: (/** @type {string} */ value) => `${value} GPU${value === "1" ? "" : "s"}`,
+  option: plain, region: (/** @type {string} */ value) => `in ${value}`, provider: (/** @type {string} */ value) => `at ${value}`,
+});
+
 /** Say in a few words what is asked. @param {URLSearchParams} query */
 function named_question(query) {
   const parts = [query.get("model") || "", query.get("tokens") || ""];
-  for (const [name, value] of query) if (!["model", "tokens"].includes(name)) parts.push(name === "strict_prices" ? "no old prices" : `${named(name).toLowerCase()} ${value}`);
+  for (const [name, value] of query) if (!["model", "tokens"].includes(name)) parts.push((PLAIN[name] || ((/** @type {string} */ text) => `${named(name).toLowerCase()} ${text}`))(value));
   return parts.filter(Boolean).join(", ");
 }
 
-/** Show this question and those kept beside it, each with its answer. */
+/** What a tab sets side by side: the figure that decides with its range and unit, and the cells beside it. */
+const BESIDE = /** @type {Record<string, {heads: string[], right: number[], less: number[], of: (found: Row) => {value: number, low: number, high: number, unit: string, cells: string[], also: (other: Row) => string}}>} */ ({
+  train: {
+    heads: ["Cost, USD", "Days", "On"], right: [1, 2], less: [],
+    of: ({ rows: [best] }) => ({ value: best.cost_usd, low: best.cost_low_usd, high: best.cost_high_usd, unit: "USD", cells: [usd(best.cost_usd), short(best.days), `${machines(best)}, ${best.provider}`], also: ({ rows: [here] }) => apart(best.days - here.days, here.days, "days", "later", "sooner") }),
+  },
+  serve: {
+    heads: ["USD per million tokens", "USD a month", "ms per token", "On"], right: [1, 2, 3], less: [2],
+    of: ({ rows: [best] }) => ({ value: best.usd_per_mtok, low: best.usd_per_mtok_low, high: best.usd_per_mtok_high, unit: "USD per million tokens", cells: [usd(best.usd_per_mtok), usd(best.usd_per_month), short(best.tpot_ms), `${machines(best)}, ${best.provider}`], also: ({ rows: [here] }) => apart(best.tpot_ms - here.tpot_ms, here.tpot_ms, "ms per token", "slower", "faster") }),
+  },
+  own: {
+    heads: ["Owned, USD per GPU-hour", "Rented, USD per GPU-hour", "Such runs until owning pays", "On"], right: [1, 2, 3], less: [],
+    of: (found) => ({ value: found.own_usd_per_gpu_hour, low: found.own_usd_per_gpu_hour, high: found.own_usd_per_gpu_hour, unit: "USD per owned GPU-hour", cells: [cents.format(found.own_usd_per_gpu_hour), cents.format(found.rent_usd_per_gpu_hour), found.run ? (found.run.runs === null ? "never" : short(Math.ceil(found.run.runs))) : "–", found.gpu ? machines(found) : "–"], also: (here) => apart(found.rent_usd_per_gpu_hour - here.rent_usd_per_gpu_hour, here.rent_usd_per_gpu_hour, "USD per rented GPU-hour", "more", "less") }),
+  },
+  fit: {
+    heads: ["GB needed", "GB usable", "Fits", "On"], right: [1, 2], less: [],
+    of: (found) => ({ value: found.needed_gb, low: found.needed_low_gb, high: found.needed_high_gb, unit: "GB on each GPU", cells: [short(found.needed_gb), short(found.usable_gb), found.fits ? "yes" : "no", machines(found)], also: () => "" }),
+  },
+});
+
+/** Say how far a figure is from another one, or nothing where they look the same. @param {number} by @param {number} from @param {string} unit @param {string} more @param {string} less */
+function apart(by, from, unit, more, less) {
+  if (!from || Math.abs(by / from) < 0.0005) return "";
+  return `${usd(Math.abs(by))} ${unit} ${by > 0 ? more : less}`;
+}
+
+/** Name what two questions differ in. @param {URLSearchParams} other @param {URLSearchParams} now */
+function differences(other, now) {
+  const low = (/** @type {string} */ name) => (name === "gpus" ? "number of GPUs" : name === "gpu" ? "GPU" : named(name).toLowerCase());
+  const names = [...new Set([...other.keys(), ...now.keys()])].filter((name) => (other.get(name) || "") !== (now.get(name) || ""));
+  const said = (/** @type {string} */ name, /** @type {URLSearchParams} */ query) => {
+    const field = form.elements.namedItem(name), value = query.get(name) || USUAL[name];
+    if (name === "strict_prices") return value ? "left out" : "in";
+    return value ? plain(value) : (field instanceof HTMLInputElement && field.placeholder) || "any";
+  };
+  return names.map((name) => `${name === "strict_prices" ? "old prices" : low(name)} ${said(name, other)} instead of ${said(name, now)}`).join("; ");
+}
+
+/** Show this question and those kept beside it, each with what the tab in sight answers. */
 async function compare() {
-  const now = String(asked());
+  const now = String(asked()), name = tab;
   const others = beside.filter((other) => other !== now);
   /** @type {HTMLButtonElement} */ (at("keep")).disabled = beside.includes(now) || beside.length >= MOST_BESIDE;
-  at("beside-table").closest(".wide")?.toggleAttribute("hidden", !others.length);
+  at("keep").textContent = beside.includes(now) ? "Kept: change something to compare" : beside.length >= MOST_BESIDE ? `${MOST_BESIDE} are kept: remove one first` : "Keep this one to compare";
   at("beside").classList.toggle("empty", !others.length);
   if (!others.length) return at("beside-table").replaceChildren();
   const signal = running.signal;
   const rows = await Promise.all([now, ...others].map(async (text) => {
     const query = new URLSearchParams(text);
     try {
-      return { text, query, best: (text === now ? shown.train : await get("plan", query, signal)).rows[0], why: "" };
+      const found = text === now && answers[name] === now ? shown[name] : await get(QUESTION[name], query, signal);
+      return { text, query, found, why: "" };
     } catch (error) {
       const failure = /** @type {any} */ (error);
-      return { text, query, best: null, why: failure.name === "AbortError" ? "" : String(failure.said || failure.message) };
+      return { text, query, found: null, why: failure.name === "AbortError" ? "" : String(failure.said || failure.message) };
     }
   }));
-  if (signal.aborted) return;
-  const most = Math.max(...rows.map((row) => row.best?.cost_high_usd || 0)) || 1;
-  const cells = rows.map(({ text, query, best, why }, number) => {
-    const name = make("span", {}, number ? named_question(query) : `${named_question(query)} (this one)`);
+  if (signal.aborted || name !== tab) return;
+  const { heads, right, less, of } = BESIDE[name];
+  const here = rows[0].found && of(rows[0].found);
+  const most = Math.max(...rows.map(({ found }) => (found ? of(found).high : 0))) || 1;
+  const cells = rows.map(({ text, query, found, why }, number) => {
+    const label = make("span", {}, make("strong", {}, named_question(query)), number ? make("small", {}, differences(query, rows[0].query) || "the same") : " (this one)");
     const acts = make("span", { class: "screen" });
     if (number && !copies) {
-      const open = make("button", { type: "button" }, "open");
-      open.addEventListener("click", () => { step(); const kept = beside; restore(`?${text}`); beside = kept; note(); ask(); });
+      const open = make("button", { type: "button", "aria-label": `Open ${named_question(query)}` }, "open");
+      open.addEventListener("click", () => { step(); const kept = beside, where = tab; restore(`?${text}`); beside = kept; choose(where); note(); ask(); });
       const drop = make("button", { type: "button", "aria-label": `Remove ${named_question(query)}` }, "remove");
       drop.addEventListener("click", () => { step(); beside = beside.filter((other) => other !== text); note(); compare(); });
       acts.append(open, " ", drop);
     }
-    if (!best) return [name, "–", "–", why || "–", "", "", acts];
+    if (!found) return [label, ...heads.map(() => "–"), why || "–", "", acts];
+    const one = of(found);
     const bar = draw("svg", { width: 160, height: 16, viewBox: "0 0 160 16", "aria-hidden": "true" });
     const scale = 158 / most;
-    bar.append(draw("rect", { class: "bar", x: 0, y: 3, width: best.cost_usd * scale, height: 10 }), draw("line", { class: "reach", x1: best.cost_low_usd * scale, x2: best.cost_high_usd * scale, y1: 8, y2: 8 }));
-    return [name, usd(best.cost_usd), short(best.days), `${machines(best)}, ${best.provider}`, `${usd(best.cost_low_usd)} to ${usd(best.cost_high_usd)}`, bar, acts];
+    bar.append(draw("rect", { class: number ? "bar" : "bar chosen", x: 0, y: 3, width: one.value * scale, height: 10 }), draw("line", { class: "reach", x1: one.low * scale, x2: one.high * scale, y1: 8, y2: 8 }));
+    const by = here ? one.value - here.value : 0;
+    const against = !number || !here ? "" : [`${apart(by, here.value, one.unit, "more", "less")}${apart(by, here.value, "", "", "") ? ` (${by > 0 ? "+" : "−"}${percent(Math.abs(by / here.value))})` : ""}`, one.also(rows[0].found)].filter(Boolean).join(", ") || "the same";
+    return [label, ...one.cells.map((cell, column) => (column === heads.indexOf("On") ? make("span", { class: "whole" }, cell) : cell)), against, bar, acts];
   });
-  table("beside-table", ["Question", "Cost, USD", "Days", "On", "Range, USD", "Cost and its range", "Act"], cells, [1, 2, 4], [4, 5]);
+  const last = heads.length + 1;
+  table("beside-table", ["Question", ...heads, "Against this one", BARS[name], "Act"], cells, right, [...less, last + 1]);
   for (const row of /** @type {HTMLTableElement} */ (at("beside-table")).rows) {
-    row.cells[6].classList.add("screen");
-    row.cells[6].hidden = Boolean(copies);
+    row.cells[last + 2].classList.add("screen");
+    row.cells[last + 2].hidden = Boolean(copies);
   }
 }
+
+const BARS = /** @type {Row} */ ({ train: "Cost and its range", serve: "Cost and its range", own: "Owned", fit: "Needed and its range" });
 
 // --- The other tabs.
 
@@ -499,29 +635,47 @@ function showServe(found) {
   showPoints("serve-pareto", "serve-said", "serve-table", found.points, "tpot_ms", "usd_per_mtok", ["ms per output token", "USD per million tokens"]);
   const rows = found.rows.map((/** @type {Row} */ row) => [usd(row.usd_per_mtok), usd(row.usd_per_month), short(row.tpot_ms), machines(row), row.provider, bought(row), row.region || "any region", `${row.age_days} d`]);
   table("serve-offers", ["USD per million tokens", "USD a month", "ms per token", "Cluster", "Provider", "Purchase", "Region", "Price seen"], rows, [0, 1, 2, 7], [5, 6, 7]);
+  showMap("serve-map", found.places, "usd_per_mtok", "USD per million tokens");
+  showRegions("serve-regions", found.regions, "usd_per_mtok", "USD per million tokens", "tpot_ms", "ms per token");
   const hosted = found.hosted.map((/** @type {Row} */ row) => [row.provider, row.model, usd(row.usd_per_mtok), `${usd(row.usd_per_mtok_input)} in, ${usd(row.usd_per_mtok_output)} out`, row.observed_on]);
   table("hosted", ["Provider", "Model", "USD per million tokens", "Prompt, output", "Price seen"], hosted, [2], [3]);
   const parts = Object.entries(found.memory || {}).filter(([key, value]) => key.endsWith("_gb") && Number(value) > 0 && !/usable|free|total|needed|memory/.test(key));
   at("serve-memory-part").hidden = !parts.length;
-  if (parts.length) bars("serve-memory", parts.map(([key, value]) => [plain(key.replace(/_gb$/, "")), Number(value)]), null);
+  if (parts.length) bars("serve-memory", parts.map(([key, value]) => [plain(key.replace(/_gb$/, "")), Number(value)]), found.memory.memory_gb || null);
 }
 
-/** Draw bars of memory, GB, and a line at what is usable. @param {string} id @param {[string, number][]} parts @param {number|null} limit */
+/** Draw memory part by part, each where the one before it ends, GB, up to what is usable. @param {string} id @param {[string, number][]} parts @param {number|null} limit */
 function bars(id, parts, limit) {
   const [width] = room(id);
-  const left = NARROW.matches ? 118 : 190, each = 26, top = 8, right = 70, height = top + parts.length * each + 34;
-  const most = Math.max(...parts.map(([, value]) => value), 1e-9) * 1.02;
-  const x = (/** @type {number} */ value) => left + (value / most) * (width - left - right);
-  const label = `Memory by component, GB: ${parts.map(([name, value]) => `${name} ${short(value)}`).join(", ")}.`;
-  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  parts.forEach(([name, value], row) => {
-    const y = top + row * each;
-    svg.append(draw("text", { class: "tick", x: left - 8, y: y + 17, "text-anchor": "end" }, name), draw("rect", { class: "bar", x: left, y: y + 3, width: Math.max(x(value) - left, 1), height: each - 8 }), draw("text", { x: x(value) + 6, y: y + 17 }, short(value)));
-  });
+  const left = NARROW.matches ? 96 : 120, each = 26, top = 26, right = 60, height = top + (parts.length + 1) * each + 40;
   const sum = parts.reduce((total, [, value]) => total + value, 0);
-  svg.append(draw("text", { x: left, y: height - 10 }, `GB; together ${short(sum)}${limit ? ` of ${short(limit)} usable` : ""}`));
+  const most = Math.max(sum, limit || 0, 1e-9);
+  const x = (/** @type {number} */ value) => left + (value / most) * (width - left - right);
+  const whole = `together ${short(sum)}${limit ? ` of ${short(limit)} usable` : ""}`;
+  const label = `Memory by component, GB: ${parts.map(([name, value]) => `${name} ${short(value)}`).join(", ")}; ${whole}.`;
+  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  const floor = top + (parts.length + 1) * each;
+  for (const value of even(most)) svg.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: floor }), draw("text", { class: "tick", x: x(value), y: floor + 16, "text-anchor": "middle" }, short(value)));
+  let from = 0;
+  [...parts, /** @type {[string, number]} */ (["together", sum])].forEach(([name, value], row) => {
+    const y = top + row * each, last = row === parts.length, begin = last ? 0 : from;
+    const over = last && limit && sum > limit;
+    svg.append(draw("text", { class: last ? "name" : "tick", x: left - 8, y: y + 17, "text-anchor": "end" }, name), draw("rect", { class: over ? "bar over" : last ? "bar sum" : "bar", x: x(begin), y: y + 3, width: Math.max(x(begin + value) - x(begin), 1.5), height: each - 8 }), draw("text", { class: "name", x: x(begin + value) + 6, y: y + 17 }, short(value)));
+    from += value;
+  });
+  if (limit) svg.append(draw("line", { class: "limit", x1: x(limit), x2: x(limit), y1: top - 4, y2: floor }), draw("text", { x: x(limit), y: top - 9, "text-anchor": x(limit) > width - 80 ? "end" : "middle" }, `${short(limit)} usable`));
+  svg.append(draw("text", { x: left, y: height - 6 }, "GB"));
   at(id).replaceChildren(svg);
 }
+
+/** Even steps from nothing up to a figure. @param {number} most */
+function even(most) {
+  const power = 10 ** Math.floor(Math.log10(most / 4));
+  const each = [1, 2, 5, 10].map((one) => one * power).find((one) => most / one <= 6) || power;
+  return Array.from({ length: Math.floor(most / each) + 1 }, (_, number) => number * each);
+}
+
+const WAYS = /** @type {Row} */ ({ tensor: "tensor-parallel", pipeline: "pipeline stages", context: "context-parallel", expert: "expert-parallel", data: "copies" });
 
 /** @param {Row} found */
 function showFit(found) {
@@ -529,10 +683,10 @@ function showFit(found) {
   showCards("fit-cards", [
     [found.fits ? "It fits" : "It does not fit", `${short(found.needed_gb)} GB`, `of ${short(found.usable_gb)} GB usable on each GPU`],
     [spare >= 0 ? "To spare" : "Missing", `${short(Math.abs(spare))} GB`, `needed ${short(found.needed_low_gb)} to ${short(found.needed_high_gb)} GB`],
-    ["On", machines(found), Object.entries(found.layout).filter(([name, value]) => ["tensor", "pipeline", "context", "expert", "data"].includes(name) && Number(value) > 1).map(([name, value]) => `${name} ${value}`).join(", ") || "one GPU a copy"],
+    ["On", machines(found), Object.entries(WAYS).filter(([name]) => Number(found.layout[name]) > 1).map(([name, words]) => `${found.layout[name]} ${words}`).join(" × ") || "one GPU holds it all"],
   ]);
   bars("memory", found.components.filter((/** @type {Row} */ row) => row.needed_gb > 0).map((/** @type {Row} */ row) => [plain(row.component), row.needed_gb]), found.usable_gb);
-  table("memory-table", ["Component", "GB", "Share", "How it follows", "In numbers"], found.components.map((/** @type {Row} */ row) => [plain(row.component), short(row.needed_gb), percent(row.share_fraction), row.formula, row.numbers]), [1, 2], [4]);
+  table("memory-table", ["Component", "GB", "Share", "How it follows", "In numbers"], found.components.filter((/** @type {Row} */ row) => row.needed_gb > 0).map((/** @type {Row} */ row) => [plain(row.component), short(row.needed_gb), percent(row.share_fraction), row.formula, row.numbers]), [1, 2], [4]);
   const fewest = (/** @type {number|null} */ gpus) => (gpus === null ? "none fits" : String(gpus));
   table("sizes", ["Model of", "Full training", "LoRA", "QLoRA"], found.sizes.map((/** @type {Row} */ row) => [row.size, fewest(row.full_gpus), fewest(row.lora_gpus), fewest(row.qlora_gpus)]), [1, 2, 3]);
   table("changes", ["Change", "GB needed", "Fits", "At the price of"], found.changes.map((/** @type {Row} */ row) => [row.change, short(row.needed_gb), row.fits ? "yes" : "no", row.cost]), [1]);
@@ -556,6 +710,7 @@ function showOwn(found) {
   const y = (/** @type {number} */ value) => height - bottom - (value / most) * (height - bottom - top);
   const label = even === null ? "Owning and renting by hours in use; the lines do not cross." : `Owning and renting by hours in use; owning is cheaper above ${percent(even)}.`;
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  const now = run ? run.share_fraction : null;
   for (let share = 0; share <= 1.0001; share += 0.2) svg.append(draw("line", { class: "grid", x1: x(share), x2: x(share), y1: top, y2: height - bottom }), draw("text", { class: "tick", x: x(share), y: height - bottom + 18, "text-anchor": "middle" }, `${Math.round(share * 100)}%`));
   const step = 10 ** Math.floor(Math.log10(most)) / (most / 10 ** Math.floor(Math.log10(most)) < 3 ? 2 : 1);
   for (let value = 0; value <= most; value += step) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, money.format(value)));
@@ -568,6 +723,7 @@ function showOwn(found) {
     const side = even > 0.6 ? { x: x(even) - 5, "text-anchor": "end" } : { x: x(even) + 5 };
     svg.append(draw("line", { class: "mark", x1: x(even), x2: x(even), y1: top, y2: height - bottom }), draw("text", { ...side, y: height - bottom - 8 }, `even at ${percent(even)}`));
   }
+  if (now !== null && now < 1) svg.append(draw("line", { class: "mark this", x1: x(now), x2: x(now), y1: top, y2: height - bottom }), draw("text", { class: "name", x: x(now) + 6, y: top + 14, "text-anchor": now > 0.7 ? "end" : "start" }, `this run alone, ${percent(now)}`));
   svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "hours in use"), draw("text", { x: 8, y: 18 }, "USD per GPU-month"));
   at("own").replaceChildren(svg);
 }

@@ -1,0 +1,117 @@
+"""The page: how long a change takes from the key to the drawn answer, and the processor time of both sides.
+
+Each change is typed into a field of a page in headless Chromium; it ends with the second frame after the answer is
+in place. The load of the machine stands beside it: processor times hold on a busy one, elapsed times do not.
+
+python -m benchmarks.page [--changes 12] [--json]
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+ALLOWED_MS = {"one": 150.0, "all": 300.0}
+# what is asked, and the field that is changed with the values it gets in turn
+CASES: dict[str, tuple[str, str, str, str]] = {
+    "one": ("train", "model=8b&tokens=100b&gpu=h100&gpus=64", "tokens", "{}b"),
+    "all": ("train", "model=8b&tokens=100b", "tokens", "{}b"),
+    "one, serve": ("serve", "model=8b&tokens=100b&gpu=h100", "prompt_tokens", "1{}"),
+    "all, serve": ("serve", "model=8b&tokens=100b", "prompt_tokens", "1{}"),
+    "all, own": ("own", "model=8b&tokens=100b", "tokens", "{}b"),
+    "all, fit": ("fit", "model=8b&tokens=100b", "tokens", "{}b"),
+}
+# a change as a person makes one; it ends when what was drawn for it has been on the screen
+CHANGE = """([name, value]) => new Promise((done) => {
+  const field = document.forms[0].elements.namedItem(name), answer = document.getElementById("answer");
+  const begun = performance.now();
+  const seen = new MutationObserver(() => {
+    if (answer.getAttribute("aria-busy") !== "false") return;
+    seen.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begun)));
+  });
+  seen.observe(answer, { attributes: true, attributeFilter: ["aria-busy"] });
+  field.value = value;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
+
+
+def measure(changes: int) -> dict[str, dict[str, float]]:
+    """Change each case so many times; return medians in milliseconds."""
+    from playwright.sync_api import sync_playwright
+
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gpucost", "serve", "--no-open"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stderr is not None
+        found = re.search(r"http\S+", server.stderr.readline())
+        assert found is not None, "the server says no address"
+        program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+        with sync_playwright() as play:
+            browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            answers = {name: _case(browser, server.pid, found[0], *case, changes) for name, case in CASES.items()}
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+    return answers
+
+
+def _case(
+    browser: Any, server: int, address: str, tab: str, asked: str, field: str, form: str, changes: int
+) -> dict[str, float]:
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(f"{address}?{asked}&tab={tab}")
+    page.locator("#answer[aria-busy=false]").wait_for()
+    page.wait_for_timeout(300)
+    talk = page.context.new_cdp_session(page)
+    talk.send("Performance.enable")
+    rows = []
+    for number in range(changes + 2):
+        before = _renderer_s(talk), _process_s(server)
+        elapsed_ms = page.evaluate(CHANGE, [field, form.format(101 + number)])
+        after = _renderer_s(talk), _process_s(server)
+        rows.append((elapsed_ms, 1e3 * (after[1] - before[1]), *(1e3 * (b - a) for a, b in zip(*(x[0] for x in (before, after)), strict=True))))
+    page.close()
+    names = ("elapsed_ms", "server_cpu_ms", "renderer_cpu_ms", "script_ms", "layout_ms")
+    return {name: median(row[at] for row in rows[2:]) for at, name in enumerate(names)}
+
+
+def _renderer_s(talk: Any) -> tuple[float, float, float]:
+    """Return how long the page's thread has worked, run scripts, and laid out and styled."""
+    found = {one["name"]: one["value"] for one in talk.send("Performance.getMetrics")["metrics"]}
+    return found["TaskDuration"], found["ScriptDuration"], found["LayoutDuration"] + found["RecalcStyleDuration"]
+
+
+def _process_s(number: int) -> float:
+    """Return the processor time of a process, from /proc."""
+    with open(f"/proc/{number}/stat") as file:
+        cells = file.read().rpartition(")")[2].split()
+    return (int(cells[11]) + int(cells[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--changes", type=int, default=12)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    answers = measure(arguments.changes)
+    if arguments.json:
+        print(json.dumps({"load_before": load, "load_after": os.getloadavg()[0], **answers}))
+        return
+    print(f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after; medians of {arguments.changes} changes, ms")
+    for name, row in answers.items():
+        allowed = ALLOWED_MS[name.partition(",")[0]]
+        parts = ", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.0f}" for key, value in row.items())
+        print(f"{name:12} {parts} (elapsed allowed: {allowed:.0f})")
+
+
+if __name__ == "__main__":
+    main()
