@@ -71,7 +71,7 @@ def read_profile(path: str) -> list[float]:
     return numbers
 
 
-class Demand(Struct, frozen=True):
+class MonthlyLoad(Struct, frozen=True):
     """What a month asks for: a row for each case, or one for all; hours of the profile with one weight are together."""
 
     prompt_tokens: Floats
@@ -91,8 +91,8 @@ class Demand(Struct, frozen=True):
         return self.prompt_tokens + self.output_tokens
 
     @classmethod
-    def of(cls, request: InferenceRequest) -> "Demand":
-        """Return the demand of one request."""
+    def of(cls, request: InferenceRequest) -> "MonthlyLoad":
+        """Return the load of one request."""
         weights, hours = np.unique(profile_of(request.profile), return_counts=True)
         stated = request.has_demand or request.utilisation_given
         return cls(
@@ -114,7 +114,7 @@ class Demand(Struct, frozen=True):
         `capacity` is in requests per second and replica. 10 requests/s on replicas of 4, used in full: 3.
 
         >>> one = np.ones(1)
-        >>> Demand(one, one, 10 * one, one, 0 * one, None, False, 1, one, one).needed(np.array([4.0]), 1.0)
+        >>> MonthlyLoad(one, one, 10 * one, one, 0 * one, None, False, 1, one, one).needed(np.array([4.0]), 1.0)
         array([3.])
         """
         assert self.requests_per_s is not None
@@ -304,7 +304,7 @@ def price_pairs(
     request: InferenceRequest, plans: Plans, supply: Supply, terms: Terms, offer: Integers, plan: Integers
 ) -> Pairs:
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
-    demand = Demand.of(request)
+    load = MonthlyLoad.of(request)
     speeds = ReplicaSpeeds(
         plans.gpus[plan], plans.output_tokens_per_s[plan], plans.width[plan], plans.prompt_time_fraction[plan]
     )
@@ -313,20 +313,20 @@ def price_pairs(
     code = (plan * (int(supply.unit_gpus[offer].max(initial=0)) + 1) + supply.unit_gpus[offer]) * len(least) + inverse
     _, first, same = np.unique(code, return_index=True, return_inverse=True)
     of_first = ReplicaSpeeds(*(column[first] for column in speeds))
-    fleets = tuple(fleet.take(same) for fleet in fleets_of(demand, supply, offer[first], of_first))
-    factors = factors_of(demand, terms, offer, speeds, fleets)
+    fleets = tuple(fleet.take(same) for fleet in fleets_of(load, supply, offer[first], of_first))
+    factors = factors_of(load, terms, offer, speeds, fleets)
     gpus = fleets[0].units * supply.unit_gpus[offer]
     return Pairs(offer, plan, fleets[0], gpus, factors, price_months(factors))
 
 
 def fleets_of(
-    demand: Demand, supply: Supply, offer: Integers, speeds: ReplicaSpeeds
+    load: MonthlyLoad, supply: Supply, offer: Integers, speeds: ReplicaSpeeds
 ) -> tuple[ServingFleet, ServingFleet, ServingFleet]:
     """Return what a month takes on offers at the point, at the slow end of the speed's range and at its fast end."""
     unit, least = units_of(supply, offer)
     slow, fast = np.exp(-speeds.width), np.exp(speeds.width)
     point, low, high = (
-        fleet_of(demand, unit, speeds.gpus, least, speeds.output_tokens_per_s * ratio)
+        fleet_of(load, unit, speeds.gpus, least, speeds.output_tokens_per_s * ratio)
         for ratio in (np.ones(len(offer)), slow, fast)
     )
     return point, low, high
@@ -339,7 +339,7 @@ def units_of(supply: Supply, offer: Integers) -> tuple[Floats, Floats]:
 
 
 def factors_of(
-    demand: Demand, terms: Terms, offer: Integers, speeds: ReplicaSpeeds, fleets: Sequence[ServingFleet]
+    load: MonthlyLoad, terms: Terms, offer: Integers, speeds: ReplicaSpeeds, fleets: Sequence[ServingFleet]
 ) -> Columns:
     """Return what the bills of offers follow from; `fleets` are those at the point, slow and fast."""
     fleet, slow, fast = fleets
@@ -348,20 +348,20 @@ def factors_of(
     dear = slow.gpu_hours / slow.tokens * terms.price_high_ratio[offer]
     return Columns(
         {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields},
-        **fleet_factors(demand, speeds.gpus, speeds.output_tokens_per_s, fleet),
+        **fleet_factors(load, speeds.gpus, speeds.output_tokens_per_s, fleet),
         prompt_time_fraction=speeds.prompt_time_fraction,
         low_ratio=np.minimum(cheap / per_token, 1.0),
         high_ratio=np.maximum(dear / per_token, 1.0),
     )
 
 
-def fleet_factors(demand: Demand, replica_gpus: Floats, speed: Floats, fleet: ServingFleet) -> Columns:
+def fleet_factors(load: MonthlyLoad, replica_gpus: Floats, speed: Floats, fleet: ServingFleet) -> Columns:
     """Return what a bill takes from a fleet, whoever sells it."""
     shape = fleet.gpu_hours.shape
     return Columns(
         demanded_tokens=fleet.tokens,
-        prompt_tokens=np.broadcast_to(demand.prompt_tokens, shape),
-        output_tokens=np.broadcast_to(demand.output_tokens, shape),
+        prompt_tokens=np.broadcast_to(load.prompt_tokens, shape),
+        output_tokens=np.broadcast_to(load.output_tokens, shape),
         replica_output_tokens_per_s=speed,
         replica_gpus=replica_gpus,
         serving_replicas=fleet.serving,
@@ -373,30 +373,30 @@ def fleet_factors(demand: Demand, replica_gpus: Floats, speed: Floats, fleet: Se
 
 def replicas_for(request: InferenceRequest, speed: Floats) -> Floats:
     """Return the replicas that carry the load at the busiest hour, by the output tokens per second of one."""
-    demand = Demand.of(request)
-    return demand.needed(speed / demand.output_tokens, float(demand.weights[-1]))
+    load = MonthlyLoad.of(request)
+    return load.needed(speed / load.output_tokens, float(load.weights[-1]))
 
 
-def fleet_of(demand: Demand, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
+def fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
     """Return what a month of the demand takes; without a load, one unit (or the given replicas) at a utilisation.
 
     `unit` and `replica` are accelerators, `least` the fewest units of an order. All columns broadcast.
     """
-    requests = speed / demand.output_tokens  # per second and replica, at saturation
-    if demand.requests_per_s is None:
-        return saturated(demand, unit, replica, least, requests)
-    rate, hours = demand.requests_per_s, float(demand.hours.sum())
+    requests = speed / load.output_tokens  # per second and replica, at saturation
+    if load.requests_per_s is None:
+        return saturated(load, unit, replica, least, requests)
+    rate, hours = load.requests_per_s, float(load.hours.sum())
     shape = np.broadcast_shapes(requests.shape, rate.shape, unit.shape)
     most_on, most_units, peak_load, units_hours, serving_hours, spare_hours, carried = (
         np.zeros(shape) for _ in range(7)
     )
-    busiest = float(demand.weights[-1])
-    for weight, count in zip(demand.weights.tolist(), demand.hours.tolist(), strict=True):
-        if demand.autoscale or weight == demand.weights[0]:
-            serving = demand.needed(requests, weight if demand.autoscale else busiest)
-            if demand.replicas is not None:
-                serving = np.full(shape, float(demand.replicas))
-            spare = np.where(serving > 0, demand.redundancy, 0.0)
+    busiest = float(load.weights[-1])
+    for weight, count in zip(load.weights.tolist(), load.hours.tolist(), strict=True):
+        if load.autoscale or weight == load.weights[0]:
+            serving = load.needed(requests, weight if load.autoscale else busiest)
+            if load.replicas is not None:
+                serving = np.full(shape, float(load.replicas))
+            spare = np.where(serving > 0, load.redundancy, 0.0)
             units = units_for(serving + spare, replica, unit, least)
             able = serving * requests
         most_on, most_units = np.maximum(most_on, serving + spare), np.maximum(most_units, units)
@@ -411,23 +411,23 @@ def fleet_of(demand: Demand, unit: Floats, replica: Floats, least: Floats, speed
         units_hours / hours * unit * HOURS_PER_MONTH,
         serving_hours / hours,
         spare_hours / hours * replica * HOURS_PER_MONTH,
-        carried / hours * demand.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH,
+        carried / hours * load.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH,
         peak_load,
     )
 
 
-def saturated(demand: Demand, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> ServingFleet:
+def saturated(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> ServingFleet:
     """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
-    share = demand.utilisation_fraction
-    if demand.replicas:
-        working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(demand.replicas))
+    share = load.utilisation_fraction
+    if load.replicas:
+        working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(load.replicas))
     else:
         working = np.maximum(np.floor(unit / replica), 1.0) * least
-    on = working + demand.redundancy
+    on = working + load.redundancy
     units = units_for(on, replica, unit, least)
     gpu_hours = units * unit * HOURS_PER_MONTH
-    tokens = working * requests * demand.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    spare = demand.redundancy * replica * HOURS_PER_MONTH
+    tokens = working * requests * load.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    spare = load.redundancy * replica * HOURS_PER_MONTH
     return ServingFleet(*np.broadcast_arrays(on, units, gpu_hours, working, spare, tokens, share))
 
 

@@ -546,7 +546,7 @@ def over_budget(budget_usd: float, offers: int, month_usd: float, offer: Offer, 
     ).offering(budget=int(np.ceil(month_usd)))
 
 
-class Tried(NamedTuple):
+class UnservedPlans(NamedTuple):
     """What is said of plans of which none serves."""
 
     deployments: Sequence[ServedReplica]
@@ -556,7 +556,11 @@ class Tried(NamedTuple):
 
 
 def nothing(
-    request: InferenceRequest, architecture: Architecture, market: Market, plans: Plans | Tried, offers: Integers
+    request: InferenceRequest,
+    architecture: Architecture,
+    market: Market,
+    plans: Plans | UnservedPlans,
+    offers: Integers,
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
     if not len(plans.deployments) and request.replica_gpus is not None and len(lasting(market, offers)):

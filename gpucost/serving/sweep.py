@@ -20,11 +20,12 @@ from gpucost.market.facts import Market
 from gpucost.market.terms import Terms
 from gpucost.money.serving_bill import CONSTANTS, INPUT_NAMES, LINES, price_months
 from gpucost.physics.calibration import Calibration
+from gpucost.physics.columns import ColumnStruct
 from gpucost.physics.serving.cases import ServingCase
 from gpucost.serving import costing
-from gpucost.serving.costing import Demand, ReplicaSpeeds
+from gpucost.serving.costing import MonthlyLoad, ReplicaSpeeds
 from gpucost.serving.request import InferenceRequest
-from gpucost.serving.run import UNSURE, Tried, largest_jobs, lasting, nothing, over_budget, standing, too_large
+from gpucost.serving.run import UNSURE, UnservedPlans, largest_jobs, lasting, nothing, over_budget, standing, too_large
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, MS_PER_S
 from gpucost.workloads.service import (
@@ -37,7 +38,7 @@ from gpucost.workloads.service import (
     own_tpot_s,
     reasons,
     refuse_own,
-    spread,
+    replica_layouts,
     widths,
 )
 
@@ -129,11 +130,10 @@ class AtTargets(NamedTuple):
     @property
     def serves(self) -> Flags:
         """Whether the model fits and meets the targets."""
-        served: Flags = self.reason == 0
-        return served
+        return np.asarray(self.reason == 0)
 
 
-class Winners(NamedTuple):
+class Winners(ColumnStruct, frozen=True):
     """Of each case the offer and the layout of its first option; where none is, what comes nearest."""
 
     offer: Indices  # into the market's offers; −1 where none is
@@ -154,14 +154,10 @@ class Winners(NamedTuple):
             none, none.copy(), nothing_yet, none.copy(), nothing_yet.copy(), nothing_yet.copy(), flags, flags.copy()
         )
 
-    def take(self, rows: Indices) -> "Winners":
-        """Return the cases that `rows` names."""
-        return Winners(*(column[rows] for column in self))
-
     def put(self, rows: Indices | slice, others: "Winners") -> None:
         """Take over others at `rows`."""
-        for column, other in zip(self, others, strict=True):
-            column[rows] = other
+        for name in self.names():
+            getattr(self, name)[rows] = getattr(others, name)
 
 
 class ServedOffers:
@@ -179,12 +175,12 @@ class ServedOffers:
         self.offers, self.ranges = offers, calibration.ranges
         self._hosts = lasting(market, offers)
         largest = largest_jobs(market, self._hosts)
-        plans = spread(architecture, market.supply.keys, largest, request, calibration.values)
+        plans = replica_layouts(architecture, market.supply.keys, largest, request, calibration.values)
         self.deployments = plans.deployments
         if request.own_speed is not None and len(plans):
             refuse_own(plans.deployments, request, request.own_speed)
         # nodes of many names are one node to physics: what is equal is one layout
-        unlike, layout = _distinct(*_columns_of(plans.case), *plans.traits.values()) if len(plans) else (_NONE, _NONE)
+        unlike, layout = _distinct(*_columns_of(plans.case), *plans.traits.values())
         self._case = plans.case.take(unlike)
         self._traits = {name: column[unlike] for name, column in plans.traits.items()}
         self._gpus = self._case.placement.gpus
@@ -210,7 +206,7 @@ class ServedOffers:
         results = FirstServices.of(len(cases.prompt_tokens))
         if not len(self.deployments):
             none = np.zeros(0)
-            results.reasons.append(self._unserved(Tried((), _NONE, none, none), np.inf, np.inf))
+            results.reasons.append(self._unserved(UnservedPlans((), _NONE, none, none), np.inf, np.inf))
             results.reason[:] = 0
             return results
         for rows, ladder, place in self._timed(cases):
@@ -221,7 +217,7 @@ class ServedOffers:
     def _answer(self, cases: Columns, rows: Indices, ladder: AtBatches, place: Indices, results: FirstServices) -> None:
         """Put the first options of cases into results at `rows`; `place` says where in the ladder their lengths are."""
         plans, at = self._at_targets(cases, ladder, place)
-        alive = plans.serves.any(axis=0)
+        alive = np.any(plans.serves, axis=0)
         winners = self._winners(cases, plans, at, self._pairs(alive, self._contenders))
         doubtful = np.flatnonzero(winners.in_doubt)
         if len(doubtful):
@@ -251,7 +247,9 @@ class ServedOffers:
             rows = order[begin:end]
             case = self._case.take(np.tile(np.arange(many), len(length)))
             flat = climb(case, np.repeat(prompt[length], many), np.repeat(output[length], many))
-            ladder = AtBatches(*(column.reshape(len(length), many, *column.shape[1:]) for column in flat))
+            shape = len(length), many
+            columns = {name: getattr(flat, name) for name in flat.names()}
+            ladder = AtBatches(**{name: column.reshape(*shape, *column.shape[1:]) for name, column in columns.items()})
             yield rows, ladder, place[rows] - start
 
     def _at_targets(self, cases: Columns, ladder: AtBatches, place: Indices) -> tuple[AtTargets, Indices]:
@@ -379,10 +377,10 @@ class ServedOffers:
 
     def _priced(self, cases: Columns, plans: AtTargets, at: Indices, pairs: OfferPairs) -> tuple[Columns, Floats]:
         """Return what orders pairs, and the accelerators of each: cases × pairs."""
-        demand, terms = self._demand(cases, wide=True), self.market.terms
+        load, terms = self._load(cases, wide=True), self.market.terms
         speed, replica = plans.output_tokens_per_s[at][:, pairs.fleet_plan], self._gpus[pairs.fleet_plan]
-        fleet = costing.fleet_of(demand, pairs.unit, replica, pairs.least, speed)
-        factors = costing.fleet_factors(demand, replica, speed, fleet)
+        fleet = costing.fleet_of(load, pairs.unit, replica, pairs.least, speed)
+        factors = costing.fleet_factors(load, replica, speed, fleet)
         made = tuple(line.name for line in _OF_FLEETS if line.name in self._read)
         of_fleets = {**factors, **evaluate_columns(_OF_FLEETS, factors, CONSTANTS, made)}
         inputs = Columns({name: of_fleets[name].take(pairs.fleet, axis=-1) for name in self._read if name in of_fleets})
@@ -393,9 +391,9 @@ class ServedOffers:
         gpus = (fleet.units * pairs.unit).take(pairs.fleet, axis=1)
         return Columns(priced, carried_tokens=inputs.carried_tokens), gpus
 
-    def _demand(self, cases: Columns, *, wide: bool = False) -> Demand:
-        """Return the demand of cases; `wide`: each a row that meets many fleets."""
-        usual = Demand.of(self.request)
+    def _load(self, cases: Columns, *, wide: bool = False) -> MonthlyLoad:
+        """Return the load of cases; `wide`: each a row that meets many fleets."""
+        usual = MonthlyLoad.of(self.request)
 
         def column(values: Floats) -> Floats:
             return values[:, None] if wide else values
@@ -439,9 +437,9 @@ class ServedOffers:
             width = widths(traits, plans.host_bound[at, plan], self.ranges, stated_server=stated)
         speed, fraction = plans.output_tokens_per_s[at, plan], plans.prompt_time_fraction[at, plan]
         speeds = ReplicaSpeeds(self._gpus[plan], speed, width, fraction)
-        demand = self._demand(cases)
-        fleets = costing.fleets_of(demand, supply, offer, speeds)
-        costs = price_months(costing.factors_of(demand, terms, offer, speeds, fleets))
+        load = self._load(cases)
+        fleets = costing.fleets_of(load, supply, offer, speeds)
+        costs = price_months(costing.factors_of(load, terms, offer, speeds, fleets))
         columns = {
             **costs,
             "gpus": fleets[0].units * supply.unit_gpus[offer],
@@ -464,7 +462,7 @@ class ServedOffers:
         for place, (row, key) in enumerate(zip(rows.tolist(), at.tolist(), strict=True)):
             if nearest.cheapest[place] < 0:
                 if key not in said:
-                    tried = Tried(self.deployments, plans.reason[key], plans.ttft_s[key], plans.tpot_s[key])
+                    tried = UnservedPlans(self.deployments, plans.reason[key], plans.ttft_s[key], plans.tpot_s[key])
                     results.put_reason(
                         row, self._unserved(tried, float(cases.ttft_ms[place]), float(cases.tpot_ms[place]))
                     )
@@ -480,7 +478,7 @@ class ServedOffers:
                 budget, gpus = float(cases.max_cost_usd[place]), int(nearest.month_gpus[place])
                 results.put_reason(row, over_budget(budget, serving[key], month, offer, gpus))
 
-    def _unserved(self, tried: Tried, ttft_ms: float, tpot_ms: float) -> GpuCostError:
+    def _unserved(self, tried: UnservedPlans, ttft_ms: float, tpot_ms: float) -> GpuCostError:
         """Return why no layout serves a case with these targets."""
         targets = {"ttft_ms": ttft_ms, "tpot_ms": tpot_ms}
         stated = {name: None if value == np.inf else value for name, value in targets.items()}
@@ -504,15 +502,18 @@ def _columns_of(case: ServingCase) -> Iterator[NDArray[Any]]:
 
 
 def _distinct(*columns: NDArray[np.generic]) -> tuple[Indices, Indices]:
-    """Return the first row of each distinct one of columns, and which of them each row is.
+    """Return the first row of each distinct one of columns, in their order, and which of them each row is.
 
     >>> first, place = _distinct(np.array([1.0, 0.0, 1.0]), np.array([2.0, 2.0, 2.0]))
     >>> first.tolist(), place.tolist()
-    ([1, 0], [1, 0, 1])
+    ([0, 1], [0, 1, 0])
     """
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         code = np.unique(column, return_inverse=True)[1]
         number = np.unique(number * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
     _, first, place = np.unique(number, return_index=True, return_inverse=True)
-    return first, place
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[place]

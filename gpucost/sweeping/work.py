@@ -253,7 +253,7 @@ class Singles:
         return _FLAT[self.question](payload)
 
 
-class Words:
+class FilledWords:
     """A column of words as it is filled: a code for each row, −1 where nothing was said."""
 
     def __init__(self, count: int) -> None:
@@ -273,28 +273,31 @@ class Words:
         return place[self._codes], categories
 
 
-class Table:
+class FilledColumns:
     """The columns of many answers as they are filled: figures, and the reason where there are none."""
 
     def __init__(self, question: str, count: int) -> None:
         kinds = {name: kind for of, name, kind in _FIGURES if of == question}
         kinds |= {"reason": "word", "nearest_change": "word"}
         self.count = count
-        self.filled = {name: Words(count) if kind == "word" else np.full(count, np.nan) for name, kind in kinds.items()}
+        self.filled: dict[str, Any] = {
+            name: FilledWords(count) if kind == "word" else np.full(count, np.nan) for name, kind in kinds.items()
+        }
 
     def put(self, rows: Any, answers: Sequence[Mapping[str, Any]], of: Any) -> None:
         """Put the figures of answers into rows, row i those at `of[i]`; figures of other names are left out."""
         for name, column in self.filled.items():
             if answers and name in answers[0]:
                 values = [answer[name] for answer in answers]
-                if isinstance(column, Words):
+                if isinstance(column, FilledWords):
                     column.put(rows, values, of)
                 else:
                     column[rows] = _numbers(values)[of]
 
     def columns(self) -> dict[str, Any]:
         """Return the columns."""
-        return {name: column.column() if isinstance(column, Words) else column for name, column in self.filled.items()}
+        filled = self.filled.items()
+        return {name: column.column() if isinstance(column, FilledWords) else column for name, column in filled}
 
 
 class Served(Singles):
@@ -313,7 +316,7 @@ class Served(Singles):
         from gpucost.serving.sweep import UNSAID, VARIED
 
         count = len(next(iter(codes.values()), (0,)))
-        table, arguments = Table(self.question, count), QUESTIONS[self.question].fields
+        table, arguments = FilledColumns(self.question, count), QUESTIONS[self.question].fields
         fields = {arguments[field].name: field for field in VARIED}
         numbers = {
             name: _numbers_of(arguments[field], values[name], UNSAID.get(field))
@@ -332,7 +335,7 @@ class Served(Singles):
                 table.put([row], [self._one(asked(row))], [0])
         return table.columns()
 
-    def _together(self, asked: Mapping[str, Any], varied: Mapping[str, Any], members: Any, table: Table) -> Any:
+    def _together(self, asked: Mapping[str, Any], varied: Mapping[str, Any], members: Any, table: FilledColumns) -> Any:
         """Answer cases that differ in what is `varied` alone; return those that are to be asked one by one."""
         from gpucost.ask.inference import request_of
         from gpucost.serving.sweep import VARIED
@@ -416,7 +419,7 @@ def _numbers_of(argument: "Argument", values: Sequence[Any], unsaid: float | Non
     numbers = np.full(len(values), np.nan)
     for place, value in enumerate(values):
         with suppress(GpuCostError):
-            read = unsaid if value is None else value_of(argument, value)
+            read: Any = unsaid if value is None else value_of(argument, value)
             if _is_plain(read) and (read > 0 or (read == 0 and unsaid is not None)):
                 numbers[place] = read
     return numbers

@@ -5,7 +5,6 @@ and the best batch within memory and the latency targets is kept. What cannot be
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.calibration import width_of
-from gpucost.physics.columns import Flags, Floats, Integers
+from gpucost.physics.columns import ColumnStruct, Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
 from gpucost.physics.serving.cases import FORMATS, Options, ServedReplica, ServingCase, build, native_format
@@ -188,7 +187,7 @@ def list_deployments(
     return deployments, np.array(of, dtype=np.int64)
 
 
-class Spread(Struct, frozen=True):
+class ReplicaLayouts(Struct, frozen=True):
     """Every layout of one replica on every key, whatever the lengths of requests and the targets."""
 
     deployments: list[ServedReplica]
@@ -200,7 +199,7 @@ class Spread(Struct, frozen=True):
         return len(self.deployments)
 
 
-class AtBatches(NamedTuple):
+class AtBatches(ColumnStruct, frozen=True):
     """Replicas at every batch of the ladder, which is the last axis; memory and first tokens do not hang on it."""
 
     sequences: Floats
@@ -212,20 +211,20 @@ class AtBatches(NamedTuple):
     ttft_s: Floats
 
 
-def spread(
+def replica_layouts(
     architecture: Architecture,
     keys: Sequence[Key],
     largest: Mapping[int, int],
     request: Service,
     values: Mapping[str, float],
-) -> Spread:
+) -> ReplicaLayouts:
     """Return the layouts of every key. `largest` maps the keys in use to the largest job that an offer can host."""
     deployments, of = list_deployments(architecture, keys, largest, request)
     case, _ = build(deployments, values, options_of(request, len(deployments)))
     doubted = [doubts(d) for d in deployments]
     names = doubted[0] if doubted else ()
     traits = {name: np.array([one[name] for one in doubted], dtype=np.bool_) for name in names}
-    return Spread(deployments, case, of, traits)
+    return ReplicaLayouts(deployments, case, of, traits)
 
 
 def evaluate(
@@ -237,7 +236,7 @@ def evaluate(
     ranges: Mapping[str, float],
 ) -> Plans:
     """Return every plan at its best batch. `largest` maps the keys in use to the largest job that an offer can host."""
-    found = spread(architecture, keys, largest, request, values)
+    found = replica_layouts(architecture, keys, largest, request, values)
     case, count = found.case, len(found)
     prompt, output = np.full(count, request.prompt_tokens), np.full(count, request.output_tokens)
     ladder = climb(case, prompt, output)

@@ -21,7 +21,7 @@ from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import ServedReplica, build, plain_options
 from gpucost.serving import costing, run
-from gpucost.serving.costing import Demand, profile_of
+from gpucost.serving.costing import MonthlyLoad, profile_of
 from gpucost.serving.run import mig_key, serving_fit_payload
 from gpucost.workloads.counts import units_for
 
@@ -64,8 +64,8 @@ def test_ranges_contain_their_points():
 def test_replicas_by_hand():
     """12 requests/s on replicas that take 5 each at 100 %: three; at 70 %, four (12 ÷ 3.5 = 3.43)."""
     for share, replicas in ((100, 3), (70, 4)):
-        demand = Demand.of(request_of(CATALOG, model="8b", requests_per_s=12, utilisation=f"{share}%"))
-        assert demand.needed(np.array([5.0]), 1.0).tolist() == [replicas]
+        load = MonthlyLoad.of(request_of(CATALOG, model="8b", requests_per_s=12, utilisation=f"{share}%"))
+        assert load.needed(np.array([5.0]), 1.0).tolist() == [replicas]
 
 
 def test_redundancy_is_paid_and_serves_nothing():

@@ -10,7 +10,7 @@ from gpucost.physics.serving import steps as serving
 from gpucost.serving import sweep
 from gpucost.serving.run import largest_jobs, lasting, looked_at
 from gpucost.sweeping.work import Served, Singles
-from gpucost.workloads.service import LADDER, climb, spread
+from gpucost.workloads.service import LADDER, climb, replica_layouts
 
 CATALOG = open_catalog()
 AXES = {
@@ -42,7 +42,7 @@ AXES = {
     "replica_gpus": [None, 1, 3],
     "optimize": [None, "latency", "carbon"],
     "strict_prices": [None, True],
-    "option": [None, "spot", "reserved"],
+    "option": [None, "spot", "reserved", "capacity_block"],
     "provider": [None, "aws", "lambda"],
     "region": [None, "us"],
     "max_gpus": [None, 16],
@@ -165,7 +165,7 @@ def test_every_step_of_the_ladder_is_timed_at_its_batch():
     market, offers = looked_at(request, CATALOG)
     largest = largest_jobs(market, lasting(market, offers))
     values = serving_calibration(CATALOG).values
-    case = spread(CATALOG.architecture("70b"), market.supply.keys, largest, request, values).case
+    case = replica_layouts(CATALOG.architecture("70b"), market.supply.keys, largest, request, values).case
     prompt, output = np.full(len(case), 9000.0), np.full(len(case), 300.0)
     ladder = climb(case, prompt, output)
     assert ladder.sequences.shape == (len(case), len(LADDER))
