@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
-SIDE_BY_SIDE, WAITING, PATIENCE_S = 2, 32, 60.0  # answers made at once, connections kept, and how long one waits
+SIDE_BY_SIDE, WAITING, PATIENCE_S = 2, 128, 60.0  # answers made at once, connections kept, and how long one waits
 HEAD_S = 10.0  # in which a request has arrived
 _turns = threading.BoundedSemaphore(SIDE_BY_SIDE)  # each answer holds tens of megabytes while it is made
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}

@@ -644,6 +644,25 @@ def test_a_request_that_does_not_arrive_is_given_up(sent, monkeypatch):
         thread.join(10)
 
 
+def test_a_whole_room_that_asks_at_once_is_answered(address):
+    import urllib.request
+
+    said, ready = [], threading.Barrier(64)
+
+    def ask(number):
+        ready.wait(60)
+        url = f"{address}api/plan?{urlencode({**ASKED, 'tokens': f'{1 + number % 4}b'})}"
+        with urllib.request.urlopen(url, timeout=120) as answer:
+            said.append(answer.status)
+
+    team = [threading.Thread(target=ask, args=(number,)) for number in range(64)]
+    for one in team:
+        one.start()
+    for one in team:
+        one.join()
+    assert said == [200] * 64
+
+
 def test_many_who_ask_at_once_are_answered_in_turn(monkeypatch):
     from gpucost.page import app
 
