@@ -165,7 +165,7 @@ def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
     axes = {name: len(values) for name, values in grid.values.items()}
     front, works = summary.front(grid.count, axes), summary.works(axes)
     kinds_of_work = prod(axes[name.removeprefix("asked_")] for name in works)
-    leading = summary.best_of_each(works, best)
+    leading = summary.best_of_each(works, best, axes)
     return {
         "kind": "sweep",
         "gpucost_version": __version__,

@@ -307,10 +307,17 @@ class Found:
         query = "select reason, count(*) as cases from found where reason is not null group by 1 order by 2 desc, 1"
         return [{"reason": str(row["reason"]), "cases": int(row["cases"])} for row in self.rows(f"{query} limit 20")]
 
-    def best_of_each(self, works: Sequence[str], count: int) -> list[Row]:
+    def _ordered(self, axes: Mapping[str, int]) -> str:
+        """Return what orders cases: the goals, and where these are equal what was asked, so that no chance decides."""
+        named = {row["column_name"] for row in self.rows("describe found")}
+        varied = [name for name, count in axes.items() if count > 1]
+        columns = (f"asked_{name}" if f"asked_{name}" in named else name for name in varied)
+        return ", ".join([self.goal, self.other, *(f'"{column}"' for column in columns if column in named)])
+
+    def best_of_each(self, works: Sequence[str], count: int, axes: Mapping[str, int]) -> list[Row]:
         """Return the first cases of each kind of work, in their order: cases compete for the same work alone."""
         kinds = ", ".join(f'"{name}"' for name in works)
-        goals = f"{self.goal}, {self.other}"
+        goals = self._ordered(axes)
         part = f"partition by {kinds} " if works else ""
         query = f"select *, row_number() over ({part}order by {goals}) as place from found where reason is null"
         order = f"{kinds}, {goals}" if works else goals
@@ -331,7 +338,7 @@ class Found:
         works = ", ".join(f'"{name}"' for name in self.works(axes))
         before = "rows between unbounded preceding and 1 preceding"
         part = f"partition by {works} " if works else ""
-        window = f"min({self.other}) over ({part}order by {self.goal}, {self.other} {before})"
+        window = f"min({self.other}) over ({part}order by {self._ordered(axes)} {before})"
         inner = f"select *, {window} as least from found where reason is null"
         query = f"select * exclude (least) from ({inner}) where least is null or {self.other} < least"
         order = f"{works}, {self.goal}" if works else self.goal

@@ -209,3 +209,10 @@ def test_what_is_nearest_brings_an_answer():
             assert best["cost_usd"] == row["nearest_cost_usd"]
     assert answered > 8
     assert missed_next <= {("deadline", "budget"), ("gpus", "deadline"), ("gpus", "budget")}  # said one at a time
+
+
+def test_of_equal_cases_the_one_that_asks_least_stands_in_the_front():
+    asked = {"model": "8b,70b", "tokens": "1b", "gpu": "h100-sxm", "gpus": [8, 16], "as_of": DAY}
+    swept = gpucost.sweep(**asked, deadline=["90d", "30d", "60d"], budget=["1m", "100k"], best=2)
+    for row in [*swept.payload["front"], *swept.payload["best_of_each"][::2]]:
+        assert (row["deadline"], row["budget"]) == (30, 100_000)
