@@ -1,7 +1,8 @@
-"""Speed of `gpucost sweep`: cases per second and peak memory, with one process and with several.
+"""Speed of `gpucost sweep`: cases per second, processor time and peak memory, with one process and with several.
 
-Run it by `python -m benchmarks.sweep [--cases 10m] [--workers 1,2] [--json]`. Cases are training runs on clusters of a
-given size: model × accelerator × size × tokens × deadline × overhead.
+Run it by `python -m benchmarks.sweep [--question tco] [--cases 10m] [--workers 1,2] [--json]`. Cases of `estimate` are
+training runs on clusters of a given size: model × accelerator × size × tokens × deadline × overhead. Those of `tco`
+own or rent: accelerator × size × use × years × rent × cost of capital × tax law × financing × PUE × electricity.
 """
 
 import argparse
@@ -15,24 +16,39 @@ from pathlib import Path
 
 from gpucost.units import parse_count
 
-FIXED = 2 * 4 * 8 * 10 * 10  # models × accelerators × sizes × deadlines × overheads
-ASKED = [
+# question -> what stays, the number of cases that it makes, and the axis that is as long as it takes
+ESTIMATE = [
     "--model", "8b,70b", "--gpu", "h100,h200,b200,mi300x", "--gpus", "8:1024:x2", "--deadline", "30d:300d:30d",
     "--overhead", "0%:18%:2%",
 ]  # fmt: skip
+TCO = [
+    "--question", "tco", "--gpu", "h100-sxm,b200,a100-80gb,mi300x,h200", "--gpus", "8:1024:x2", "--years", "2:6:1",
+    "--wacc", "6%,10%", "--tax-regime", "us,de", "--financing", "cash,loan,lease,operating_lease",
+    "--set", "pue_ratio=1.1,1.4", "--set", "electricity_usd_per_kwh=0.06,0.12", "--utilisation", "40%,80%",
+]  # fmt: skip
+ASKED = {
+    "estimate": (ESTIMATE, 2 * 4 * 8 * 10 * 10, lambda steps: ["--tokens", f"1b:{steps}b:1b"]),
+    "tco": (
+        TCO,
+        5 * 8 * 5 * 2 * 2 * 4 * 2 * 2 * 2,
+        lambda steps: ["--rent", f"1.5:{1.5 + 0.01 * (steps - 1):.2f}:0.01"],
+    ),
+}
 _PEAK = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6)
 sys.exit(code)
 """
 
 
-def measured(cases: int, workers: int) -> dict[str, float]:
-    """Return seconds, cases per second and the peak memory of the largest process."""
-    tokens = f"1b:{max(1, cases // FIXED)}b:1b"
+def measured(question: str, cases: int, workers: int) -> dict[str, float]:
+    """Return seconds, cases per second, processor time and the peak memory of the largest process."""
+    fixed, count_of_fixed, axis = ASKED[question]
     folder = Path(tempfile.mkdtemp(prefix="sweep-"))
-    command = [sys.executable, "-m", "gpucost", "sweep", *ASKED, "--tokens", tokens, "--workers", str(workers)]
+    varied = axis(max(1, cases // count_of_fixed))
+    command = [sys.executable, "-m", "gpucost", "sweep", *fixed, *varied, "--workers", str(workers)]
     try:
         start = time.perf_counter()
         done = subprocess.run(
@@ -40,25 +56,30 @@ def measured(cases: int, workers: int) -> dict[str, float]:
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
-        count = json.loads((folder / "x.json").read_text())["cases"]
+        answer = json.loads((folder / "x.json").read_text())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    processor_s, peak_gb = map(float, done.stdout.split()[-2:])
     return {
         "workers": workers,
-        "cases": count,
+        "cases": answer["cases"],
+        "answered": answer["answered"],
         "seconds": round(seconds, 1),
-        "cases_per_s": round(count / seconds),
-        "peak_gb_of_a_process": round(float(done.stdout.split()[-1]), 2),
+        "cases_per_s": round(answer["cases"] / seconds),
+        "processor_ms_per_case": round(1000 * processor_s / answer["cases"], 4),
+        "peak_gb_of_a_process": round(peak_gb, 2),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--question", choices=list(ASKED), default="estimate")
     parser.add_argument("--cases", default="10m")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = [measured(int(parse_count(given.cases)), int(number)) for number in given.workers.split(",")]
+    cases = int(parse_count(given.cases))
+    found = [measured(given.question, cases, int(number)) for number in given.workers.split(",")]
     print(json.dumps(found) if given.json else "\n".join(str(row) for row in found))
 
 
