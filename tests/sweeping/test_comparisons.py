@@ -85,3 +85,20 @@ def test_a_table_of_cases_may_hold_inputs_of_a_plan():
 def test_inputs_that_no_plan_has_are_refused(stated, said):
     with pytest.raises(GpuCostError, match=said):
         gpucost.sweep("tco", gpu="h100-sxm", **stated)
+
+
+def test_cases_that_are_refused_alike_are_asked_alone_once(monkeypatch):
+    asked, alone = [], Owned._one
+    monkeypatch.setattr(Owned, "_one", lambda self, one: asked.append(one) or alone(self, one))
+    values = {
+        "gpu": ["h100-sxm", "h900"],
+        "gpus": [64],
+        "provider": ["lambda", "nobody-at-all"],
+        "wacc": [0.01 * i for i in range(30)],
+        "lead_time": [0, 500],
+    }
+    codes = np.unravel_index(np.arange(2 * 2 * 30 * 2), (2, 1, 2, 30, 2))
+    columns = Owned("tco", open_catalog()).rows(values, dict(zip(values, codes, strict=True)))
+    assert (columns["reason"][0] < 0).sum() == 30
+    assert len(columns["reason"][1]) == 3
+    assert len(asked) == 3
