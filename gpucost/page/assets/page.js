@@ -557,6 +557,14 @@ function apart(by, from, unit, more, less) {
   return `${usd(Math.abs(by))} ${unit} ${by > 0 ? more : less}`;
 }
 
+/** Tell whether two addresses ask the same, in whatever order. @param {string} one @param {string} other */
+function same(one, other) {
+  const [a, b] = [one, other].map((text) => new URLSearchParams(text));
+  a.sort();
+  b.sort();
+  return String(a) === String(b);
+}
+
 /** Name what two questions differ in. @param {URLSearchParams} other @param {URLSearchParams} now */
 function differences(other, now) {
   const low = (/** @type {string} */ name) => (name === "gpus" ? "number of GPUs" : name === "gpu" ? "GPU" : named(name).toLowerCase());
@@ -572,9 +580,9 @@ function differences(other, now) {
 /** Show this question and those kept beside it, each with what the tab in sight answers. */
 async function compare() {
   const now = String(asked()), name = tab;
-  const others = beside.filter((other) => other !== now);
-  /** @type {HTMLButtonElement} */ (at("keep")).disabled = beside.includes(now) || beside.length >= MOST_BESIDE;
-  at("keep").textContent = beside.includes(now) ? "Kept: change something to compare" : beside.length >= MOST_BESIDE ? `${MOST_BESIDE} are kept: remove one first` : "Keep this one to compare";
+  const others = beside.filter((other) => !same(other, now)), kept = others.length < beside.length;
+  /** @type {HTMLButtonElement} */ (at("keep")).disabled = kept || beside.length >= MOST_BESIDE;
+  at("keep").textContent = kept ? "Kept: change something to compare" : beside.length >= MOST_BESIDE ? `${MOST_BESIDE} are kept: remove one first` : "Keep this one to compare";
   at("beside").classList.toggle("empty", !others.length);
   if (!others.length) return at("beside-table").replaceChildren();
   const signal = running.signal;
