@@ -1,8 +1,9 @@
 """Speed of `gpucost sweep`: cases per second and peak memory, with one process and with several.
 
-Run it by `python -m benchmarks.sweep [--cases 10m] [--workers 1,2] [--open] [--json]`. Cases are training runs on
-clusters of a given size: model × accelerator × size × tokens × deadline × overhead. With `--open` the size is open and
-budgets refuse about half of the cases: model × accelerator × tokens × deadline × budget × overhead.
+Run it by `python -m benchmarks.sweep [--cases 10m] [--workers 1,2] [--open] [--services] [--json]`. Cases are training
+runs on clusters of a given size: model × accelerator × size × tokens × deadline × overhead. With `--open` the size is
+open and budgets refuse about half of the cases: model × accelerator × tokens × deadline × budget × overhead. With
+`--services` they are services: model × accelerator × load × time per token × lengths of prompts and outputs.
 """
 
 import argparse
@@ -26,6 +27,11 @@ ASKED_OPEN = [
     "--model", "8b,70b,405b,mixtral-8x7b", "--gpu", "h100,h200,b200,mi300x,a100", "--deadline", "20d:200d:20d",
     "--budget", "10k,30k,100k,300k,1m,3m,10m,30m,100m,300m", "--overhead", "0%:18%:2%",
 ]  # fmt: skip
+FIXED_SERVICES = 4 * 5 * 10 * 10 * 10  # models × accelerators × times per token × prompts × outputs
+ASKED_SERVICES = [
+    "--question", "inference", "--model", "8b,70b,qwen3-32b,mixtral-8x7b", "--gpu", "h100,h200,b200,l40s,mi300x",
+    "--tpot", "10ms:100ms:10ms", "--prompt-tokens", "500:5000:500", "--output-tokens", "100:1000:100",
+]  # fmt: skip
 _PEAK = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
@@ -35,9 +41,11 @@ sys.exit(code)
 """
 
 
-def measured(cases: int, workers: int, open_sizes: bool = False) -> dict[str, float]:
+def measured(cases: int, workers: int, open_sizes: bool = False, services: bool = False) -> dict[str, float]:
     """Return seconds, cases per second and the peak memory of the largest process."""
-    if open_sizes:
+    if services:
+        asked = [*ASKED_SERVICES, "--tokens-per-month", f"1b:{max(1, cases // FIXED_SERVICES)}b:1b"]
+    elif open_sizes:
         asked = [*ASKED_OPEN, "--tokens", f"100b:{max(1, cases // FIXED_OPEN)}00b:100b"]
     else:
         asked = [*ASKED, "--tokens", f"1b:{max(1, cases // FIXED)}b:1b"]
@@ -71,10 +79,11 @@ def main() -> None:
     parser.add_argument("--cases", default="10m")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--open", action="store_true")
+    parser.add_argument("--services", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     cases = int(parse_count(given.cases))
-    found = [measured(cases, int(number), given.open) for number in given.workers.split(",")]
+    found = [measured(cases, int(number), given.open, given.services) for number in given.workers.split(",")]
     print(json.dumps(found) if given.json else "\n".join(str(row) for row in found))
 
 
