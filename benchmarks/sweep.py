@@ -49,7 +49,8 @@ ASKED = {
     ),
     "services": (
         [
-            "--question", "inference", "--model", "8b,70b,qwen3-32b,mixtral-8x7b", "--gpu", "h100,h200,b200,l40s,mi300x",
+            "--question", "inference", "--model", "8b,70b,qwen3-32b,mixtral-8x7b",
+            "--gpu", "h100,h200,b200,l40s,mi300x",
             "--tpot", "10ms:100ms:10ms", "--prompt-tokens", "500:5000:500", "--output-tokens", "100:1000:100",
         ],
         4 * 5 * 10 * 10 * 10,

@@ -505,12 +505,11 @@ def plan_for(
 
 def largest_jobs(market: Market, offers: Integers) -> dict[int, int]:
     """Return the keys that offers use, each with the largest job that one of them can host."""
-    supply = market.supply
-    largest: dict[int, int] = {}
-    for offer in offers:
-        key = int(supply.key[offer])
-        largest[key] = max(largest.get(key, 0), int(supply.largest_gpus[offer]))
-    return largest
+    key, gpus = market.supply.key[offers], market.supply.largest_gpus[offers]
+    largest = np.zeros(len(market.supply.keys), np.int64)
+    np.maximum.at(largest, key, gpus)
+    first = np.sort(np.unique(key, return_index=True)[1])
+    return {index: int(largest[index]) for index in key[first].tolist()}
 
 
 def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> Integers:

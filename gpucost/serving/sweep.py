@@ -180,7 +180,8 @@ class ServedOffers:
         if request.own_speed is not None and len(plans):
             refuse_own(plans.deployments, request, request.own_speed)
         # nodes of many names are one node to physics: what is equal is one layout
-        unlike, layout = _distinct(*_columns_of(plans.case), *plans.traits.values())
+        rows = np.stack([*_columns_of(plans.case), *plans.traits.values()], axis=1).astype(np.float64)
+        unlike, layout = _distinct(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0])
         self._case = plans.case.take(unlike)
         self._traits = {name: column[unlike] for name, column in plans.traits.items()}
         self._gpus = self._case.placement.gpus
@@ -194,8 +195,9 @@ class ServedOffers:
         if request.include_unverified:
             self._sure_gpus = np.full(len(every), np.inf)
         self._standing = standing(request, market)
-        ids = np.array([offer.offer_id for offer in market.facts.offers], str)
-        self._by_id = np.unique(ids, return_inverse=True)[1].astype(np.int64)
+        ids = np.array([market.facts.offers[offer].offer_id for offer in self._hosts.tolist()], str)
+        self._by_id = np.zeros(len(every), np.int64)
+        self._by_id[self._hosts] = np.unique(ids, return_inverse=True)[1]
         self._goals = ("kgco2e",) if request.optimize == "carbon" else ()
         self._targets = ("usd_per_month", "usd_per_mtok", *self._goals)
         self._read = inputs_of(_BY_OFFER, self._targets)

@@ -396,7 +396,7 @@ class Served(Singles):
         return self._offered[key]
 
 
-_OFFERS_KEPT = 128  # sets of offers, and models on them
+_OFFERS_KEPT = 512  # sets of offers, and models on them, at 0.2 to 0.6 MB
 
 
 def _is_plain(value: Any) -> bool:
