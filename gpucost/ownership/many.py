@@ -498,39 +498,82 @@ class ManyCases:
         both = self.column("deposit_fraction") + self.column("retention_fraction")
         self.refuse(both > 1, "more than the price")
 
-    # --- Batches for the formulas.
+    def words(self) -> NDArray[np.int64]:
+        """Return a number for each case that is the same where all of its words are."""
+        joined = np.zeros(self.count, np.int64)
+        for name, choices in self.registry.choices.items():
+            joined = joined * (len(choices) + 1) + np.nan_to_num(self.column(name), nan=len(choices)).astype(np.int64)
+        return joined
 
-    def batches(self) -> Iterator[AlikeCases]:
-        """Yield the cases that were not refused by their words, those of like length together."""
-        rows = np.flatnonzero(self.alive)
-        if not rows.size:
-            return
-        words = [name for name in self.registry.choices if np.ndim(self.values[name])]
-        joined = np.zeros(rows.size, np.int64)
-        for name in words:
-            choice = self.column(name)[rows].astype(np.int64)
-            joined = joined * len(self.registry.choices[name]) + choice
-        order = np.lexsort((self.column("months")[rows], joined))
-        cuts = np.flatnonzero(np.diff(joined[order])) + 1
-        for part in np.split(rows[order], cuts):
-            for start in range(0, part.size, AT_ONCE):
-                yield self._batch(part[start : start + AT_ONCE])
 
-    def _batch(self, rows: Rows) -> AlikeCases:
-        inputs: dict[str, Any] = {}
-        for name, value in self.values.items():
-            shaped = np.reshape(value[rows] if np.ndim(value) else value, (-1, 1))
-            choices = self.registry.choices.get(name)
-            inputs[name] = choices[int(shaped[0, 0])] if choices else np.asarray(shaped, np.float64)
-        inputs["months"] = np.broadcast_to(inputs["months"], (rows.size, 1))  # a batch has all of its cases
-        tables = {}
-        for name in TABLES:
-            listed, codes = self.tables[name]
-            of_case = codes[rows]
-            distinct = np.unique(of_case)
-            one = len(distinct) == 1
-            tables[name] = listed[distinct[0]] if one else np.stack(_as_long(listed))[of_case]
-        return AlikeCases(rows, inputs, tables)
+# --- Cases whose words are the same, for the formulas.
+
+
+def alike(parts: Sequence[tuple[Rows, ManyCases]]) -> Iterator[AlikeCases]:
+    """Yield the cases that were not refused by their words, those of like length together.
+
+    A part is cases that state the same arguments, and their rows; cases of several parts are evaluated together.
+    """
+    places = [np.flatnonzero(many.alive) for _, many in parts]
+    part = np.repeat(np.arange(len(parts)), [of_part.size for of_part in places])
+    place = np.concatenate(places)
+    words = np.concatenate([many.words()[of_part] for of_part, (_, many) in zip(places, parts, strict=True)])
+    months = np.concatenate([many.column("months")[of_part] for of_part, (_, many) in zip(places, parts, strict=True)])
+    order = np.lexsort((part, months, words))
+    for group in np.split(order, np.flatnonzero(np.diff(words[order])) + 1):
+        for start in range(0, group.size, AT_ONCE):
+            some = group[start : start + AT_ONCE]
+            some = some[np.argsort(part[some], kind="stable")]
+            cuts = np.flatnonzero(np.diff(part[some])) + 1
+            pieces = [(*parts[part[piece[0]]], place[piece]) for piece in np.split(some, cuts)] if some.size else []
+            if pieces:
+                yield _joined([(rows[chosen], many, chosen) for rows, many, chosen in pieces])
+
+
+def _joined(pieces: Sequence[tuple[Rows, ManyCases, Rows]]) -> AlikeCases:
+    """Return cases of several parts as one: inputs that all share stay one number, tables likewise."""
+    first, sizes = pieces[0][1], [chosen.size for _, _, chosen in pieces]
+    inputs: dict[str, Any] = {}
+    for name in first.values:
+        listed = [many.values[name] for _, many, _ in pieces]
+        choices = first.registry.choices.get(name)
+        if choices:
+            inputs[name] = choices[int(listed[0][pieces[0][2][0]] if np.ndim(listed[0]) else listed[0])]
+        elif any(map(np.ndim, listed)):
+            columns = [
+                value[chosen] if np.ndim(value) else np.full(chosen.size, value)
+                for value, (_, _, chosen) in zip(listed, pieces, strict=True)
+            ]
+            inputs[name] = np.concatenate(columns).astype(np.float64).reshape(-1, 1)
+        elif len(set(listed)) == 1 or all(value != value for value in listed):
+            inputs[name] = np.full((1, 1), listed[0], np.float64)
+        else:
+            inputs[name] = np.repeat(np.array(listed, np.float64), sizes).reshape(-1, 1)
+    inputs["months"] = np.broadcast_to(inputs["months"], (sum(sizes), 1))  # so that there is a row for each case
+    tables = {name: _table_of(name, pieces) for name in TABLES}
+    return AlikeCases(np.concatenate([rows for rows, _, _ in pieces]), inputs, tables)
+
+
+def _table_of(name: str, pieces: Sequence[tuple[Rows, ManyCases, Rows]]) -> Array:
+    """Return the table of some cases: one for all, or a row for each."""
+    distinct: list[Array] = []
+    known: dict[int, int] = {}  # by identity: tables are made once for what they hang on
+    codes = []
+    for _, many, chosen in pieces:
+        listed, of_case = many.tables[name]
+        of_case = of_case[chosen]
+        present, inverse = np.unique(of_case, return_inverse=True)
+        numbers = []
+        for code in present.tolist():
+            table = listed[code]
+            if id(table) not in known:
+                same = (place for place, other in enumerate(distinct) if np.array_equal(other, table))
+                known[id(table)] = next(same, len(distinct))
+                if known[id(table)] == len(distinct):
+                    distinct.append(table)
+            numbers.append(known[id(table)])
+        codes.append(np.array(numbers)[np.ravel(inverse)])
+    return distinct[0] if len(distinct) == 1 else np.stack(_as_long(distinct))[np.concatenate(codes)]
 
 
 def _as_long(tables: Sequence[Array]) -> list[Array]:

@@ -12,7 +12,7 @@ from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-    from gpucost.ownership.many import Coded, ManyCases
+    from gpucost.ownership.many import AlikeCases, Coded, ManyCases
 
 Rows = NDArray[np.intp]
 Key = tuple[Any, ...]
@@ -92,6 +92,8 @@ class OwnedColumns:
         alone: Callable[[int], Any],
     ) -> None:
         """Find the rows of a chunk; `alone` answers the question of one row."""
+        from gpucost.ownership.many import alike
+
         count = len(next(iter(codes.values()), (0,)))
         stated = {name: StatedColumn(values[name], self._read(name, values[name]), codes[name]) for name in values}
         faulty = np.zeros(count, bool)
@@ -106,11 +108,13 @@ class OwnedColumns:
             return
         _, group = np.unique(shapes[rest], axis=0, return_inverse=True)
         group = np.ravel(group)
-        order = np.argsort(group, kind="stable")
+        order, parts = np.argsort(group, kind="stable"), []
         for members in np.split(rest[order], np.flatnonzero(np.diff(group[order])) + 1):
             columns = {name: column.of(members) for name, column in stated.items()}
             given = {name: column for name, column in columns.items() if column.first is not None}
-            self._alike(given, members, found, alone)
+            parts += self._alike(given, members, found, alone)
+        for cases in alike(parts) if parts else ():
+            self._put(cases, found, alone)
 
     def _read(self, name: str, values: Sequence[Any]) -> list[Any]:
         """Read the values of an argument or of an input of the plan; one that cannot be read is its error."""
@@ -144,8 +148,8 @@ class OwnedColumns:
 
     def _alike(
         self, stated: Mapping[str, "StatedColumn"], rows: Rows, found: FoundRows, alone: Callable[[int], Any]
-    ) -> None:
-        """Find rows that state the same arguments."""
+    ) -> list[tuple[Rows, "ManyCases"]]:
+        """Return rows that state the same arguments as cases; those that are refused find their reason here."""
         from gpucost.ask.tco import refuse_idle_load, said
         from gpucost.ownership.many import ManyCases
 
@@ -155,7 +159,7 @@ class OwnedColumns:
         if quoted or {"plan", "currency"} & set(first) or {"rent_path", "rent_decline_fraction"} <= set(first):
             for row in rows.tolist():
                 found.put_row(row, alone(row))
-            return
+            return []
         try:
             special, flags, _ = said({**dict.fromkeys(self.arguments), **asked_of(first, self.arguments)})
             refuse_idle_load(special)
@@ -163,7 +167,7 @@ class OwnedColumns:
             keys, alive = self._lay_load(inputs, beside, rows.size)
             self._refuse(rows[~alive], [(shape, *key) for key in keys], found, alone)
             if not alive.any():
-                return
+                return []
             kept = np.flatnonzero(alive)
             inputs, beside = (
                 {name: column.of(kept) for name, column in columns.items()} for columns in (inputs, beside)
@@ -172,8 +176,10 @@ class OwnedColumns:
             many = ManyCases(self.facts, rows.size, inputs, beside)
         except GpuCostError:  # of all alike: arguments or inputs that exclude each other
             self._refuse(rows, [(shape,)] * rows.size, found, alone)
-            return
-        self._put(many, shape, rows, found, alone)
+            return []
+        places = np.flatnonzero(~many.alive)
+        self._refuse(rows[places], [(shape, *(many.refused[place] or ())) for place in places.tolist()], found, alone)
+        return [(rows, many)] if many.alive.any() else []
 
     def _columns(
         self, stated: Mapping[str, "StatedColumn"], flags: Mapping[str, Any], special: Mapping[str, Any]
@@ -225,17 +231,14 @@ class OwnedColumns:
         alive = ~errors[codes]
         return [("workload", *keys[code]) for code in codes[~alive].tolist()], alive
 
-    def _put(self, many: "ManyCases", shape: Key, rows: Rows, found: FoundRows, alone: Callable[[int], Any]) -> None:
+    def _put(self, cases: "AlikeCases", found: FoundRows, alone: Callable[[int], Any]) -> None:
         from gpucost.ownership.columns import figures
 
-        places = np.flatnonzero(~many.alive)
-        self._refuse(rows[places], [(shape, *(many.refused[place] or ())) for place in places.tolist()], found, alone)
-        for batch in many.batches():
-            columns, endless = figures(batch.inputs, batch.tables)
-            of_batch, answered = rows[batch.rows], endless < 0
-            found.put(of_batch[answered], {name: column[answered] for name, column in columns.items()})
-            keys = [("formula", place) for place in endless[~answered].tolist()]  # whose text is the reason
-            self._refuse(of_batch[~answered], keys, found, alone)
+        columns, endless = figures(cases.inputs, cases.tables)
+        answered = endless < 0
+        found.put(cases.rows[answered], {name: column[answered] for name, column in columns.items()})
+        keys = [("formula", place) for place in endless[~answered].tolist()]  # whose text is the reason
+        self._refuse(cases.rows[~answered], keys, found, alone)
 
     def _refuse(self, rows: Rows, keys: Sequence[Key], found: FoundRows, alone: Callable[[int], Any]) -> None:
         """Say why rows have no answer; those with the same key share the reason of the first, which is asked alone."""
