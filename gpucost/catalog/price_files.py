@@ -207,11 +207,11 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
     source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{texts}}})"
     cells = ", ".join(_trimmed(name, "VARCHAR") for name in names)
-    numbered = f"SELECT row_number() OVER () + 1 AS n, {cells}"
-    rows = _rows_of_file(file, f"{numbered} FROM {source}", dict.fromkeys(names, "VARCHAR"))
+    numbered = f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
+    rows = _rows_of_file(file, numbered, dict.fromkeys(names, "VARCHAR"))
 
     def judge(work: Store) -> Prices:
-        _refuse_copies(work, layer, file, rows, numbered, source, completion)
+        _refuse_copies(work, layer, file, rows, cells, source, completion)
         return _packed(work, layer, file, rows, completion)
 
     return _indexed(store, layer, file, rows.types, completion, judge, every)
@@ -554,7 +554,7 @@ def _refuse_twice(
 
 
 def _refuse_copies(
-    store: Store, layer: str, file: Path, rows: _Rows, numbered: str, source: str, completion: "Completion"
+    store: Store, layer: str, file: Path, rows: _Rows, cells: str, source: str, completion: "Completion"
 ) -> None:
     """Refuse rows of a CSV file that are one price by their cells as they stand, before every row is completed.
 
@@ -564,17 +564,16 @@ def _refuse_copies(
     days = [name for name in ("valid_from", "observed_on", "recorded_on", "source_id") if name in rows.types]
     if {"valid_from", "observed_on"}.isdisjoint(days):
         return
-    alike = f"hash({', '.join(named(name) for name in rows.types if name not in _BESIDE_THE_KEY)})"
-    if "offer_id" in rows.types:
-        alike = f"CASE WHEN offer_id IS NULL THEN {alike} ELSE hash({', '.join(map(named, ('offer_id', *days)))}) END"
-    _fetch(
-        store,
-        f"CREATE OR REPLACE TABLE alike AS SELECT {alike} AS key FROM {source} GROUP BY 1 HAVING count(*) > 1",
-        file,
-    )
+    alike, ids = [name for name in rows.types if name not in _BESIDE_THE_KEY], ""
+    if "offer_id" in rows.types:  # the columns that are not looked at are not even cut out of their lines
+        alike, ids = ["offer_id", *days], "WHERE offer_id IS NOT NULL"
+    key = f"hash({', '.join(map(named, alike))})"
+    twice = f"SELECT {key} AS key FROM {source} {ids} GROUP BY 1 HAVING count(*) > 1"
+    _fetch(store, f"CREATE OR REPLACE TABLE alike AS {twice}", file)
     if count := store.fetch("SELECT count(*) AS count FROM alike")[0]["count"]:
         among = f"SELECT key FROM alike ORDER BY key LIMIT {_SHOWN_TWICE}"
-        query = f"SELECT * EXCLUDE (key) FROM ({numbered}, {alike} AS key FROM {source}) WHERE key IN ({among})"
+        lines = f"SELECT *, row_number() OVER () + 1 AS n, {key} AS key FROM {source}"
+        query = f"SELECT n, {cells} FROM ({lines}) WHERE key IN ({among}) {ids.replace('WHERE', 'AND')}"
         _fetch(store, f"CREATE OR REPLACE TABLE copied AS {query}", file)
         some = rows._replace(cells="SELECT * FROM copied")
         _resolve(store, layer, some, completion, file)

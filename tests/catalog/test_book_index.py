@@ -314,6 +314,17 @@ def test_a_row_that_stands_twice_is_named_with_its_other(tmp_path):
         ours(book)
 
 
+def test_a_row_that_stands_twice_by_its_id_is_named_whatever_else_it_says(tmp_path):
+    lines = ["offer_id,provider,gpu,gpus,usd_per_gpu_hour,observed_on"]
+    lines += [f"{'' if n % 2 else f'own/{n}'},seller-{n},l40s,1,1.5,2026-06-01" for n in range(8)]
+    (tmp_path / "offers.csv").write_text("\n".join([*lines, "own/4,another,h100-sxm,8,2,2026-06-01", ""]))
+    with pytest.raises(DataError, match=r":10:offer_id: 'own/4' has two prices on one day: .*the other is row 6"):
+        ours(tmp_path)
+    (tmp_path / "offers.csv").write_text("\n".join([*lines, lines[4], ""]))
+    with pytest.raises(DataError, match=r":10:offer_id: 'seller-3/.* stands twice: keep one row .* row 5"):
+        ours(tmp_path)
+
+
 def test_the_error_of_a_book_that_stands_twice_throughout_is_one_short_sentence(tmp_path):
     book = csv_book(tmp_path / "book")
     header, *lines = (book / "offers.csv").read_text().splitlines()
