@@ -731,17 +731,21 @@ class Sweeper:
 
     def _changed(self, results: FirstOptions) -> Coded:
         """Return what brings an answer to each run without one, in words."""
-        values = np.zeros(len(results.change))
-        for change, name in ((DEADLINE, "days"), (BUDGET, "cost_usd"), (GPUS, "gpus")):
-            values = np.where(results.change == change, np.ceil(results.nearest[name]), values)
-        distinct, number = np.unique(np.stack([results.change, values]), axis=1, return_inverse=True)
+        short = np.flatnonzero(results.change)
+        change, values = results.change[short], np.zeros(len(short))
+        for number, name in ((DEADLINE, "days"), (BUDGET, "cost_usd"), (GPUS, "gpus")):
+            values = np.where(change == number, np.ceil(results.nearest[name][short]), values)
+        of_values, code = np.unique(values, return_inverse=True)
+        distinct, place = combined([change, code.astype(np.int64)], len(short))
         texts = [
-            f"{self.changes[int(change)]}={value:.0f}{'d' if change == DEADLINE else ''}"
+            f"{self.changes[change]}={of_values[code]:.0f}{'d' if change == DEADLINE else ''}"
             if DEADLINE <= change <= GPUS
-            else self.changes[int(change)]
-            for change, value in distinct.T.tolist()
+            else self.changes[change]
+            for change, code in distinct.tolist()
         ]
-        return _coded(texts, np.ravel(number))
+        column = np.full(len(results.change), len(texts))
+        column[short] = place
+        return _coded(texts, column)
 
 
 def _coded(words: Sequence[str], number: Indices) -> Coded:
