@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -81,8 +82,11 @@ class Folder:
         self.faults: list[str] = []
 
     def __bool__(self) -> bool:
-        """Tell whether there is a store."""
-        return (self.path / "snapshots").is_dir()
+        """Tell whether there is a store; a folder that cannot be looked at is an error, which `is_dir` may hide."""
+        try:
+            return stat.S_ISDIR((self.path / "snapshots").stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     # --- reading
 
