@@ -1,5 +1,6 @@
 """The gallery: a picture for each question, drawn from real answers, and the page that shows them."""
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -100,6 +101,7 @@ def drawn(name: str) -> str:
     picture = next(one for one in PICTURES if one.name == name)
     chart = picture.answer().chart(picture.chart)
     text: str = vegalite_to_svg(chart.to_dict())
+    text = re.sub(r"\d+\.\d{4,}", lambda found: f"{float(found[0]):.3f}", text)  # last digits are those of a NumPy
     return text
 
 
