@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gpucost.ask import QUESTIONS
 from gpucost.errors import GpuCostError
+from gpucost.sweeping.columns import FilledColumns
 from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
@@ -30,48 +31,7 @@ _OF_LOAD = (
     "output_tokens",
 )
 _INPUTS_OF_LOAD = ("gpus", "utilisation_fraction", "goodput_fraction", "tokens_per_s_per_gpu")
-_MOST_REASONS = 100_000  # kept, by what they hang on
-
-
-class FoundRows:
-    """Rows of a chunk as they are found: figures as columns, a reason where there are none."""
-
-    def __init__(self, count: int, figures: Sequence[str]) -> None:
-        self.figures = {name: np.full(count, np.nan) for name in figures}
-        self.cheaper = np.full(count, -1, np.int64)  # 0 own, 1 rent
-        self._reasons: dict[str, int] = {}
-        self._reason = np.full(count, -1, np.int64)
-
-    def put(self, rows: Rows, figures: Mapping[str, Any]) -> None:
-        """Put the figures of some rows."""
-        for name, column in figures.items():
-            self.figures[name][rows] = column
-        self.cheaper[rows] = np.where(np.asarray(figures["saving_usd"]) > 0, 0, 1)
-
-    def put_row(self, row: int, answer: Mapping[str, Any]) -> None:
-        """Put a row as the single answer gives it."""
-        if (reason := answer.get("reason")) is not None:
-            self.put_reason(row, reason)
-            return
-        numbers = {name: np.nan if answer.get(name) is None else answer[name] for name in self.figures}
-        self.put(np.array([row]), numbers)
-
-    def put_reason(self, row: int, reason: str) -> None:
-        """Say why a row has no answer."""
-        self._reason[row] = self._reasons.setdefault(reason, len(self._reasons))
-
-    def columns(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
-        """Return the columns in their order; words as codes and what they mean."""
-        words = {"cheaper": _sorted(self.cheaper, ["own", "rent"])}
-        columns = {name: words[name] if kind == "word" else self.figures[name] for name, kind in names}
-        return {**columns, "reason": _sorted(self._reason, list(self._reasons))}
-
-
-def _sorted(codes: NDArray[np.int64], words: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return words as codes of those that occur, in the order of the alphabet; −1 is no word."""
-    present = sorted(words[code] for code in np.unique(codes[codes >= 0]).tolist())
-    places = np.array([*(present.index(word) if word in present else -1 for word in words), -1], np.int64)
-    return places[codes], present
+_MOST_REFUSALS = 100_000  # kept, by what they hang on
 
 
 class OwnedColumns:
@@ -82,13 +42,13 @@ class OwnedColumns:
 
         self.catalog, self.facts = catalog, OwnershipFacts(catalog)
         self.arguments = {argument.name: argument for argument in QUESTIONS["tco"].arguments}
-        self._reasons: dict[Key, str] = {}
+        self._refusals: dict[Key, Mapping[str, Any]] = {}
 
     def find(
         self,
         values: Mapping[str, Sequence[Any]],
         codes: Mapping[str, Rows],
-        found: FoundRows,
+        found: FilledColumns,
         alone: Callable[[int], Any],
     ) -> None:
         """Find the rows of a chunk; `alone` answers the question of one row."""
@@ -147,7 +107,7 @@ class OwnedColumns:
         return [int(value is not None) for value in values]
 
     def _alike(
-        self, stated: Mapping[str, "StatedColumn"], rows: Rows, found: FoundRows, alone: Callable[[int], Any]
+        self, stated: Mapping[str, "StatedColumn"], rows: Rows, found: FilledColumns, alone: Callable[[int], Any]
     ) -> list[tuple[Rows, "ManyCases"]]:
         """Return rows that state the same arguments as cases; those that are refused find their reason here."""
         from gpucost.ask.tco import refuse_idle_load, said
@@ -231,27 +191,26 @@ class OwnedColumns:
         alive = ~errors[codes]
         return [("workload", *keys[code]) for code in codes[~alive].tolist()], alive
 
-    def _put(self, cases: "AlikeCases", found: FoundRows, alone: Callable[[int], Any]) -> None:
+    def _put(self, cases: "AlikeCases", found: FilledColumns, alone: Callable[[int], Any]) -> None:
         from gpucost.ownership.columns import figures
 
         columns, endless = figures(cases.inputs, cases.tables)
         answered = endless < 0
-        found.put(cases.rows[answered], {name: column[answered] for name, column in columns.items()})
+        rows = cases.rows[answered]
+        found.put_columns(rows, {name: column[answered] for name, column in columns.items()})
+        found.put_words("cheaper", rows, ("rent", "own"), np.asarray(columns["saving_usd"] > 0, np.int64)[answered])
         keys = [("formula", place) for place in endless[~answered].tolist()]  # whose text is the reason
         self._refuse(cases.rows[~answered], keys, found, alone)
 
-    def _refuse(self, rows: Rows, keys: Sequence[Key], found: FoundRows, alone: Callable[[int], Any]) -> None:
-        """Say why rows have no answer; those with the same key share the reason of the first, which is asked alone."""
+    def _refuse(self, rows: Rows, keys: Sequence[Key], found: FilledColumns, alone: Callable[[int], Any]) -> None:
+        """Say why rows have no answer; those with the same key share the refusal of the first, which is asked alone."""
         for row, key in zip(rows.tolist(), keys, strict=True):
-            if (reason := self._reasons.get(key)) is not None:
-                found.put_reason(row, reason)
-                continue
-            answer = alone(row)
+            answer = self._refusals.get(key) or alone(row)
             found.put_row(row, answer)
-            if answer.get("reason") is not None:
-                if len(self._reasons) >= _MOST_REASONS:
-                    self._reasons.clear()
-                self._reasons[key] = answer["reason"]
+            if "reason" in answer:
+                if len(self._refusals) >= _MOST_REFUSALS:
+                    self._refusals.clear()
+                self._refusals[key] = answer
 
 
 class StatedColumn(NamedTuple):

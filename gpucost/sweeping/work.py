@@ -19,8 +19,8 @@ from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import answered as asking_answered
 from gpucost.errors import GpuCostError, UsageError, changed
 from gpucost.formula.arrays import Columns as CaseColumns
-from gpucost.gate import beside
 from gpucost.store.files import SpareFolder, put_parquet, write_bytes
+from gpucost.sweeping.columns import FilledColumns
 from gpucost.sweeping.grid import DATES, SweepGrid
 
 if TYPE_CHECKING:
@@ -192,8 +192,6 @@ def parquet_of(columns: Columns) -> bytes:
 
 # --- Questions that are asked case by case: the figures of each answer that a row of a sweep holds.
 
-_FIGURES = beside(__file__, "figures")[1:]
-
 
 def _served(payload: Mapping[str, Any]) -> dict[str, Any]:
     return dict(payload["options"][0])
@@ -220,29 +218,18 @@ def refused(error: GpuCostError) -> dict[str, Any]:
 
 
 class Singles:
-    """Answers columns of requests one by one from one catalog; equal requests once."""
+    """Answers columns of questions one by one from one catalog."""
 
     def __init__(self, question: str, catalog: "Catalog") -> None:
         self.question, self.catalog = question, catalog
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        count = len(next(iter(codes.values()), (0,)))  # without arguments one question, which says what it lacks
-        rows: list[dict[str, Any]] = []
-        for row in range(count):
-            arguments = {name: values[name][codes[name][row]] for name in values}
-            rows.append(self._one({name: value for name, value in arguments.items() if value is not None}))
-        return self._columns(rows)
-
-    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        columns: dict[str, Any] = {}
-        for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
-            column = [one.get(name) for one in rows]
-            columns[name] = _categorical(column) if kind == "word" else _numbers(column)
-        return {
-            **columns,
-            **{name: _categorical([one.get(name) for one in rows]) for name in ("reason", "nearest_change")},
-        }
+        table = FilledColumns(self.question, len(next(iter(codes.values()), (0,))))
+        for row in range(table.count):  # without arguments one question, which says what it lacks
+            asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+            table.put_row(row, self._one(asked))
+        return table.columns()
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -251,53 +238,6 @@ class Singles:
         except GpuCostError as error:
             return refused(error)
         return _FLAT[self.question](payload)
-
-
-class FilledWords:
-    """A column of words as it is filled: a code for each row, −1 where nothing was said."""
-
-    def __init__(self, count: int) -> None:
-        self._codes = np.full(count, -1, np.int64)
-        self._code_of: dict[str, int] = {}
-
-    def put(self, rows: Any, words: Sequence[Any], of: Any) -> None:
-        """Put words into rows, row i the one at `of[i]`; None is no word."""
-        codes = [-1 if word is None else self._code_of.setdefault(str(word), len(self._code_of)) for word in words]
-        self._codes[rows] = np.array(codes, np.int64)[of]
-
-    def column(self) -> tuple[Any, list[str]]:
-        """Return the codes, and what they mean in the order of the alphabet."""
-        categories = sorted(self._code_of)
-        place = np.full(len(categories) + 1, -1, np.int64)  # the last is that of no word
-        place[[self._code_of[word] for word in categories]] = np.arange(len(categories))
-        return place[self._codes], categories
-
-
-class FilledColumns:
-    """The columns of many answers as they are filled: figures, and the reason where there are none."""
-
-    def __init__(self, question: str, count: int) -> None:
-        kinds = {name: kind for of, name, kind in _FIGURES if of == question}
-        kinds |= {"reason": "word", "nearest_change": "word"}
-        self.count = count
-        self.filled: dict[str, Any] = {
-            name: FilledWords(count) if kind == "word" else np.full(count, np.nan) for name, kind in kinds.items()
-        }
-
-    def put(self, rows: Any, answers: Sequence[Mapping[str, Any]], of: Any) -> None:
-        """Put the figures of answers into rows, row i those at `of[i]`; figures of other names are left out."""
-        for name, column in self.filled.items():
-            if answers and name in answers[0]:
-                values = [answer[name] for answer in answers]
-                if isinstance(column, FilledWords):
-                    column.put(rows, values, of)
-                else:
-                    column[rows] = _numbers(values)[of]
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns."""
-        filled = self.filled.items()
-        return {name: column.column() if isinstance(column, FilledWords) else column for name, column in filled}
 
 
 class Served(Singles):
@@ -445,25 +385,13 @@ class Owned(Singles):
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        from gpucost.sweeping.owned import FoundRows, asked_of
+        from gpucost.sweeping.owned import asked_of
 
-        names = [(name, kind) for question, name, kind in _FIGURES if question == self.question]
-        found = FoundRows(len(next(iter(codes.values()), (0,))), [name for name, kind in names if kind == "number"])
+        found = FilledColumns(self.question, len(next(iter(codes.values()), (0,))))
 
         def alone(row: int) -> dict[str, Any]:
             asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
             return self._one(asked_of(asked, self._together.arguments))
 
         self._together.find(values, codes, found, alone)
-        return found.columns(names)
-
-
-def _numbers(column: Sequence[Any]) -> Any:
-    return np.array([np.nan if value is None else value for value in column], np.float64)
-
-
-def _categorical(column: Sequence[Any]) -> tuple[Any, list[str]]:
-    """Return words as codes and what they mean; None is no word."""
-    categories = sorted({str(word) for word in column if word is not None})
-    codes_by_text = {word: code for code, word in enumerate(categories)}
-    return np.array([-1 if word is None else codes_by_text[str(word)] for word in column], np.int64), categories
+        return found.columns()

@@ -146,7 +146,7 @@ def differences(columns, row, alone, precision=1e-9):
 
     if isinstance(alone, str):
         return [] if cell("reason") == alone else [f"reason: {alone} | {cell('reason')}"]
-    assert set(columns) - {"reason"} == set(alone)
+    assert set(columns) - {"reason", "nearest_change"} == set(alone)
     if cell("reason") is not None:
         return [f"refused: {cell('reason')}"]
     scale = abs(alone["own_npv_usd"]) + abs(alone["rent_npv_usd"])
