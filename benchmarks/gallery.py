@@ -102,8 +102,8 @@ def drawn(name: str) -> str:
     chart = picture.answer().chart(picture.chart)
     margin = {"left": 5, "top": 5, "bottom": 5, "right": 40}  # other fonts write words wider than Vega's
     text: str = vegalite_to_svg({**chart.to_dict(), "padding": margin})
-    text = re.sub(r"\d+\.\d{4,}", lambda found: f"{float(found[0]):.3f}", text)  # last digits are those of a NumPy
-    return text
+    # the last digits are those of a version of NumPy
+    return re.sub(r"\d+\.\d{4,}", lambda found: f"{float(found[0]):.3f}", text)
 
 
 def page() -> str:
