@@ -7,6 +7,7 @@ share the reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,7 +192,7 @@ class ManyCases:
     def layer(self, stage: str, columns: Sequence[Coded], work: Callable[..., Any]) -> tuple[list[Any], Rows]:
         """Work out each combination of some columns that occurs, and refuse the cases of those that are errors."""
         keys, codes = combinations(columns, self.alive)
-        found = [self.facts.kept((stage, *key), lambda key=key: work(*key)) for key in keys]  # type: ignore[misc]
+        found = [self.facts.kept((stage, *key), partial(work, *key)) for key in keys]
         errors = np.array([isinstance(one, GpuCostError) for one in found], bool)
         if errors.any():
             self.refuse(errors[codes] & self.alive, stage, *columns)

@@ -1,6 +1,7 @@
 """Comparisons of owning with renting in a sweep: columns of arguments to columns of figures."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -182,7 +183,7 @@ class OwnedColumns:
             return workload_flags(self.catalog, PlanFile(), flags, special)
 
         names = (*of_load, *of_inputs)
-        made = [self.facts.kept(("workload", names, *key), lambda key=key: loaded(key)) for key in keys]  # type: ignore[misc]
+        made = [self.facts.kept(("workload", names, *key), partial(loaded, key)) for key in keys]
         errors = np.array([isinstance(one, GpuCostError) for one in made], bool)
         answered = [one for one in made if not isinstance(one, GpuCostError)]
         places = np.maximum(np.cumsum(~errors) - 1, 0)

@@ -217,6 +217,11 @@ def refused(error: GpuCostError) -> dict[str, Any]:
     return {"reason": " ".join(str(error).split()), "nearest_change": changed(error) or None}
 
 
+def _stated(values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any], row: int) -> dict[str, Any]:
+    """Return what a row states: argument `name` is `values[name][codes[name][row]]`, None is not said."""
+    return {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
+
+
 class Singles:
     """Answers columns of questions one by one from one catalog."""
 
@@ -227,8 +232,7 @@ class Singles:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
         table = FilledColumns(self.question, len(next(iter(codes.values()), (0,))))
         for row in range(table.count):  # without arguments one question, which says what it lacks
-            asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
-            table.put_row(row, self._one(asked))
+            table.put_row(row, self._one(_stated(values, codes, row)))
         return table.columns()
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,13 +270,10 @@ class Served(Singles):
         plain = {name: ~np.isnan(column)[codes[name]] for name, column in numbers.items()}
         kinds = [np.where(plain[name], -1, codes[name]) if name in plain else codes[name] for name in values]
 
-        def asked(row: int) -> dict[str, Any]:
-            return {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
-
         for members in _alike(kinds, count):
             varied = {fields[name]: numbers[name][codes[name][members]] for name in plain if plain[name][members[0]]}
-            for row in self._together(asked(members[0]), varied, members, table).tolist():
-                table.put([row], [self._one(asked(row))], [0])
+            for row in self._together(_stated(values, codes, members[0]), varied, members, table).tolist():
+                table.put_row(row, self._one(_stated(values, codes, row)))
         return table.columns()
 
     def _together(self, asked: Mapping[str, Any], varied: Mapping[str, Any], members: Any, table: FilledColumns) -> Any:
@@ -390,8 +391,7 @@ class Owned(Singles):
         found = FilledColumns(self.question, len(next(iter(codes.values()), (0,))))
 
         def alone(row: int) -> dict[str, Any]:
-            asked = {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
-            return self._one(asked_of(asked, self._together.arguments))
+            return self._one(asked_of(_stated(values, codes, row), self._together.arguments))
 
         self._together.find(values, codes, found, alone)
         return found.columns()

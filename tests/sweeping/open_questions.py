@@ -54,15 +54,19 @@ def single(case, catalog):
         return error
 
 
+def cell_of(column, row):
+    """Return the cell of a column: a number or a word, None where there is none."""
+    if not isinstance(column, tuple):
+        return None if np.isnan(column[row]) else float(column[row])
+    codes, words = column
+    return None if codes[row] < 0 else words[codes[row]]
+
+
 def differences(columns, row, alone):
     """Return in what a row of a sweep differs from the answer to its single question."""
 
     def cell(name):
-        column = columns[name]
-        if not isinstance(column, tuple):
-            return None if np.isnan(column[row]) else float(column[row])
-        codes, words = column
-        return None if codes[row] < 0 else words[codes[row]]
+        return cell_of(columns[name], row)
 
     if isinstance(alone, GpuCostError):
         wanted = {"nearest_change": changed(alone) or None, "provider": None}

@@ -4,6 +4,7 @@ import numpy as np
 
 import gpucost
 from gpucost.errors import GpuCostError
+from tests.sweeping.open_questions import cell_of
 
 ARGUMENTS = {
     "gpu": ["h100-sxm", "b200", "a100-80gb", "h200", "mi300x", "rtx-4090", "l40s", "gb200", "tpu-v5e", None, "h900"],
@@ -138,11 +139,7 @@ def differences(columns, row, alone, precision=1e-9):
     """Return in what a row of a sweep differs from the answer to its single question."""
 
     def cell(name):
-        column = columns[name]
-        if not isinstance(column, tuple):
-            return None if np.isnan(column[row]) else float(column[row])
-        codes, words = column
-        return None if codes[row] < 0 else words[codes[row]]
+        return cell_of(columns[name], row)
 
     if isinstance(alone, str):
         return [] if cell("reason") == alone else [f"reason: {alone} | {cell('reason')}"]
