@@ -20,13 +20,13 @@ WORKDIR /work
 FROM base AS worker
 RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[cluster]" && chown gpucost /work
 USER gpucost
-RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --top 1 >/dev/null
+RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --usd-per-gpu-hour 2 --top 1 >/dev/null
 ENTRYPOINT ["dask", "worker"]
 
 # docker run --rm -v "$PWD:/work" gpucost estimate --model 8b --tokens 100b
 FROM base AS command
-RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[report,serve,pdf,pptx]" && chown gpucost /work
+RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[report,serve,pdf]" && chown gpucost /work
 USER gpucost
-RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --top 1 >/dev/null
+RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --usd-per-gpu-hour 2 --top 1 >/dev/null
 ENTRYPOINT ["gpucost"]
 CMD ["--help"]

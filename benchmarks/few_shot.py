@@ -21,6 +21,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.calibration import weighted_quantile
 from gpucost.physics.columns import Floats
 from gpucost.physics.training.own_runs import OwnRuns, closeness, correction
+from tools import training_fit
 
 TABLE = Path(__file__).parents[1] / "docs" / "few-shot.csv"
 RUNS = (0, 1, 2, 3, 5)
@@ -38,21 +39,16 @@ runs, drawn at random, correct the predictions of its others as `gpucost calibra
 Column 0 is the median error of all its runs; the columns of k add by how much that of the other runs changed, in the
 mean over 1,000 draws; "all others" predicts each run after all others of its source. The first table averages over
 sources.
-`python -m docs.generate docs/few-shot.csv docs/few-shot.md` computes it again (minutes).
+`python -m docs.generate docs/few-shot.csv` computes it again (minutes).
 """
 READING = """
-A star marks where the others came out worse than they were, two stars where by more than the source's own noise
-(twice the standard error, over its rows, of how much each row's error changed); 0.05 points count as none. Runs of
-the TPU log come out worse when each is corrected by all others: there, runs of one kind say little of the next.
+A star marks where the others came out worse than they were, two stars where by more than the source's own noise (twice
+the standard error, over its rows, of how much each row's error changed); 0.05 points count as none. Where runs of one
+kind say little of the next, as in the TPU log, corrections by many of them make the others worse.
 
 A run that is off by no more than noise moves no other run, one that is far off moves those like it: the scale of what
-runs share counts by the square of its probability. This form was chosen on every second source in alphabetical order
-and confirmed on the other twelve. With the probability itself the others came out worse by more than 0.05 points on 1,
-0, 0 and 1 of the twelve that it was chosen on and on 4, 2, 2 and 2 of the rest.
-How fast what a kind of configuration has of its own fades where another trait differs was set so too: with 1 in place
-of 1.7 the TPU log came out worse by 0.1 to 0.2 points, in the other half none. How much is believed of each scale was
-set with all sources in view.
-Ranges narrow by how close a configuration is to those that were run.
+runs share counts by the square of its probability. That form was chosen on half of the sources; how much is believed of
+each scale was set with all of them in view. Ranges narrow by how close a configuration is to those that were run.
 """
 
 
@@ -123,7 +119,7 @@ def table(draws: int = 1000, most: int | None = None) -> str:
         largest = {name for name, _ in Counter(row.source for row in every.rows).most_common(most)}
         found = every.select(np.array([row.source in largest for row in every.rows]))
     seen = training.observe(found)
-    predicted = training.leave_one_out(found, pool=every, start=training_calibration(catalog).values)
+    predicted = training_fit.leave_one_out(found, pool=every, start=training_calibration(catalog).values)
     residual = predicted - seen.log_measured
     features, sources = training.configurations(seen), np.array([row.source for row in found.rows])
     known = {str(name): np.flatnonzero(sources == name) for name in np.unique(sources)}

@@ -1,23 +1,23 @@
-"""First answers of twenty typical questions, and who lists them: `python -m benchmarks.first_answers [--write]`.
+"""First answers of twenty typical questions, and who lists them: `python -m benchmarks.first_answers`.
 
 Each question is asked as a person would ask it. Its first answer is an offer; beside it stand the lists that show the
-same offer within WITHIN_DAYS of the day: the same seller, accelerator, number in a machine, option and term. A list is
-independent of the offer's own where another publisher made it. Where no list shows the offer within that time, the
-answer must say so itself: the command ends with 1 where one does not. It writes docs/first-answers.md.
+same offer within WITHIN_DAYS of the day: the same seller, accelerator, number in a machine, option and term, and the
+same machine where both name one. A list is independent of the offer's own where another publisher made it. Where no
+list shows the offer within that time, the answer must say so itself: the command ends with 1 where one does not. It
+prints the page.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gpucost
+from gpucost import clock
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.market.terms import LISTED_DAYS, unlisted
 
-PAGE = Path(__file__).parents[1] / "docs" / "first-answers.md"
 WITHIN_DAYS = LISTED_DAYS
 QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Train 8B on 100B tokens", "estimate", {"model": "8b", "tokens": "100b"}),
@@ -46,6 +46,7 @@ SELECT o.source_id, any_value(s.publisher) AS publisher, max(o.observed_on) AS s
     arg_max(o.usd_per_gpu_hour, o.observed_on) AS usd
 FROM offers AS o LEFT JOIN price_sources AS s USING (source_id)
 WHERE o.provider = $provider AND o.gpu = $gpu AND o.gpus = $gpus AND o.option = $option
+    AND coalesce(o.instance_type, $machine, '') = coalesce($machine, o.instance_type, '')
     AND coalesce(o.term_months, 0) = $term AND o.observed_on BETWEEN $day - $within AND $day
 GROUP BY ALL ORDER BY seen_on DESC, o.source_id"""
 
@@ -82,9 +83,10 @@ def first_answers(catalog: Catalog) -> list[FirstAnswer]:
         unit = next(
             offer.gpus for offer in catalog.offers(provider=best["provider"]) if offer.offer_id == best["offer_id"]
         )
+        machine = best["instance_type"] or None
         days = {"day": catalog.as_of, "within": WITHIN_DAYS}
         catalog.laid.ensure("offers", "price_sources")
-        asked = {**same, "gpus": unit, "term": best["term_months"] or 0, **days}
+        asked = {**same, "gpus": unit, "machine": machine, "term": best["term_months"] or 0, **days}
         found.append(FirstAnswer(question, best, answer.headline, catalog.store.fetch(_LISTS, asked)))
     return found
 
@@ -96,14 +98,13 @@ def page(answers: list[FirstAnswer], day: date) -> str:
     lines = [
         "# First answers",
         "",
-        "Made by `python -m benchmarks.first_answers --write`.",
-        "",
-        f"Twenty typical questions on {day}, each with its first answer: what one can order, by the expected cost of",
-        f"the whole. Beside it stand the lists that show the same offer within {WITHIN_DAYS} days: the same seller,",
-        "accelerator, number in a machine, option and term. An answer that none shows says so on its first screen.",
+        f"Twenty typical questions on {day}, each with its first answer, by the budget that nine of ten such orders",
+        "need, and the chance that it can be had. Beside it stand the lists that show the same offer within",
+        f"{WITHIN_DAYS} days: the same seller, accelerator, number in a machine, option and term, and the same machine",
+        "where both name one. An answer that none shows says so on its first screen.",
         f"{listed} of {len(answers)} are in a list of that time, {several} in lists of more than one publisher.",
         "",
-        "| question | first answer | quoted | expected | lists within 60 days |",
+        "| question | first answer | quoted | chance | lists within 60 days |",
         "|---|---|--:|--:|---|",
     ]
     for one in answers:
@@ -113,27 +114,21 @@ def page(answers: list[FirstAnswer], day: date) -> str:
         what += f", {best['option'].replace('_', ' ')}" + (
             f" of {best['term_months']} months" if best["term_months"] else ""
         )
-        what += f" (unverified: {'; '.join(best['missing'])})" if best["missing"] else ""
-        quote = f"{best['quoted_usd_per_gpu_hour']:.2f} on {best['price_observed_on']}"
+        quote = f"{best['usd_per_gpu_hour']:.2f} on {best['price_observed_on']}"
         lists = "; ".join(f"{row['publisher']} {row['seen_on']} at {row['usd']:.2f}" for row in one.lists[:4])
         lists += f"; {len(one.lists) - 4} more" if len(one.lists) > 4 else ""
         lists = lists or ("none, and the answer says so" if one.told else "none")
-        lines.append(f"| {one.question} | {what} | {quote} | {best['usd_per_gpu_hour']:.2f} | {lists} |")
+        lines.append(f"| {one.question} | {what} | {quote} | {best['chance_available_fraction']:.0%} | {lists} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    """Ask, print or write the page, and say which answer does not tell that no list shows it."""
+    """Ask, print the page, and say which answer does not tell that no list shows it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--as-of", type=date.fromisoformat, default=date.today())
-    parser.add_argument("--write", action="store_true", help="write docs/first-answers.md")
+    parser.add_argument("--as-of", type=date.fromisoformat, default=clock.today())
     given = parser.parse_args()
     answers = first_answers(open_catalog(given.as_of))
-    text = page(answers, given.as_of)
-    if given.write:
-        PAGE.write_text(text, "utf-8")
-    else:
-        print(text, end="")
+    print(page(answers, given.as_of), end="")
     silent = [one.question for one in answers if not one.told]
     for question in silent:
         sys.stderr.write(f"{question}: whether a list shows the first answer and what the answer says disagree\n")

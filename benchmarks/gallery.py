@@ -58,7 +58,7 @@ PICTURES = (
         "What changes that answer most?",
         "gpucost tco --gpu h100-sxm --gpus 64 --details",
         partial(_ask, "tco", gpu="h100-sxm", gpus=64),
-        "What changes the saving",
+        "What changes the",
     ),
     Picture(
         "fit",

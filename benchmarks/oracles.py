@@ -332,7 +332,7 @@ def serving_differs(asked: Question, catalog: Catalog) -> Found:
     form = CLAIMED_AS.get(row["precision"], row["precision"])
     if row["layout"]["data"] == 1:  # the ranks of attention data parallel each read their own copy of the weights
         judged = gpucost.audit(catalog=catalog, **{**claim, "precision": form})
-        if judged.verdict != "possible":
+        if judged.verdict != "possible" and set(asked) <= {"model", "gpu", "precision"}:  # audit takes nothing else
             found.append(f"our own {row['output_tokens_per_s']:.4g} tokens/s: audit says {judged.verdict}")
     served = answer("inference", catalog, replica_gpus=row["gpus"], usd_per_gpu_hour=USD, **asked)
     if isinstance(served, Refusal):

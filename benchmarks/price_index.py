@@ -137,10 +137,10 @@ Made by `python -m docs.generate price-index.md`.
 
 ![What three standard jobs cost in each month since 2022](price-index.svg)
 
-`gpucost index` computes what three standard jobs cost in each month, each on the chip that was cheapest for it: an 8B
-model on 100B tokens, LoRA of a 70B model on 100M tokens, and a million tokens of a 70B model served (a prompt of the
-usual length with its output). `--format csv` and `-o index.html` hold every month; [the table](price-index.csv) is in
-the repository.
+`gpucost prices index` computes what three standard jobs cost in each month, each on the chip that was cheapest for it:
+an 8B model on 100B tokens, LoRA of a 70B model on 100M tokens, and a million tokens of a 70B model served (a prompt of
+the usual length with its output). `--format csv` and `-o index.html` hold every month; [the table](price-index.csv) is
+in the repository.
 
     cost = least over chips of GPU-hours of the job on the chip × price of a GPU-hour of the chip in the month
 

@@ -9,101 +9,24 @@ This writes docs/published-runs.md.
 
 import sys
 from collections.abc import Mapping
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpucost.ask.estimate import request_of
-from gpucost.catalog import Catalog, open_catalog
-from gpucost.catalog.calibrations import training_calibration
-from gpucost.market.facts import make_market, make_offer, market_of, with_offers
-from gpucost.training.run import answer_request
-from gpucost.types import Offer, System
+from gpucost.ask.published import RUN_WIDTH, compare_run, compare_runs
+from gpucost.catalog import open_catalog
 
 PAGE = Path(__file__).parent.parent / "docs" / "published-runs.md"
 
 
-def published_runs(catalog: Catalog, software: str = "typical") -> list[dict[str, Any]]:
-    """Return per published run the accelerator-hours published and estimated, with the range."""
-    return [compare_run(row, catalog, software) for row in catalog.rows("published_runs")]
-
-
-def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict[str, Any]:
-    """Estimate one published run on an offer of its accelerator at one USD an hour."""
-    offer, system = _offer(row["gpu"], catalog)
-    market = market_of(catalog)
-    facts = with_offers(market.facts, [offer], [system])
-    mask = np.arange(len(facts.offers)) == len(facts.offers) - 1
-    request = request_of(
-        {
-            "model": row["model"],
-            "tokens": row["tokens"],
-            "gpus": row["gpus"],
-            "sequence": row["sequence_tokens"],
-            "precision": row["precision"],
-            "software": row["software"] or software,
-            "software_year": row["software_year"],
-        }
-    )
-    answer = answer_request(
-        request, catalog.architecture(row["model"]), make_market(facts), mask, training_calibration(catalog)
-    )
-    best = answer["options"][0]
-    steps, slow, fast = best["lines"][0]["quantity"], best["days_high"] / best["days"], best["days_low"] / best["days"]
-    published, hours = row["published_gpu_hours"], steps if row["counts"] == "steps" else best["gpu_hours"]
-    return {
-        "id": row["id"],
-        "gpu": row["gpu"],
-        "gpus": best["gpus"],
-        "tokens": row["tokens"],
-        "precision": row["precision"],
-        "published_gpu_hours": published,
-        "estimated_gpu_hours": hours,
-        "low_gpu_hours": hours * fast,
-        "high_gpu_hours": hours * slow,
-        "estimated_ratio": hours / published,
-        "mfu_fraction": best["mfu_fraction"],
-        "overhead_fraction": hours / steps - 1,
-        "inside": bool(hours * fast <= published <= hours * slow),
-        "source_id": row["source_id"],
-        "notes": row["notes"],
-    }
-
-
-def _offer(gpu: str, catalog: Catalog) -> tuple[Offer, System]:
-    """Return an offer of the accelerator's usual node at one USD an hour."""
-    system = catalog.default_system(gpu)
-    offer = make_offer(
-        {
-            "offer_id": "published",
-            "offer_kind": "offer",
-            "provider": "published",
-            "instance_type": system.id,
-            "gpu": gpu,
-            "gpu_assumed": False,
-            "gpus": system.gpus,
-            "region_scope": "unknown",
-            "option": "on_demand",
-            "billing": "per_use",
-            "term_months": 0,
-            "payment": "none",
-            "usd_per_hour": float(system.gpus),
-            "usd_per_gpu_hour": 1.0,
-            "observed_on": date(2020, 1, 1),
-            "confidence": "high",
-        }
-    )
-    return offer, system
-
-
-INTRODUCTION = """# Published runs against estimates
+INTRODUCTION = f"""# Published runs against estimates
 
 Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate` says from the
 model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its estimate: software is
 `typical` or as the publisher describes it, of the year of the run, the cluster the published one or else the cheapest that ends within 30 days. The overhead over the bare
-training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in a column; none is added where the published hours are those of steps at their steady speed.
+training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in a column; none is added where the published hours are those of steps at their steady speed. The range of a whole run is at least a
+factor of {np.exp(RUN_WIDTH):.2f} on either side: what runs turned out to be.
 This page is written by `python -m benchmarks.published_runs`.
 
 | run | accelerator | precision | published hours | estimated | 80 % range | estimated ÷ published | MFU | overhead | inside |
@@ -137,9 +60,10 @@ def _hours(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def page() -> str:
+def page(rows: list[dict[str, Any]] | None = None) -> str:
+    """Return the page of the runs as they are compared, here unless they were already."""
     catalog = open_catalog()
-    rows = published_runs(catalog)
+    rows = rows or compare_runs(catalog)
     native = next(row for row in catalog.rows("published_runs") if row["id"] == "gpt-2-124m-llm.c")
     return as_markdown(rows, compare_run(native, catalog, "native"))
 

@@ -25,7 +25,7 @@ def warm_estimate_ms(repeats: int = 9) -> float:
     times = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
-        gpucost.inference("llama-3.1-70b", catalog=catalog, precision="fp8", prompt=2000, output=300)
+        gpucost.inference("llama-3.1-70b", catalog=catalog, precision="fp8", prompt_tokens=2000, output_tokens=300)
         times.append(1e3 * (time.perf_counter() - start))
     return statistics.median(times[1:])
 

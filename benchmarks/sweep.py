@@ -1,6 +1,6 @@
 """Speed of `gpucost sweep`: cases per second, processor time and peak memory, with one process and with several.
 
-Run it by `python -m benchmarks.sweep [--cases-of sizes] [--cases 10m] [--workers 1,2] [--json]`. Cases of
+Run it by `python -m benchmarks.sweep [--cases-of sizes] [--cases 20k] [--workers 1,2] [--json]`. Cases of
 
 sizes     training runs on clusters of a given size: model × accelerator × size × tokens × deadline × overhead
 open      the size is open, and budgets refuse about half: model × accelerator × tokens × deadline × budget × overhead
@@ -97,7 +97,7 @@ def measured(kind: str, cases: int, workers: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases-of", choices=list(ASKED), default="sizes")
-    parser.add_argument("--cases", default="10m")
+    parser.add_argument("--cases", default="20k")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()

@@ -9,8 +9,8 @@ import csv
 import io
 from pathlib import Path
 
-from gpucost.calibration import choice, fits
 from gpucost.catalog import open_catalog
+from tools import calibrate, choice
 
 TABLE = Path(__file__).parents[1] / "docs/terms.csv"
 COLUMNS = ("kind", "name", "parameters", "gain", "kept", "fitted")
@@ -23,7 +23,7 @@ def table() -> str:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for kind in KINDS:
-        for term in fits.choose(catalog, kind):
+        for term in calibrate.choose(catalog, kind):
             shown = {**term, "gain": f"{term['gain']:.4f}", "kept": int(term["kept"]), "fitted": int(term["fitted"])}
             writer.writerow({"kind": kind, **shown})
     return text.getvalue()
@@ -39,7 +39,7 @@ def page() -> list[str]:
         "the whole model on halves of the sources; its gain is by how many per cent of a speed the other halves are "
         "then predicted worse ([method](method.md#validation)). What earns less than 0.03 for each parameter is held "
         "at what is believed of it; a held term that would pay now is a candidate for the next fit. "
-        "`gpucost calibrate --choose` asks again.\n",
+        "`python -m tools.calibrate choose` asks again.\n",
         "|  | parameters that observations touch | fitted | of them pay now |",
         "|---|--:|--:|--:|",
     ]
@@ -50,14 +50,7 @@ def page() -> list[str]:
             for names in ((), ("fitted",), ("fitted", "kept"))
         )
         lines.append(f"| {kind} | {touched} | {fitted} | {pay} |")
-    for kind in asked:
-        lines += [f"\n{kind.capitalize()}:\n", "| term | parameters | gain | it is |", "|---|--:|--:|---|"]
-        mine = [row for row in rows if row["kind"] == kind]
-        for row in sorted(mine, key=lambda row: (row["fitted"] == "0", -float(row["gain"]))):
-            state = "fitted" if row["fitted"] == "1" else "held"
-            if row["fitted"] != row["kept"]:
-                state += ", would not pay now" if row["fitted"] == "1" else ", would pay"
-            lines.append(f"| `{row['name']}` | {row['parameters']} | {100 * float(row['gain']):+.2f} % | {state} |")
+    lines.append("\n[terms.csv](terms.csv) has every term with its gain.")
     return lines
 
 
@@ -66,7 +59,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, default="serving")
     parser.add_argument("--splits", type=int, default=choice.SPLITS)
     asked = parser.parse_args()
-    kind = fits.KINDS[asked.kind]
+    kind = calibrate.KINDS[asked.kind]
     for term in choice.choose(kind.sources(kind.shipped(open_catalog())), splits=asked.splits):
         print(f"{term.name:32} {term.parameters:3} {100 * term.gain:+.2f} % {'stays' if term.kept else 'goes'}")
 

@@ -11,6 +11,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from datetime import date, datetime, time
 from functools import cache
 from math import inf
@@ -54,6 +55,25 @@ def in_utf8(text: str) -> str:
     return text
 
 
+class Stranger:
+    """Who asks through the page or as an agent: files are read for them in one folder alone, or in none."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = None if folder is None else folder.resolve()
+        self.files: list[str] = []  # that were named and lie there
+
+
+STRANGERS: ContextVar[Stranger | None] = ContextVar("STRANGERS", default=None)  # none: whose machine it is
+
+
+def may_look_at(path: Path_) -> bool:
+    """Tell whether a word may be looked for among files: for a stranger only what lies in the folder for it."""
+    stranger = STRANGERS.get()
+    if stranger is None:
+        return True
+    return stranger.folder is not None and os.path.isabs(path) and Path(path).resolve().is_relative_to(stranger.folder)
+
+
 def expanded(name: str | Path) -> Path:
     """Return a path with ~ as its home folder; where there is no such home, as it stands."""
     try:
@@ -79,7 +99,7 @@ def regular_file(path: Path_) -> io.BufferedReader:
         kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
         raise UsageError(f"cannot read {shown(name)}: it is {kind}. Name a file.")
     except FileNotFoundError:
-        raise UsageError(f"cannot read {shown(name)}: there is no such file. Name one that exists.") from None
+        raise UsageError(f"cannot read {shown(name)}: there is no such file. Check the path.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "this is not a name of a file"
         raise UsageError(f"cannot read {shown(name)}: {reason}. Name a file that you may read.") from None

@@ -18,7 +18,6 @@ from gpucost.gate import beside
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
 MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
-MOVE_DAYS = 90  # over which the moves of spot prices are measured
 MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
 EXPIRED = "too old"  # why a price of that age is no offer any more
@@ -76,6 +75,11 @@ def is_plain(option: str) -> bool:
     """
     rule = OPTIONS[option]
     return rule.family == "on demand" and not rule.interruptible
+
+
+def quote_family(option: str) -> str:
+    """Return what a quote is compared with: the family of its option; hosts of third parties move by themselves."""
+    return option if option == "community" else OPTIONS[option].family
 
 
 def counted_age_days(age_days: float, price_kind: str) -> float:

@@ -38,6 +38,22 @@ class Block(Struct, frozen=True):
     linear: bool = False  # mixes by a recurrence, with attention or without
 
 
+class ServedAs(Struct, frozen=True):
+    """How people run a model: the format of its weights, on which chip, and how one replica is spread."""
+
+    accelerator_id: str
+    precision: str
+    tensor: int
+    data: int
+    pipeline: int
+    source_id: str
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators of one replica."""
+        return self.tensor * self.data * self.pipeline
+
+
 class Architecture(Struct, frozen=True):
     """A transformer, by its dimensions. Counts are per model; zero means that a part is absent.
 
@@ -91,6 +107,7 @@ class Architecture(Struct, frozen=True):
     native_precision: str = ""  # in which the weights were published
     stored_bytes: int = 0  # of the published weights of the language model
     mixer_bytes_each: float = 0.0  # of a weight of attention as stored
+    served_as: tuple[ServedAs, ...] = ()  # the usual one first
     status: Status = "sourced"
     source_id: str = ""
     notes: str = ""
@@ -126,6 +143,9 @@ class Accelerator(Struct, frozen=True):
     tdp_w: float | None = None
     memory_type: str = ""  # HBM3, GDDR6, LPDDR5 …
     made_for: str = ""  # "inference" where it does not train
+    training_sources: int = 0  # that measured training on it
+    training_largest_gpus: int = 0  # of their clusters
+    serving_sources: int = 0
     confidence: str = "medium"
     status: Status = "sourced"
     source_id: str = ""

@@ -2,14 +2,19 @@
 
 import math
 import re
+from calendar import monthrange
 from collections.abc import Mapping
+from datetime import MAXYEAR, date
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from gpucost.errors import UsageError
 from gpucost.gate import beside, shown
 
+Day = TypeVar("Day", bound=date)
+
 HOURS_PER_DAY = 24.0
+HOURS_PER_WEEK = 168.0
 DAYS_PER_YEAR = 365.0
 HOURS_PER_YEAR = 8760.0
 HOURS_PER_MONTH = 730.0
@@ -30,6 +35,11 @@ _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgtp])(i?)b(?:ytes?
 _QUANTITY = re.compile(r"((?:[0-9][0-9_,]*(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([a-z]*)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[^0-9,][^,]*)?")
 _DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
+_DURATION_DAYS |= {
+    word + plural: _DURATION_DAYS[word[:letters]]
+    for word, letters in (("hour", 1), ("day", 1), ("week", 1), ("month", 2), ("year", 1))
+    for plural in ("", "s")
+}
 
 
 @cache
@@ -195,6 +205,18 @@ def format_count(value: float) -> str:
         if abs(value) >= 0.9995 * limit:  # three digits round it up
             return f"{value / limit:.3g}{letter}"
     return f"{value:.3g}"
+
+
+def months_after(day: Day, months: int) -> Day:
+    """Return the day so many months later; the last of a month where it has fewer days, and of all time.
+
+    >>> months_after(date(2026, 1, 31), 1)
+    datetime.date(2026, 2, 28)
+    """
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if year > MAXYEAR:
+        return day.replace(year=MAXYEAR, month=12, day=31)
+    return day.replace(year=year, month=month + 1, day=min(day.day, monthrange(year, month + 1)[1]))
 
 
 def counted(count: float, noun: str) -> str:

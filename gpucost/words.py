@@ -6,6 +6,7 @@ RECOMPUTES = ("none", "selective", "full")
 STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast", "trainer")
 OFFLOADS = ("none", "states", "all")
 # what options are ranked by, by question
+RANKS = ("budget", "expected", "quoted", "time")  # what offers are ordered by, where cost is to be small
 GOALS = {"estimate": ("cost", "time", "pareto", "carbon"), "inference": ("cost", "latency", "carbon")}
 # of training stacks
 CLASSES = (

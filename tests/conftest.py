@@ -7,8 +7,13 @@ import shutil
 import signal
 import socket
 import sys
+from datetime import timedelta
+from zlib import crc32
 
 import pytest
+
+from benchmarks.day import fixed_day
+from gpucost import clock
 
 # The programs that tests start find the checkout compiled, as an installed package is.
 sys.dont_write_bytecode = False
@@ -19,13 +24,46 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 KEPT = ("offers-of-today.json", "history", "charts")  # in the cache folder: their names or keys say what they are
+MOST_CASES = 3  # of one rule that are asked each time: the first, the last and some that are drawn
 CACHES = []  # of this process, the last at the end
 
 
+def pytest_addoption(parser):
+    parser.addoption("--later", type=int, default=0, metavar="DAYS", help="ask so many days after the fixed day")
+
+
+def pytest_configure(config):
+    """Ask on one day, whatever the calendar says; a worker inherits it."""
+    if not hasattr(config, "workerinput"):
+        os.environ[clock.VARIABLE] = str(fixed_day() + timedelta(days=config.getoption("later")))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Begin with the files that hold a slow test: the last worker at work is then not alone for long."""
+    """Call slow what starts LibreOffice or a browser, before slow tests are left out.
+
+    Of a rule with many cases, the first, the last and some drawn by their names are asked each time; `-m more` asks
+    the others.
+
+    Begin with the files that hold a slow test: the last worker at work is then not alone for long.
+    """
+    for item in items:
+        if "require_program" in item.fixturenames:
+            item.add_marker("slow")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    for cases in cases_of_each_rule(items):
+        for case in sorted(cases[1:-1], key=lambda case: crc32(case.name.encode()))[MOST_CASES - 2 :]:
+            case.add_marker("more")
+
+
+def cases_of_each_rule(items):
+    """Return the cases of each test function that has several, unless every one of them is wanted each time."""
+    rules = {}
+    for item in items:
+        if hasattr(item, "callspec") and not item.get_closest_marker("every"):
+            rules.setdefault((item.path, item.originalname), []).append(item)
+    return [cases for cases in rules.values() if len(cases) > MOST_CASES]
 
 
 def pytest_collection_finish(session):
@@ -92,7 +130,7 @@ def _cache(base):
 def own_settings(monkeypatch, tmp_path_factory):
     """Hide the user's settings and book."""
     for name in list(os.environ):
-        if name.startswith("GPUCOST_") and name != "GPUCOST_REQUIRE_PROGRAMS":
+        if name.startswith("GPUCOST_") and name not in ("GPUCOST_REQUIRE_PROGRAMS", clock.VARIABLE):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "no-data"))

@@ -15,7 +15,7 @@ def catalog():
 
 
 def smallest(catalog, model, gpu, precision):
-    found = gpucost.fit(model, gpu, serving=True, precision=precision, catalog=catalog)
+    found = gpucost.fit(model, gpu, serving=True, precision=precision, tpot="none", ttft="none", catalog=catalog)
     return next(row["gpus"] for row in found.payload["options"] if "mig" not in row["gpu"])
 
 

@@ -21,7 +21,6 @@ HEAVY = (
     "tomllib",
     "difflib",
     "reportlab",
-    "pptx",
 )
 CODE = """
 import sys
@@ -52,7 +51,7 @@ def test_help_loads_click_and_little_else():
     assert not loaded_by("--help") & {*HEAVY, "numpy", "duckdb", "pydantic", "platformdirs", "pyxirr"}
 
 
-@pytest.mark.parametrize("arguments", [("prices", "--gpu", "h100-sxm"), ("gpus", "h100"), ("systems",)])
+@pytest.mark.parametrize("arguments", [("prices", "--gpu", "h100-sxm"), ("gpus", "h100"), ("data", "systems")])
 def test_the_lists_need_no_arithmetic_and_no_validation(arguments):
     assert not loaded_by(*arguments) & {*HEAVY, "numpy", "pydantic", "pyxirr"}
 
@@ -103,3 +102,10 @@ def test_a_closed_stream_changes_neither_the_answer_nor_the_code(tmp_path, argum
     ended = subprocess.run(["sh", "-c", asked], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (code, "")
     assert "out.csv" not in arguments or "h100-sxm5-80gb" in (tmp_path / "out.csv").read_text()
+
+
+def test_the_program_listens_for_an_interrupt_before_anything_slow_is_loaded():
+    """Until then Ctrl-C is a traceback of Python's."""
+    script = "import sys; before = set(sys.modules); import gpucost.__main__; print(*sorted(set(sys.modules) - before))"
+    loaded = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    assert not set(loaded.stdout.split()) & {"typing", "re", "enum", "signal", "functools", "collections"}

@@ -63,6 +63,71 @@ def test_the_action_says_what_a_change_costs_and_fails_beyond_a_limit(change):
     assert commented(change, BUDGET="1000000", MOST_RISE="30%")[0] == 0
 
 
+@pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs git and bash")
+def test_the_action_edits_its_own_comment_alone_and_hands_on_numbers(change):
+    here = change.parent / "runner"
+    here.mkdir()
+    gh = here / "gh"
+    gh.write_text('#!/bin/sh\necho "$@" >>"$RUNNER_TEMP/asked"\ncase "$*" in *--jq*) echo 77;; esac\n', "utf-8")
+    gh.chmod(0o755)
+    told = {"COMMENT": "true", "PULL": "5", "GITHUB_REPOSITORY": "o/r", "GITHUB_OUTPUT": str(here / "outputs")}
+    code, text = commented(change, **told, PATH=f"{here}:{os.environ['PATH']}", MOST_RISE="10%")
+    assert code == 3
+    assert text.startswith("<!-- gpucost: plan.toml#run -->\n")
+    asked = (here / "asked").read_text("utf-8")
+    assert "gpucost: plan.toml#run" in asked
+    assert "PATCH repos/o/r/issues/comments/77" in asked
+    outputs = dict(line.split("=", 1) for line in (here / "outputs").read_text("utf-8").splitlines())
+    assert outputs["over"] == "true"
+    assert 0 < float(outputs["change"]) < float(outputs["cost"])
+    (here / "asked").unlink()
+    same = {**told, "BASE": "HEAD", "ONLY_IF_CHANGED": "true"}
+    git(change, "update-ref", "refs/remotes/origin/HEAD2", "HEAD")
+    commented(change, **{**same, "BASE": "HEAD2"}, PATH=f"{here}:{os.environ['PATH']}")
+    assert not (here / "asked").exists()
+
+
+@pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs git and bash")
+def test_new_spending_is_shown_as_new_and_held_to_the_budget(change):
+    (change / "more.toml").write_text(PLAN, "utf-8")
+    code, text = commented(change, SCENARIO="more.toml")
+    assert code == 0, text
+    assert "is new" in text
+    assert "unchanged" not in text
+    assert re.search(r"\d USD|\$\d", text)
+    assert commented(change, SCENARIO="more.toml", BUDGET="10")[0] == 3
+
+
+@pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs git and bash")
+def test_what_init_writes_answers_with_the_default_part(change):
+    init = [sys.executable, "-m", "gpucost", "init", "scenario.toml"]
+    subprocess.run(init, cwd=change, check=True, capture_output=True)
+    code, text = commented(change, SCENARIO="scenario.toml", PART="run")
+    assert code == 0, text
+
+
+@pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs git and bash")
+def test_a_base_that_cannot_be_read_is_said_and_leaves_no_worktree(change):
+    base = change.parent / "before"
+    (base / "plan.toml").write_text("[[training]]\nmodel = ", "utf-8")
+    git(base, "commit", "-qam", "Break the plan")
+    git(change, "fetch", "-q")
+    for _ in range(2):  # the next run works as well
+        code, text = commented(change)
+        assert code == 0, text
+        assert "be read" in text
+    listed = subprocess.run(["git", "worktree", "list"], cwd=change, capture_output=True, text=True).stdout
+    assert len(listed.splitlines()) == 1
+
+
+def test_the_hooks_take_no_file_of_this_repository_that_is_no_scenario():
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
+    [pattern, _] = re.findall(r"files: (.*)", text)
+    assert re.search(pattern, "scenario.toml")
+    assert not re.search(pattern, "plan.toml")
+    assert not (ROOT / "plan.toml").exists()
+
+
 def test_the_action_hands_every_input_to_its_script():
     text = (ROOT / "action.yml").read_text("utf-8")
     script = (ROOT / ".github/cost-comment.sh").read_text("utf-8")
@@ -79,7 +144,7 @@ def test_the_hooks_run_commands_that_exist(tmp_path):
     assert entries == ["report", "data check"]
     done = subprocess.run([sys.executable, "-m", "gpucost", "report", str(plan)], capture_output=True, text=True)
     assert done.returncode == 3
-    assert "over the budget" in done.stderr
+    assert "budget" in done.stderr
 
 
 def test_the_conda_recipe_asks_for_what_the_project_asks_for():

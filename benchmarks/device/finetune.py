@@ -64,11 +64,12 @@ class FrozenLinear(nn.Module):
         return Packed.apply(x, self.packed, self.scale) + update.to(x.dtype)
 
 
-def build(case: Case) -> nn.Module:
-    from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
+def configuration(model: str, family: str = "llama", cache: bool = False):
+    """Return the configuration of a model in Transformers, of the shape that every benchmark times."""
+    from transformers import LlamaConfig, Qwen2Config
 
-    shape = SHAPES[case.model]
-    config = (Qwen2Config if case.family == "qwen2" else LlamaConfig)(
+    shape = SHAPES[model]
+    return (Qwen2Config if family == "qwen2" else LlamaConfig)(
         vocab_size=shape.vocab,
         hidden_size=shape.hidden,
         intermediate_size=shape.ffn,
@@ -76,9 +77,15 @@ def build(case: Case) -> nn.Module:
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.kv_heads,
         max_position_embeddings=65536,
-        tie_word_embeddings=case.model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"),
-        use_cache=False,
+        tie_word_embeddings=model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"),
+        use_cache=cache,
     )
+
+
+def build(case: Case) -> nn.Module:
+    from transformers import AutoModelForCausalLM
+
+    config = configuration(case.model, case.family)
     dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
     with torch.device(DEVICE):
         model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.device.common import CUDA, DEVICE, TimeBox, clean, guarded, out, synchronize
+from gpucost import clock
 from gpucost.bench.cases import SHAPES, BenchCase
 from gpucost.bench.gpu.clock import FP8
 from gpucost.bench.gpu.steps import TrainStep, build, optimizer_of, step
@@ -128,7 +129,7 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     box = TimeBox(options.seconds)
-    found: dict[str, Any] = {"plain": {}, "figures": [], "started": time.strftime("%Y-%m-%d")}
+    found: dict[str, Any] = {"plain": {}, "figures": [], "started": clock.today().isoformat()}
 
     def keep(name: str, measure: Step, into: str) -> None:
         if box.over():

@@ -87,11 +87,10 @@ def disks(random: Random) -> Case:
     ending = random.choice(["json", "md", "html", "txt", "xlsx", "csv"])
     asked = random.choice(
         [
-            ["export", "--focus", "answer.json", "-o", "out.parquet"],
-            ["export", "--focus", "answer.json", "-o", "out.csv"],
+            ["saved", "export", "--focus", "answer.json", "-o", "out.parquet"],
+            ["saved", "export", "--focus", "answer.json", "-o", "out.csv"],
             ["sweep", "--model", "8b,70b", "--gpu", "h100-sxm", "--gpus=8:64:x2", "--tokens=1b", "-o", "out.parquet"],
             ["sweep", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8,16", "--tokens", "1b", "-o", "out.csv"],
-            ["report", "answer.json", "--template", "in.xlsx", "-o", "out.xlsx"],
             ["prices", "--gpu", "h100-sxm", "-o", f"out.{ending}"],
             ["prices", "history", "--gpu", "h100-sxm", "-o", "out.html"],
             ["sql", "select * from offers limit 2000", "-o", f"out.{ending}"],
@@ -104,8 +103,6 @@ def disks(random: Random) -> Case:
     from benchmarks.fuzz.waits import QUOTES
 
     files: dict[str, bytes | str] = {"answer.json": good.answers()[0], "quotes.csv": QUOTES}
-    if "in.xlsx" in asked:
-        files["in.xlsx"] = good.template("cost_usd")
     if asked[-1].startswith("out.") and random.random() < 0.5 and asked[0] != "init":
         files[asked[-1]] = b"old\n"
     return Case(asked, files, face="full_disk", given=random.choice([0, 1, 100, 1000, 4096, 20_000]))

@@ -153,7 +153,7 @@ def tables(random: Random) -> Case:
                 good.PROFILE,
                 ["inference", *START["inference"], "--requests-per-s", "5", "--profile", "profile.csv"],
             ),
-            ("quotes.csv", good.QUOTES, ["tco", *START["tco"], "--quote", "quotes.csv"]),
+            ("quotes.csv", good.QUOTES, ["tco", *START["tco"], "--rent", "quotes.csv"]),
             ("prices.csv", good.BOOK_CSV, ["data", "check", "prices.csv", "--table", "offers"]),
         ]
     )
@@ -199,8 +199,12 @@ def saved(random: Random) -> Case:
     """Saved answers, read by report, compare, rerun and watch."""
     asked = random.choice(
         [["report", "answer.json", "-o", f"out.{ending}"] for ending in ENDINGS]
-        + [["rerun", "answer.json"], ["rerun", "answer.json", "--explain"], ["compare", "answer.json", "good.json"]]
-        + [["watch", "train.log", "--estimate", "answer.json"], ["rerun", "answer.json", "--format", "json"]]
+        + [
+            ["saved", "rerun", "answer.json"],
+            ["saved", "rerun", "answer.json", "--explain"],
+            ["compare", "answer.json", "good.json"],
+        ]
+        + [["watch", "train.log", "--estimate", "answer.json"], ["saved", "rerun", "answer.json", "--format", "json"]]
     )
     one = good.estimate_with_facts() if asked[0] != "report" else random.choice(good.answers())
     if asked[0] != "watch" and random.random() < 0.4:

@@ -1,4 +1,4 @@
-"""What the fuzzer asks of a finance desk: invoices, commitments, choices, comparisons, templates."""
+"""What the fuzzer asks of a finance desk: invoices, commitments, choices, comparisons."""
 
 import csv
 import gzip
@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.fuzz import good
-from benchmarks.fuzz.cases import ENDINGS, Case, spoilt, written
+from benchmarks.fuzz.cases import Case, spoilt, written
 from benchmarks.fuzz.values import (
     TEXTS,
     any_value,
@@ -79,7 +79,7 @@ def invoices(random: Random) -> Case:
         meant = {"start": ["2026-11-01", "2024-02-29"], "rank": ["1", "2"], "side": ["own", "rent"],
                  "tag": ["team=a", "=", "a="]}  # fmt: skip
         target = random.choice(["out.csv", "out.parquet", "out.xlsx", "no/out.csv", "pipe.csv"])
-        asked = ["export", "--focus", "answer.json", *_options(random, meant), "-o", target]
+        asked = ["saved", "export", "--focus", "answer.json", *_options(random, meant), "-o", target]
         return Case(asked, files | {"pipe.csv": "fifo"})
     name, files_of = _invoice(random)
     files[name] = files_of
@@ -142,18 +142,6 @@ def choices(random: Random) -> Case:
     ]
     asked = random.choice([random.choices(places, k=random.choice([1, 2, 2, 2, 2, 3])), ["--speed"], []])
     return Case(["compare", *asked, *_options(random, meant, 3), *written(random)], files)
-
-
-def templates(random: Random) -> Case:
-    """Workbooks with named cells, which figures fill."""
-    data = good.template(random.choice([*TEXTS, "cost_usd", "npv_usd", "options"]))
-    if random.random() < 0.4:
-        data = spoilt_bytes(random, data)
-    answer = random.choice(good.answers())
-    answer = spoilt_json(random, answer) if random.random() < 0.3 else answer
-    target = random.choice([*["out.xlsx"] * 8, *(f"out.{ending}" for ending in ENDINGS)])
-    name = random.choice(["in.xlsx"] * 9 + ["answer.json"])
-    return Case(["report", "answer.json", "--template", name, "-o", target], {"answer.json": answer, "in.xlsx": data})
 
 
 def folders(random: Random) -> Case:

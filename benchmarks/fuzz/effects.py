@@ -23,7 +23,7 @@ BASES: dict[str, list[Given]] = {
                    {"model": "70b", "gpu": "h100-sxm", "gpus": 64, "tensor": 8}],
     "audit": [{"model": "8b", "tokens": "100b", "gpu": "a100-80gb", "gpus": 8, "days": 60},
               {"model": "70b", "gpu": "h100-sxm", "gpus": 8, "tokens_per_s": 5000},
-              {"buy": "800k", "rent_monthly": "20k", "own_monthly": "5k", "gpus": 80, "hours_per_month": 10000}],
+              {"buy": "800k", "rent_monthly": "20k", "own_monthly": "5k", "gpus": 80, "gpu_hours_per_month": 10000}],
     "choose": [{"model": "70b", "purpose": "fine-tuning"}, {"model": "8b", "purpose": "serving"}],
     "commit": [{"usage": [8, 12, 9, 16] * 200, "on_demand": 4, "committed": 2}],
 }  # fmt: skip
@@ -82,7 +82,7 @@ ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
         "model": ["13b"], "tokens": ["50b"], "gpu": ["l40s"], "gpus": [16], "days": [30], "hours": [700],
         "gpu_hours": [9000], "cost": [6291], "fits": ["training", "serving"], "weights_gb": [10], "training_gb": [100],
         "tokens_per_s": [9000], "batch": [64], "buy": ["900k"], "rent_monthly": ["30k"], "own_monthly": ["9k"],
-        "payback_months": [10], "hours_per_month": [1000], "discount": ["20%"],
+        "payback_months": [10], "gpu_hours_per_month": [1000], "discount": ["20%"],
     },
     "choose": {
         "model": ["13b"], "purpose": ["research"], "budget": ["2k"], "tokens": ["50t"], "hours_per_month": [2],

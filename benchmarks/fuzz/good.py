@@ -323,24 +323,6 @@ def workbook(rows: list[list[Any]], sheet: str = "offers") -> bytes:
     return out.getvalue()
 
 
-def template(name: str) -> bytes:
-    """Write a workbook with named cells, one of any name, a formula, and a table that grows."""
-    import openpyxl
-    from openpyxl.workbook.defined_name import DefinedName
-
-    out, book = io.BytesIO(), openpyxl.Workbook()
-    page: Any = book.active
-    page["B2"], page["C2"] = "=B3*2", "x"
-    for called, cell in {"cost_usd": "$B$3", "npv_usd": "$B$4", name: "$B$5"}.items():
-        if called:
-            book.defined_names[called] = DefinedName(called, attr_text=f"{page.title}!{cell}")
-    try:
-        book.save(out)
-    except ValueError:  # the library writes no such name
-        return template("options")
-    return out.getvalue()
-
-
 @cache
 def bomb(megabytes: int) -> bytes:
     """A workbook of some kilobytes whose sheet unpacks to many megabytes."""

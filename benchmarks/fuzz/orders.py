@@ -62,8 +62,6 @@ def order(asked: Case) -> None:
         raise
     if isinstance(other, GpuCostError):
         return
-    if _unverified(other) and not _unverified(first):
-        return  # the one speaks of what can be ordered, the other of quotes that nobody has confirmed
     low, high = QUESTIONS[name].figures(first), QUESTIONS[name].figures(other)
     for key in low.keys() & high.keys():
         if low[key] > high[key] * (1 + SLACK[0]) + SLACK[1]:
@@ -83,12 +81,6 @@ def _answer(ask: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
     if fault := next(faults_of(found), None):
         raise InternalError(f"{fault} of {given}")
     return found
-
-
-def _unverified(answer: dict[str, Any]) -> bool:
-    """Tell whether the first offer of an answer lacks something that ordering it needs."""
-    options = answer.get("options") or [{}]
-    return bool(options[0].get("missing"))
 
 
 _DISCOUNTED = [f'provider = "{name}"' for name in ("aws", "lambda", "coreweave")]
@@ -211,8 +203,7 @@ def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
         rows = answer["options"]
         if answer["request"].get("top") == 0:
             return {f"{row['offer_id']}, {row['gpus']}": row[figure] for row in rows}
-        sure = [row for row in rows if not row.get("missing")]  # what lacks something stands below, however cheap
-        return {f"least {figure}": min(row[figure] for row in sure or rows)} if rows else {}
+        return {f"least {figure}": min(row[figure] for row in rows)} if rows else {}
 
     return figures
 
@@ -240,7 +231,7 @@ QUESTIONS = {
             "a smaller model": _smaller_model,
             "ranked by cost": _cheapest_of,
         },
-        _cheapest("cost_usd"),
+        _cheapest("budget_usd"),
     ),
     "inference": Question(
         _service,
@@ -256,7 +247,7 @@ QUESTIONS = {
             "a smaller model": _smaller_model,
             "ranked by cost": _cheapest_of,
         },
-        _cheapest("usd_per_month"),
+        _cheapest("budget_usd"),
     ),
     "tco": Question(
         _cluster,

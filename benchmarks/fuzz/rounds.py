@@ -70,10 +70,10 @@ def round_trip(asked: Case) -> None:
     _told(["report", "a.json", "-o", f"out.{ending}"], asked)
     _told(["compare", "a.json", "b.json", "--format", "json"], asked)
     if name == "estimate":
-        _told(["rerun", "a.json"], asked)
+        _told(["saved", "rerun", "a.json"], asked)
     if name not in PARTS or any(option.get("days", 0) > MOST_DAYS for option in first["options"][:1]):
         return  # no charges are written for a run of more than a century
-    _told(["export", "--focus", "a.json", "-o", "charges.csv"], asked)
+    _told(["saved", "export", "--focus", "a.json", "-o", "charges.csv"], asked)
     _told(["reconcile", "charges.csv", "--estimate", "a.json"], asked)
     lines = [f"{key} = {dumps(value).strip()}" for key, value in asked.given[1].items()]
     Path("plan.toml").write_text("\n".join([f"[[{PARTS[name]}]]", 'name = "Part"', *lines]), "utf-8")

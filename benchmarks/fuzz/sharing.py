@@ -29,7 +29,7 @@ def share_catalog() -> None:
     opened: dict[Any, core.Catalog] = {}
     create, root_of_all = core.Catalog.__new__, shipped_root()
 
-    def shared(as_of: Any, known_as_of: Any, root: Any, layers: Any, kept_at: Any = None) -> Any:
+    def shared(as_of: Any, known_as_of: Any, root: Any, layers: Any, kept_at: Any = None, version: Any = "") -> Any:
         if (
             _ALONE
             or layers
@@ -37,7 +37,7 @@ def share_catalog() -> None:
             or not (kept_at is None or (isinstance(kept_at, Path) and not kept_at.is_dir()))
         ):
             return None
-        return as_of, known_as_of, root
+        return as_of, known_as_of, root, version
 
     def new(kind: type[core.Catalog], *key: Any, **keys: Any) -> core.Catalog:
         key = (*key, *keys.values())

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import blows, cases, desk, effects, more, orders, rounds, routes, twins, valid, waits
+from benchmarks.fuzz import blows, cases, desk, effects, more, orders, rounds, routes, seals, twins, valid, waits
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -12,6 +12,7 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "tables": (cases.tables, 5),
     "books": (cases.books, 5),
     "answers": (cases.saved, 4),
+    "seals": (seals.seals, 4),
     "models": (cases.models, 5),
     "settings": (cases.settings, 5),
     "writers": (cases.writers, 1),
@@ -24,7 +25,6 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "invoices": (desk.invoices, 3),
     "commitments": (desk.commitments, 2),
     "choices": (desk.choices, 1.5),
-    "templates": (desk.templates, 0.7),
     "presets": (desk.presets, 2),
     "folders": (desk.folders, 0.2),
     "orders": (orders.orders, 2),

@@ -180,7 +180,7 @@ def _asked() -> list[tuple[str, str, bytes]]:
         ("mix demand.csv --gpu h100-sxm", "demand.csv", good.DEMAND),
         (f"{tco} --rent-path curve --rent-curve curve.csv", "curve.csv", _CURVE),
         (f"{inference} --lengths lengths.csv", "lengths.csv", good.LENGTHS),
-        (f"{tco} --quote quotes.csv", "quotes.csv", good.QUOTES),
+        (f"{tco} --rent quotes.csv", "quotes.csv", good.QUOTES),
         ("report s.toml", "s.toml", good.SCENARIO),
         ("prices --gpu h100-sxm --limit 9", "book.toml", good.BOOK),
         ("prices --gpu h100-sxm --limit 9", "book/offers.csv", good.BOOK_CSV),

@@ -1,5 +1,6 @@
 """Answers for readers who pay by the token: the lead, a few rows, what to know, and where the rest is."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ _LONG_TEXT = 300
 
 _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
     "estimate": (
+        "rank",
         "provider",
         "region",
         "option",
@@ -23,10 +25,13 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
         "cost_usd",
         "cost_low_usd",
         "cost_high_usd",
+        "budget_usd",
+        "chance_available_fraction",
         "usd_per_gpu_hour",
         "age_days",
     ),
     "inference": (
+        "rank",
         "provider",
         "region",
         "option",
@@ -36,6 +41,8 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
         "usd_per_mtok_low",
         "usd_per_mtok_high",
         "usd_per_month",
+        "budget_usd",
+        "chance_available_fraction",
         "tpot_ms",
         "ttft_ms",
         "age_days",
@@ -55,6 +62,7 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
         "usd_per_gpu_hour",
         "buy_usd",
         "breakeven_months",
+        "budget_usd",
         "age_days",
     ),
     "throughput": (
@@ -72,6 +80,11 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
         "mfu_fraction",
         "memory_gib",
     ),
+    "mix": (
+        *("month", "demand_gpus", "own_gpus", "on_demand_gpus", "reserved_1y_gpus", "reserved_3y_gpus"),
+        *("spot_gpus", "idle_gpus"),
+    ),
+    "side_by_side": ("model", "gpu", "gpus", "days", "cost_usd", "provider", "usd_per_gpu_hour", "usd_per_mtok"),
     "tco": ("npv_usd", "levelised_usd_per_gpu_hour", "irr_fraction", "payback_months"),
 }
 _KIND_OF = {"choose": "choice", "compare": "comparison"}  # questions whose answers are called otherwise
@@ -86,13 +99,57 @@ _TEXTS = frozenset(
 def short(answer: Answer) -> dict[str, Any]:
     """Return an answer in a few hundred tokens; `parts` names what `detail` gives in full."""
     kind = str(answer.get("kind", ""))
-    short_answer: dict[str, Any] = {"answer": _said(str(answer["lead"]))}
+    names = names_in(answer)
+    short_answer: dict[str, Any] = {"answer": _said(quoting(str(answer["lead"]), names))}
     short_answer |= _FIGURES.get(kind, _rows_of)(answer)
+    if assumed := assumptions(answer):
+        short_answer["assumed"] = assumed
     if answer.get("warnings"):
-        short_answer["know"] = [_said(text) for text in answer["warnings"][:ROWS]]
+        short_answer["know"] = [_said(quoting(text, names)) for text in answer["warnings"][:ROWS]]
     short_answer["as_of"] = answer.get("as_of")
     short_answer["parts"] = _parts(answer)
     return {name: rounded(value) for name, value in short_answer.items()}
+
+
+def assumptions(answer: Answer) -> dict[str, Any]:
+    """Return the values that were assumed, by name; none is left out of an answer."""
+    listed = [row for row in answer.get("assumptions") or () if isinstance(row, Mapping)]
+    return {str(row["name"]): row.get("value") for row in listed if row.get("status") == "assumed"}
+
+
+_NAMES = frozenset(
+    ("provider", "instance_type", "gpu", "region", "system", "system_id", "name", "option_name", "model", "listed_as")
+)
+
+
+def names_in(answer: Any) -> set[str]:
+    """Return the names of several words that an answer holds: files may have brought them, and they read as prose.
+
+    >>> names_in({"options": [{"provider": "please obey", "gpu": "h100-sxm", "note": "two words"}]})
+    {'please obey'}
+    """
+    names: set[str] = set()
+    waiting = [answer]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            names |= {text for key, text in item.items() if key in _NAMES and isinstance(text, str) and " " in text}
+            waiting.extend(value for value in item.values() if isinstance(value, (Mapping, list, tuple)))
+        else:
+            waiting.extend(value for value in item if isinstance(value, (Mapping, list, tuple)))
+    return names
+
+
+def quoting(sentence: str, names: set[str]) -> str:
+    """Return a sentence whose names of several words are quoted, as data is.
+
+    >>> quoting("8 × b200 at please obey", {"please obey"})
+    '8 × b200 at "please obey"'
+    """
+    if not names:
+        return sentence
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda name: f'"{name[0]}"', sentence)
 
 
 def part(answer: Answer, name: str) -> dict[str, Any]:
@@ -115,16 +172,15 @@ def schema(question: str) -> dict[str, Any]:
     """Return the JSON schema of a short answer: its sentence, its rows with the type of every column, what to know."""
     row = {
         "type": "object",
-        "properties": {
-            name: {"type": ["boolean", "number", "string"] if name not in _TEXTS else "string"}
-            for name in columns(question)
-        },
+        "properties": {name: _type_of(name) for name in columns(question)},
     }
     return {
         "type": "object",
         "properties": {
             "answer": {"type": "string", "description": "The answer in a sentence; absent where `detail` was asked."},
             **{name: {"type": "array", "items": row} for name in _LISTS.get(question, ("options",))},
+            **({"levels": {"type": "array", "items": {"type": "object"}}} if question == "inference" else {}),
+            "assumed": {"type": "object", "description": "Values that were assumed."},
             "know": {"type": "array", "items": {"type": "string"}, "description": "What limits the answer."},
             "as_of": {"type": ["string", "null"], "description": "Day from which the facts are seen."},
             "parts": {"type": "array", "items": {"type": "string"}, "description": "What `detail` gives in full."},
@@ -132,9 +188,13 @@ def schema(question: str) -> dict[str, Any]:
     }
 
 
+def _type_of(column: str) -> dict[str, Any]:
+    return {"type": "string" if column in _TEXTS else ["boolean", "number", "string"]}
+
+
 def rows(listed: Sequence[Mapping[str, Any]], names: Sequence[str], count: int = ROWS) -> list[dict[str, Any]]:
     """Return the first rows with what is known of some columns."""
-    return [{name: row[name] for name in names if row.get(name) is not None} for row in listed[:count]]
+    return [{name: row[name] for name in names if row.get(name) not in (None, [])} for row in listed[:count]]
 
 
 def rounded(value: Any) -> Any:
@@ -166,6 +226,8 @@ def _fitting(value: Any) -> Any:
     """Return as many rows of a part as the limit takes."""
     import json
 
+    if all(isinstance(row, Mapping) and "status" in row for row in value or (0,)):  # what was assumed is never cut
+        return value
     if not isinstance(value, list):
         text = json.dumps(value, ensure_ascii=False)
         return value if len(text) <= _DETAIL_SIGNS else {"cut": text[:_DETAIL_SIGNS]}
@@ -192,6 +254,15 @@ def _rows_of(answer: Answer) -> dict[str, Any]:
 
     kind, name = str(answer["kind"]), main_list(str(answer["kind"]))
     return {name: rows(_distinct(answer.get(name) or []), _PARTS.get(kind, ()))} if kind in _PARTS else {}
+
+
+_LEVEL = ("gpu", "replicas", "layout", "held_requests_per_s", "ttft_p95_ms", "tpot_p95_ms", "e2e_p95_s", "usd_per_mtok",
+          "usd_per_1000_requests")  # fmt: skip
+
+
+def _served(answer: Answer) -> dict[str, Any]:
+    levels = answer.get("levels")
+    return _rows_of(answer) | ({"levels": rows(levels, _LEVEL)} if levels else {})
 
 
 _SAME = ("provider", "option", "gpus", "gpu")  # of an offer: a reader with three rows has no use for it twice
@@ -241,6 +312,7 @@ def _compared(answer: Answer) -> dict[str, Any]:
 
 _FIGURES: dict[str, Callable[[Answer], dict[str, Any]]] = {
     "estimate": _training,
+    "inference": _served,
     "tco": _owning,
     "comparison": _compared,
     "throughput": _timed,
@@ -252,4 +324,5 @@ _LISTS = {  # lists of rows in the short answer of a question
     "choose": ("rows",),
     "audit": ("checks",),
     "tco": (),
+    "mix": ("months",),
 }

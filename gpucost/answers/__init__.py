@@ -13,7 +13,8 @@ from gpucost.gate import beside
 SCHEMA_VERSION = "2"  # of every JSON answer: a key that changes its meaning or its name raises it
 
 # kind of answer -> the module of this package, its type there, and the key of its main list: what CSV and frames hold
-KINDS = {kind: (module, type_, main) for kind, module, type_, main in beside(__file__, "kinds")[1:]}
+KINDS = {kind: (module, type_, main) for kind, module, type_, main, _ in beside(__file__, "kinds")[1:]}
+PRICED = frozenset(kind for kind, *_, priced in beside(__file__, "kinds")[1:] if priced)  # whose figures are prices
 
 
 def answer_type(kind: str) -> type:
@@ -32,4 +33,4 @@ def main_list(kind: str) -> str:
     return KINDS[kind][2] if kind in KINDS else "rows"
 
 
-__all__ = ["KINDS", "SCHEMA_VERSION", "answer_type", "main_list"]
+__all__ = ["KINDS", "PRICED", "SCHEMA_VERSION", "answer_type", "main_list"]

@@ -16,8 +16,6 @@ class CheckRow(TypedDict):
     high: float | None
     unit: str
     explanation: str
-    sentence: NotRequired[str]  # in which it was read
-    figure: NotRequired[str]  # as it is written there
 
 
 class Audit(AnswerFrame):
@@ -87,7 +85,7 @@ class ValidationReport(Errors):
     """The errors of all predictions, by source, and one by one."""
 
     kind: Literal["validation"]
-    validated: Literal["training", "memory", "serving"]
+    validated: Literal["training", "memory", "serving", "load", "rl", "runs"]
     method: str
     rows: int
     skipped: list[Skipped]

@@ -32,6 +32,16 @@ class Differs(TypedDict):
     unit: str
 
 
+class AtBatch(TypedDict):
+    """The speeds of two answers at one number of sequences a step, and whose number it is."""
+
+    global_batch: int
+    first_tokens_per_s_per_gpu: float
+    second_tokens_per_s_per_gpu: float
+    longer_fraction: float  # that the second takes for the same tokens
+    used_for: str
+
+
 class RequestChange(TypedDict):
     """An argument that differs."""
 
@@ -55,6 +65,7 @@ class Comparison(AnswerFrame):
     after_value: float
     difference: float
     what_changed: list[Differs]
+    batches: NotRequired[list[AtBatch]]  # of two speeds, where they hang on the sequences of a step
     changes: list[Change]
     request_changes: list[RequestChange]
 
@@ -77,6 +88,16 @@ class Pair(TypedDict):
     tpot_ms: float | None
     serving_provider: str | None
     note: str
+    cost_low_usd: NotRequired[float | None]
+    cost_high_usd: NotRequired[float | None]
+    price_observed_on: NotRequired[str | None]
+    usd_per_mtok_low: NotRequired[float | None]
+    usd_per_mtok_high: NotRequired[float | None]
+    serving_option: NotRequired[str | None]
+    serving_usd_per_gpu_hour: NotRequired[float | None]
+    serving_price_observed_on: NotRequired[str | None]
+    source_ids: NotRequired[list[str]]
+    last_price_on: NotRequired[str | None]  # where nobody sells it: the day of the newest price on record
     tokens_per_kwh: NotRequired[float | None]  # of training, servers and building among it
     tokens_per_s_per_w: NotRequired[float | None]
     serving_tokens_per_kwh: NotRequired[float | None]
@@ -95,6 +116,7 @@ class SideBySide(AnswerFrame):
 class Candidate(TypedDict):
     """A GPU for one workload: what it costs to rent for it and to buy, and whether the budget reaches."""
 
+    rank: NotRequired[int]  # in the order of the question that it answers, whatever the budget reaches
     workload: str
     purpose: str
     model: str
@@ -109,15 +131,19 @@ class Candidate(TypedDict):
     option: str | None
     days: float | None
     rent_usd: float | None
-    usd_per_gpu_hour: NotRequired[float | None]  # expected today
-    quoted_usd_per_gpu_hour: NotRequired[float | None]  # as it was seen
+    budget_usd: NotRequired[float | None]  # what nine of ten such rents need
+    usd_per_gpu_hour: NotRequired[float | None]
     price_observed_on: NotRequired[str | None]
     age_days: NotRequired[int | None]
     price_book: NotRequired[str | None]
-    missing: NotRequired[list[str]]  # what stands between its price and an order
+    rent_low_usd: NotRequired[float | None]
+    rent_high_usd: NotRequired[float | None]
+    source_ids: NotRequired[list[str]]
     buy_usd: float | None
+    buy_seen: NotRequired[str | None]  # year, month or day of the price to buy
+    answer_tokens_per_s: NotRequired[float | None]  # of one answer in int4, at a desk
     breakeven_months: float | None
-    tokens_per_s: NotRequired[float | None]  # of a set of cards together, in fine-tuning with QLoRA
+    tokens_per_s: NotRequired[float | None]  # of cards together, in fine-tuning with QLoRA
     within: str
 
 
@@ -140,7 +166,7 @@ class SameJob(TypedDict):
     provider: str
     days: float | None
     rent_usd: float
-    more_usd: float
+    more_usd: float  # of budget
     more_days: float | None
     price_observed_on: str | None
     sellers: int

@@ -40,6 +40,7 @@ class Frame(TypedDict):
     request: Request
     as_of: str
     catalog_version: str
+    prices_age_days: NotRequired[int]  # of the catalog's newest price on that day, where it is old
     issued: NotRequired[Issued]
     seal: NotRequired[str]  # of a saved answer: `gpucost.answers.saved`
 
@@ -50,6 +51,13 @@ class AnswerFrame(Frame):
     lead: str
     warnings: list[str]
     sources: dict[str, CitedSource]
+
+
+class StatedFact(TypedDict):
+    """A sentence about what an answer takes as given, under its label."""
+
+    label: str
+    text: str
 
 
 class BillLine(TypedDict):
@@ -76,17 +84,6 @@ class AssumedValue(TypedDict):
     status: str
     source_id: str | None
     note: str
-
-
-class Excluded(TypedDict):
-    """An offer that is no option, with the reason; `regions` lists where it is sold."""
-
-    provider: str
-    instance_type: str
-    option: str
-    gpu: str
-    reason: str
-    regions: list[str]
 
 
 class Seller(TypedDict):
@@ -128,13 +125,20 @@ class LayeredPrice(Listed, total=False):
     effective_usd_per_gpu_hour: float
 
 
+class Budgeted(TypedDict, total=False):
+    """What one must have for an order so that nine of ten end below it, and the parts of it."""
+
+    budget_usd: float
+    expected_usd: float  # with the chance the cost, else that of the fallback
+    chance_available_fraction: float  # that it can be had at about its quote
+    fallback_usd: float | None  # the high end of what one would order instead; None of a question without any
+
+
 class Seen(Listed):
     """How old a price is and how far to trust it."""
 
     price_observed_on: str
-    quoted_usd_per_gpu_hour: NotRequired[float]  # what was seen then; the price beside it is expected today
     sale: NotRequired[str]  # whether lists have the machine in that region: listed | priced | unknown
-    missing: NotRequired[list[str]]  # what stands between the quote and an order
     age_days: int
     price_stale: bool
     price_book: str
@@ -142,19 +146,26 @@ class Seen(Listed):
     price_confidence: str
 
 
-class OfferPoint(TypedDict):
-    """An offer in the picture of all of them: who sells what, and whether one can order it for all that is known."""
+class OfferRow(TypedDict):
+    """A row of the table of offers: who sells what, its rank and labels, or why it has no rank."""
 
+    rank: int | None
+    labels: list[str]  # what it is best at: lowest budget, major cloud, most measured chip, fastest, if still there
+    standing: str  # orderable | committed | interruptible | unlikely | left out
+    reason: str  # why it has no rank; empty where it has one
+    offer_id: str
     provider: str
     instance_type: str
     region: str | None
+    regions: list[str]  # all in which it is sold, or left out for that reason
     option: str
     term_months: int
     gpu: str
     gpus: int
+    usd_per_gpu_hour: float  # as quoted
+    price_observed_on: str
     age_days: int
-    orderable: bool
-    front: bool  # no other one that can be ordered is better in both directions of the picture
+    front: bool  # no other one that can be ordered beats it in both cost and time
 
 
 class LayoutRow(TypedDict):
@@ -196,12 +207,41 @@ def figures(kind: type[Record], columns: Mapping[str, Any], row: int) -> Record:
 
 def frame(request: Request, as_of: date, catalog_version: str) -> Frame:
     """Return the keys that every answer starts with."""
-    return {
+    keys: Frame = {
         "schema_version": SCHEMA_VERSION,
         "request": as_json(request),
         "as_of": as_of.isoformat(),
         "catalog_version": catalog_version,
     }
+    age_days = days_without_prices(keys["as_of"], catalog_version)
+    return {**keys, "prices_age_days": age_days} if age_days is not None else keys
+
+
+OLD_CATALOG_DAYS = 60  # a catalog without a newer price than that tells the past
+
+
+def days_without_prices(as_of: str, catalog_version: str) -> int | None:
+    """Return how many days lie between a catalog's newest price, whose day its version begins with, and a day after it.
+
+    Few days are None, and so is a version without a day.
+
+    >>> days_without_prices("2027-06-01", "2026-11-09+69458a7f19c0")
+    204
+    >>> days_without_prices("2026-12-24", "2026-11-09+69458a7f19c0")
+    """
+    try:
+        days = (date.fromisoformat(as_of) - date.fromisoformat(catalog_version.partition("+")[0])).days
+    except ValueError:
+        return None
+    return days if days > OLD_CATALOG_DAYS else None
+
+
+def old_prices(as_of: str, catalog_version: str) -> str:
+    """Return the sentence that says so and how to get new ones; "" where prices are not old."""
+    if (days := days_without_prices(as_of, catalog_version)) is None:
+        return ""
+    newest = catalog_version.partition("+")[0]
+    return f"Prices are old: the newest is {days} days old, of {newest}. Refresh them: `gpucost prices refresh`."
 
 
 def as_json(value: Any) -> Any:

@@ -65,11 +65,13 @@ class Totals(TypedDict):
 
 
 class Rates(TypedDict):
-    """The exchange rates of an invoice's currency."""
+    """The exchange rates of an invoice's currency in a month."""
 
     currency: str
+    month: NotRequired[str]
     budget_usd_per_unit: float
     paid_usd_per_unit: float
+    paid_rate_on: NotRequired[str]  # the day of the rate; none where it was given
 
 
 class Forecast(TypedDict):

@@ -97,18 +97,18 @@ class MonteCarlo(TypedDict):
     draws: int
     seed: int
     inputs: int
-    saving_p5_usd: float
+    saving_p10_usd: NotRequired[float]
     saving_p50_usd: float
-    saving_p95_usd: float
-    own_p5_usd: float
+    saving_p90_usd: NotRequired[float]
+    own_p10_usd: NotRequired[float]
     own_p50_usd: float
-    own_p95_usd: float
-    rent_p5_usd: float
+    own_p90_usd: NotRequired[float]
+    rent_p10_usd: NotRequired[float]
     rent_p50_usd: float
-    rent_p95_usd: float
-    levelised_p5_usd_per_gpu_hour: float
+    rent_p90_usd: NotRequired[float]
+    levelised_p10_usd_per_gpu_hour: NotRequired[float]
     levelised_p50_usd_per_gpu_hour: float
-    levelised_p95_usd_per_gpu_hour: float
+    levelised_p90_usd_per_gpu_hour: NotRequired[float]
     probability_buy_wins_fraction: float
 
 
@@ -119,9 +119,9 @@ class Rival(TypedDict):
     saving_usd: float
     breakeven_usd_per_gpu_hour: float | None
     breakeven_utilisation_fraction: float | None
-    saving_p5_usd: NotRequired[float]
+    saving_p10_usd: NotRequired[float]
     saving_p50_usd: NotRequired[float]
-    saving_p95_usd: NotRequired[float]
+    saving_p90_usd: NotRequired[float]
     probability_wins_fraction: NotRequired[float]
 
 
@@ -130,6 +130,17 @@ class RentLeg(TypedDict):
 
     weight: float
     changes: dict[str, Any]
+
+
+class Confidence(TypedDict):
+    """How sure the answer is: whether it is a tie, how often it holds, what it hangs on, and what delivery is taken."""
+
+    toss_up: bool
+    wins_of_ten: int | None  # futures in which the cheapest way stays ahead of the next; None without draws
+    hangs_on: list[str]  # inputs that turn the answer alone, within their ranges
+    wait_weeks: float | None  # usual from order to use, where none was given
+    saving_after_wait_usd: float | None  # of the cheapest way against the next, then
+    sentence: str
 
 
 class OwnershipOption(LayeredPrice):
@@ -143,9 +154,7 @@ class OwnershipOption(LayeredPrice):
     contract_exposure_usd: float
     terms: str
     option: NotRequired[str]
-    usd_per_gpu_hour: NotRequired[float]  # expected today, where it comes from an offer
-    quoted_usd_per_gpu_hour: NotRequired[float | None]  # as the offer was seen
-    missing: NotRequired[list[str]]  # what stands between the offer and an order
+    usd_per_gpu_hour: NotRequired[float]
     provider: NotRequired[str]
     offer_id: NotRequired[str]
     price_observed_on: NotRequired[str]
@@ -484,6 +493,21 @@ class ContractEnd(TypedDict):
     then_usd_per_gpu_hour: float | None  # None where nothing follows
 
 
+class RentedHours(TypedDict):
+    """The GPU-hours that a line pays for in a month."""
+
+    month: int
+    line: str
+    gpu_hours: float
+
+
+class RentedCapacity(TypedDict):
+    """The hours that are rented, by the accelerator that a bill names."""
+
+    gpu: str
+    months: list[RentedHours]
+
+
 class Tco(AnswerFrame, Levels):
     """Own or rent."""
 
@@ -499,10 +523,12 @@ class Tco(AnswerFrame, Levels):
     by_utilisation: list[UtilisationPoint]
     probability_buy_wins_fraction: float | None
     monte_carlo: MonteCarlo | None
+    confidence: NotRequired[Confidence]
     options: list[OwnershipOption]
     contract_ends: NotRequired[list[ContractEnd]]
     lines: list[CostLine]
     cash_flows: list[Annotated[CashMonth, float]]
+    rented: NotRequired[RentedCapacity | None]
     by_year: list[Annotated[CashYear, float]]
     statements: NotRequired[Statements]
     peak_cash_usd: PeakCash

@@ -20,7 +20,6 @@ from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
 from gpucost.gate import once, parsed, read_text, shown
 
-_OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _AGAIN = "Ask again and save the answer with --format json -o FILE"
 _CHANGED = "was changed after it was saved"
 
@@ -40,7 +39,7 @@ def read_answer(path: str | Path, accept_changed: bool = False) -> dict[str, Any
     if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
         raise UsageError(f"{str(path)!r} is not a saved answer: it has no `kind`. Save one with --format json -o FILE.")
     seal = content.pop("seal", None)
-    payload: dict[str, Any] = checked(_renamed(content), str(path))
+    payload: dict[str, Any] = checked(content, str(path))
     if seal is None or seal == seal_of(text):
         return payload
     if not accept_changed:
@@ -96,9 +95,9 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     if kind not in KINDS:
         raise UsageError(f"{path!r} holds a {kind!r}, which is not an answer. Kinds: {', '.join(KINDS)}.")
     version = payload.get("schema_version")
-    if version not in ("1", SCHEMA_VERSION):
+    if version != SCHEMA_VERSION:
         stated = "no schema version" if version is None else f"the schema version {shown(version)}"
-        raise UsageError(f"{path!r} has {stated}; this version reads 1 and {SCHEMA_VERSION}. {_AGAIN}.")
+        raise UsageError(f"{path!r} has {stated}; this version reads {SCHEMA_VERSION}. {_AGAIN}.")
     answer: dict[str, Any] = dict(payload)
     if misfit := _misfit(answer, answer_type(kind)):
         answer = _completed(answer, answer_type(kind))
@@ -119,14 +118,6 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
             for part in answer["parts"]
         ]
     return answer
-
-
-def _renamed(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with the names of today, and without the seal that facts had of their own."""
-    renamed = {_OLD_NAMES.get(name, name): value for name, value in payload.items()}
-    if isinstance(facts := renamed.get("facts"), dict):
-        facts.pop("seal", None)
-    return renamed
 
 
 def _decoded(text: str) -> Any:

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.combined import Change
-from gpucost.answers.common import AnswerFrame, AssumedValue, BillLine, Excluded, LayoutRow, OfferPoint, Seen, Seller
+from gpucost.answers.common import (
+    AnswerFrame,
+    AssumedValue,
+    BillLine,
+    Budgeted,
+    LayoutRow,
+    OfferRow,
+    Seen,
+    Seller,
+    StatedFact,
+)
 
 # --- Answers about speed: a timed layout, and a roofline.
 
@@ -228,7 +238,7 @@ class Elsewhere(TypedDict):
     age_days: int
 
 
-class TrainingOption(Seller, Speed, RunOutcome, Seen, Contract, Interruptions):
+class TrainingOption(Seller, Speed, RunOutcome, Budgeted, Seen, Contract, Interruptions):
     """One way to buy the run, with its bill; `components` are the seconds of a step by part."""
 
     rank: int
@@ -281,7 +291,7 @@ class Size(TypedDict):
 
 
 class Alternative(TypedDict):
-    """The cheapest option of another way to buy."""
+    """The first offer of another way to buy."""
 
     option: str
     term_months: int
@@ -310,11 +320,12 @@ class Driver(TypedDict):
     note: str
 
 
-class Highlight(TypedDict):
-    """The best offer of one kind, such as the cheapest on demand or the fastest."""
+class Highlight(Budgeted):
+    """The best offer of one kind, such as that of the lowest budget or the fastest."""
 
     kind: str
     provider: str
+    seller: NotRequired[str]  # the provider's name
     region: str | None
     instance_type: NotRequired[str]
     option: str
@@ -325,28 +336,29 @@ class Highlight(TypedDict):
     days: float
     gpu_hours: NotRequired[float]
     usd_per_gpu_hour: NotRequired[float]
-    quoted_usd_per_gpu_hour: NotRequired[float]
     mfu_fraction: NotRequired[float]
     price_observed_on: NotRequired[str]
-    missing: NotRequired[list[str]]
     cost_usd: float
     cost_low_usd: float
     cost_high_usd: float
     age_days: int
-    confirm: NotRequired[str]  # what to ask the seller before a large order
 
 
-class RunPoint(OfferPoint):
-    """An offer at a size: what the run costs there and how long it takes."""
+class RunOffer(OfferRow):
+    """A row of the table of offers of a run: what it costs and how long it takes; None where it cannot run."""
 
-    days: float
-    cost_usd: float
-    cost_low_usd: float
-    cost_high_usd: float
+    days: float | None
+    cost_usd: float | None
+    cost_low_usd: float | None
+    cost_high_usd: float | None
+    budget_usd: NotRequired[float | None]
+    expected_usd: NotRequired[float | None]
+    chance_available_fraction: NotRequired[float | None]
+    fallback_usd: NotRequired[float | None]
 
 
-class RegionBest(RunPoint):
-    """The cheapest offer of a region, and how many there are."""
+class RegionBest(RunOffer):
+    """The first offer of a region, and how many there are."""
 
     offers: int
 
@@ -370,15 +382,15 @@ class Estimate(AnswerFrame):
     workload: WorkloadRow
     headline: NotRequired[str]
     highlights: NotRequired[list[Highlight]]
+    stated: NotRequired[list[StatedFact]]
     options: list[RankedOption]
     options_found: int
     offers_found: int
-    points: NotRequired[list[RunPoint]]  # every option, and the other sizes on the front of cost against days
-    by_region: NotRequired[list[RegionBest]]
+    offers: NotRequired[list[RunOffer]]  # every offer, ranked ones first
+    regions: NotRequired[list[RegionBest]]
     scaling: list[Size]
     alternatives: list[Alternative]
     drivers: list[Driver]
-    excluded: list[Excluded]
     remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     assumptions: list[AssumedValue]
     not_included: list[str]

@@ -1,102 +1,178 @@
-"""Files that a question names: those of a scenario or a plan lie beside it, those of a stranger in one folder."""
+"""Files that a question names: those of a scenario or a plan lie beside it, those of a stranger in one folder.
+
+Which texts name a file follows from the kind of their argument (`Kind.file`), whatever the argument is called.
+"""
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gpucost.arguments.kinds import TABLE
-from gpucost.errors import DataError, GpuCostError, UsageError
-from gpucost.gate import expanded, shown
+from gpucost.arguments.kinds import INPUTS, QUOTES, RENTS, TABLE, Kind
+from gpucost.arguments.signature import Argument
+from gpucost.errors import ContradictionError, DataError, GpuCostError, UnknownNameError, UsageError
+from gpucost.gate import STRANGERS, Stranger, expanded, shown
 
-_FILES = ("pool", "demand", "rent_curve", "currency_curve", "usage", "agreements", "invoice", "map")
-_OR_WORDS = (
-    *("model", "lengths", "prompt_tokens", "output_tokens", "profile", "use_path"),
-    *("first", "second", "estimate", "plan", "rent", "quote"),
-)
-_ENDINGS = (".json", ".toml", ".csv", ".xlsx", ".txt", ".parquet", ".jsonl", ".ndjson", ".gz")
-_CONFIGURATIONS = ("config.json", "params.json")  # of a model, in a folder of its own
+Kinds = Mapping[str, Kind]
 
 
-def files_beside(content: Mapping[str, Any], folder: Path, quotes: str = "quote") -> dict[str, Any]:
-    """Return what was given with every file that it names in a folder, also within a plan and its sections.
+def kinds_of(arguments: Iterable[Argument]) -> dict[str, Kind]:
+    """Return the kinds of arguments by name, names with units among them.
 
-    >>> files_beside({"model": "8b", "rent": ["q.CSV", "a=2/h"], "set": "rent_curve=fall"}, Path("d"), "rent")
+    Of a name that means different things, the kind that may name a file speaks.
+    """
+    kinds: dict[str, Kind] = {}
+    for argument in arguments:
+        for name in (argument.name, argument.field):
+            if name and (name not in kinds or kinds[name].file is None):
+                kinds[name] = argument.kind
+    return kinds
+
+
+def files_beside(content: Mapping[str, Any], folder: Path, kinds: Kinds, inputs: Kinds) -> dict[str, Any]:
+    """Return what was stated with every file that it names in a folder, also within a plan and its sections.
+
+    Args:
+        content: Arguments, or a plan.
+        folder: Where the scenario or the plan lies.
+        kinds: Those of what stands in the content.
+        inputs: Those of what a plan within it may hold.
+
+    >>> from gpucost.arguments.kinds import FILE, MODEL
+    >>> kinds = {"model": MODEL, "rent": RENTS, "set": INPUTS}
+    >>> stated = {"model": "8b", "rent": ["q.CSV", "a=2/h"], "set": "rent_curve=fall"}
+    >>> files_beside(stated, Path("d"), kinds, {"rent_curve": FILE})
     {'model': '8b', 'rent': ['d/q.CSV', 'a=2/h'], 'set': {'rent_curve': 'd/fall'}}
     """
 
-    def beside(name: str, value: Any) -> Any:
-        return str(folder / expanded(value)) if is_file(name, value, folder) else value
+    def beside(name: str, kind: Kind, text: str) -> str:
+        if not (names_file(kind, text) or _is_there(folder, text)):
+            return text
+        path = folder / expanded(text)
+        if (stranger := STRANGERS.get()) is not None:  # a file of the folder that was named may name others
+            _refuse_outside(path, stranger.folder, name, text)
+        return str(path)
 
-    return _with_files(content, beside, quotes)
+    return _with_files(content, beside, kinds, inputs)
 
 
-def _with_files(content: Mapping[str, Any], placed: Callable[[str, Any], Any], quotes: str) -> dict[str, Any]:
-    """Return what was given with each value that may name a file as it was placed."""
+def _with_files(
+    content: Mapping[str, Any], placed: Callable[[str, Kind, str], str], kinds: Kinds, inputs: Kinds
+) -> dict[str, Any]:
+    """Return what was stated with each text that may name a file as it was placed."""
 
-    def each(name: str, value: Any) -> Any:
-        if name == quotes and isinstance(value, Mapping):
-            return {entry if terms else each(name, entry): terms for entry, terms in value.items()}
-        if isinstance(value, Mapping) or (name == "set" and quotes == "rent"):  # a plan has no argument `set`
-            return _with_files(TABLE.read(value, name), placed, "quote")
+    def each(name: str, kind: Kind | None, value: Any) -> Any:
+        if kind is INPUTS and not isinstance(value, Mapping):
+            value = TABLE.read(value, name)
+        if kind in (QUOTES, RENTS) and isinstance(value, Mapping):
+            return {called if terms else each(name, kind, called): terms for called, terms in value.items()}
+        if isinstance(value, Mapping):
+            return _with_files(value, placed, inputs, inputs)
         if isinstance(value, (list, tuple)):
-            return [each(name, entry) for entry in value]
-        return placed(name, value)
+            return [each(name, kind, entry) for entry in value]
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        return placed(name, kind, value) if isinstance(value, str) and kind and kind.file else value
 
-    return {name: each(name, value) for name, value in content.items()}
+    return {name: each(name, kinds.get(name), value) for name, value in content.items()}
 
 
-def only_under(content: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Return what a stranger gave with every file that it names in a folder of this machine; any other is refused.
+def only_under(
+    arguments: Sequence[Argument], stated: Mapping[str, Any], folder: Path | None, inputs: Kinds
+) -> dict[str, Any]:
+    """Return what a stranger stated with every file that it names in a folder of this machine; any other is refused.
 
-    >>> only_under({"model": "8b", "gpus": 8}, None)
+    Whether a refused file exists is not looked at, and not told.
+
+    >>> from gpucost.arguments.kinds import FILE, MODEL
+    >>> declared = [Argument("model", MODEL), Argument("pool", FILE)]
+    >>> only_under(declared, {"model": "8b", "gpus": 8}, None, {})
     {'model': '8b', 'gpus': 8}
+    >>> only_under(declared, {"pool": "mine"}, None, {})
+    Traceback (most recent call last):
+    gpucost.errors.UsageError: pool: 'mine' names a file, and none is read here. Start with --files DIR.
     """
     root = None if folder is None else folder.resolve()
 
-    def placed(name: str, value: Any) -> Any:
-        if not is_file(name, value, root or Path()) and not (name in _OR_WORDS and _is_there(value)):
-            return value
+    def placed(name: str, kind: Kind, text: str) -> str:
+        if "," in text and kind not in (QUOTES, RENTS) and not names_file(kind, "x"):  # words may stand there
+            return ",".join(placed(name, kind, part.strip()) for part in text.split(","))  # a list, or an axis
+        if not names_file(kind, text) and (root is None or not _is_there(root, text)):
+            return text
         if root is None:
-            raise UsageError(f"{name}: {shown(value)} names a file, and none is read here. Start with --files DIR.")
-        path = Path(root, expanded(value))
-        if not path.resolve().is_relative_to(root):
-            raise UsageError(f"{name}: {shown(value)} lies outside the folder that was named with --files.")
-        return str(path)
+            raise UsageError(f"{name}: {shown(text)} names a file, and none is read here. Start with --files DIR.")
+        path, mark, part = text.partition("#")
+        path = os.path.join(root, expanded(path))
+        _refuse_outside(Path(path), root, name, text)
+        if (stranger := STRANGERS.get()) is not None:
+            stranger.files.append(path)
+        return path + mark + part
 
-    return _with_files(content, placed, "rent")
+    return _with_files(stated, placed, {**inputs, **kinds_of(arguments)}, inputs)
 
 
-def _is_there(value: Any) -> bool:
+def names_file(kind: Kind, text: str) -> bool:
+    """Tell from a text alone whether it names a file."""
+    return bool(kind.file and kind.file(text.strip()))
+
+
+def _refuse_outside(path: Path, root: Path | None, name: str, text: str) -> None:
     try:
-        return isinstance(value, str) and expanded(value).exists()
-    except (OSError, ValueError):
-        return False
+        inside = root is not None and path.resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
+        inside = False
+    if not inside:
+        raise UsageError(f"{name}: {shown(text)} lies outside the folder that was named with --files.")
 
 
-def without_contents(error: GpuCostError, given: Any) -> str:
-    """Return what an error says to a stranger: of a file its place, and no text that the stranger did not give.
+def _is_there(folder: Path, text: str) -> bool:
+    """Tell whether a word is the name of a file with an ending, or of a folder with a model's configuration."""
+    with suppress(OSError, ValueError):
+        path = folder / expanded(text)
+        return ("." in text and path.is_file()) or any(
+            (path / name).is_file() for name in ("config.json", "params.json")
+        )
+    return False
+
+
+@contextmanager
+def for_stranger(folder: Path | None, stated: Any) -> Iterator[None]:
+    """Answer who asks from elsewhere: what a file of theirs is refused for is told by its place alone."""
+    stranger = Stranger(folder)
+    token = STRANGERS.set(stranger)
+    try:
+        yield
+    except GpuCostError as error:
+        if stranger.files and not _of_what_was_stated(error, stated):
+            names = ", ".join(Path(file).name for file in stranger.files)
+            raise UsageError(f"{names}: cannot be used here. The same command on this machine says why.") from None
+        raise
+    finally:
+        STRANGERS.reset(token)
+
+
+def _of_what_was_stated(error: GpuCostError, stated: Any) -> bool:
+    """Tell whether an error speaks of arguments or of an answer, not of what stands in a file."""
+    if isinstance(error, UnknownNameError):
+        return error.name in f"{stated}"
+    flag = re.match(r"--([a-z][a-z0-9-]*)", f"{error}")
+    of_argument = flag is not None and isinstance(stated, Mapping) and flag[1].replace("-", "_") in stated
+    return of_argument or not isinstance(error, UsageError) or isinstance(error, ContradictionError)
+
+
+def without_contents(error: GpuCostError, stated: Any) -> str:
+    """Return what an error says to a stranger: of a file its place, and no text that the stranger did not state.
 
     Names of the catalog that may be meant are no file's content.
     """
-    if isinstance(error, DataError) and _is_there(error.file.partition("[")[0]):
+    if isinstance(error, DataError) and os.path.exists(error.file.partition("[")[0]):
         place = ":".join(str(part) for part in (Path(error.file).name, error.row, error.column) if part)
         return f"{place}: cannot be used. The same command on this machine says why."
-    known = f"{given} {' '.join(getattr(error, 'candidates', ()))}"
-    return re.sub(r"'[^']*'", lambda quoted: quoted[0] if quoted[0][1:-1].rstrip("…") in known else "'…'", str(error))
+    known = f"{stated} {' '.join(getattr(error, 'candidates', ()))}"
 
+    def repeated(quoted: re.Match[str]) -> str:
+        return quoted[0] if quoted[0][1:-1].rstrip("…") in known else f"{quoted[0][0]}…{quoted[0][0]}"
 
-def is_file(name: str, value: Any, folder: Path = Path()) -> bool:
-    """Tell whether what an argument says names a file; where words stand for other things, by its ending, or by a look.
-
-    >>> is_file("use_path", "u.csv"), is_file("use_path", "ramp 20% over 6 months"), is_file("second", "a.toml#now")
-    (True, False, True)
-    """
-    if not isinstance(value, str) or name not in _OR_WORDS:
-        return isinstance(value, str) and name in _FILES
-    if any(text.lower().endswith(_ENDINGS) for text in (value, value.partition("#")[0])):
-        return True
-    held = _CONFIGURATIONS if name == "model" else ()
-    looked = [value] * ("." in value) + [os.path.join(value, name_in_folder) for name_in_folder in held]
-    return any(os.path.isfile(folder / name_in_folder) for name_in_folder in looked)
+    return re.sub(r"'[^']*'|\"[^\"]*\"", repeated, str(error))

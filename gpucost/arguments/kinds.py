@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from math import floor, isfinite
+from math import floor, inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.errors import UsageError, nearest
@@ -44,10 +44,57 @@ class Kind(NamedTuple):
     choices: tuple[str, ...] = ()
     names: str = ""  # table of the catalog whose names complete it
     open: bool = False  # names of one's own stand beside the choices
+    file: Callable[[str], bool] | None = None  # tells whether a text names a file, from the text alone; none never does
 
     def __repr__(self) -> str:
         """Return how a command writes a value, such as TOKENS: what a signature shows."""
         return self.metavar or "FLAG"
+
+
+_PLAIN_WORD = re.compile(r"[\w-]+")
+
+
+def _any_text(text: str) -> bool:
+    """Tell that a text names a file, whatever it says."""
+    return True
+
+
+def _no_plain_word(text: str) -> bool:
+    """Tell whether a text, which may be a word or a number, is neither.
+
+    >>> [_no_plain_word(text) for text in ("chat", "1.5k", "mine.csv", "a/b", "~me", ".")]
+    [False, False, True, True, True, True]
+    """
+    number = text[:1].isdigit() or text[:1] in "+-"
+    return not (number or _PLAIN_WORD.fullmatch(text))
+
+
+def _configuration(text: str) -> bool:
+    """Tell whether a model's name is a path: it ends in .json, or no name of a hub, OWNER/NAME, looks like it.
+
+    >>> [_configuration(text) for text in ("8b", "meta-llama/Llama-3.1-8B", "../m", "/m", "my.json", "a/b/c", "C:m")]
+    [False, False, True, True, True, True, True]
+    """
+    return (
+        text.lower().endswith(".json")
+        or text[:1] in (".", "~", "/")
+        or text[1:2] == ":"
+        or "\\" in text
+        or text.count("/") > 1
+        or text.endswith(("/", ".."))
+    )
+
+
+def _file_of_quotes(text: str) -> bool:
+    return text.lower().endswith(QUOTE_FILES)
+
+
+def _ends_as_a_file(text: str) -> bool:
+    return text.lower().endswith((".json", ".toml", ".csv", ".xlsx", ".txt", ".parquet", ".jsonl", ".ndjson", ".gz"))
+
+
+def _file_of_months(text: str) -> bool:
+    return text.lower().endswith(".csv")
 
 
 _AMOUNT = ("string", "number")  # of kinds that are numbers, or written with a unit
@@ -199,6 +246,19 @@ def _word(value: Any) -> str:
         return shown(value)
 
 
+_MISSING = ("NAType", "NaTType", "MaskedConstant")  # types of which pandas and NumPy have one value each
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether nothing was said: None, or what pandas and NumPy put where a value is missing.
+
+    >>> import numpy, pandas
+    >>> [is_missing(value) for value in (None, pandas.NA, pandas.NaT, numpy.ma.masked, 0, "", [])]
+    [True, True, True, True, False, False, False]
+    """
+    return value is None or type(value).__name__ in _MISSING
+
+
 def unpacked(value: Any) -> Any:
     """Return a single value of NumPy as Python has it, a moment as its day, and a member of an enumeration as text."""
     if isinstance(value, str):
@@ -231,6 +291,23 @@ def _usd(value: Any, label: str) -> float:
     return amount
 
 
+def _usd_per_gpu_hour(value: Any, label: str) -> float:
+    """Read a price of an hour, as no accelerator's has ever been beyond it.
+
+    >>> _usd_per_gpu_hour("$2.35", "--rent")
+    2.35
+    """
+    price = _usd(value, label)
+    low, high = RENT_SPAN
+    if not low <= price <= high:
+        meant = " A size such as 8b is a model's: --model." if price > 1e6 else ""
+        raise UsageError(
+            f"{label}: {shown(value)} is {price:,.6g} USD per GPU-hour; a price lies between {low:g} and {high:,.0f}."
+            f"{meant} Write a price such as 2.35."
+        )
+    return price
+
+
 def _timed(units: Mapping[str, float], forms: str, noun: str, least: float, most: float) -> Read:
     """Return the reader of a time in the unit of 1.
 
@@ -252,6 +329,16 @@ def _timed(units: Mapping[str, float], forms: str, noun: str, least: float, most
         return number
 
     return read
+
+
+def _latency(value: Any, label: str) -> float:
+    """Read the most that a token may take, in milliseconds; none is no limit.
+
+    >>> LATENCY.read("none", "--tpot"), LATENCY.read("50ms", "--tpot")
+    (inf, 50.0)
+    """
+    is_none = value == inf or (isinstance(value, str) and value.strip().lower() == "none")
+    return inf if is_none else float(MILLISECONDS.read(value, label))
 
 
 _YEARS = (1900, 2199)  # that a day may lie in: months and quarters are counted from it, and no calendar ends
@@ -362,7 +449,7 @@ def _rents(value: Any, label: str) -> dict[str, Any]:
         quote = isinstance(entry, Mapping) or (
             isinstance(entry, str) and ("=" in entry or entry.lower().endswith(QUOTE_FILES))
         )
-        read = _quotes(entry, label) if quote else {"": _usd(entry, label)}
+        read = _quotes(entry, label) if quote else {"": _usd_per_gpu_hour(entry, label)}
         if twice := set(read) & set(rents):
             raise UsageError(
                 f"{label}: {next(iter(twice)) or 'a price without a name'} is given twice. Name each quote once."
@@ -431,6 +518,44 @@ def any_of(kind: Kind) -> Kind:
         )
 
     return kind._replace(read=read, json=("string", "array"))
+
+
+class Span(NamedTuple):
+    """A figure that is said as a range."""
+
+    low: float
+    high: float
+
+    @property
+    def points(self) -> tuple[float, float, float]:
+        """Its middle, by ratio where it can be, and its ends."""
+        middle = (self.low * self.high) ** 0.5 if self.low > 0 else (self.low + self.high) / 2
+        return middle, self.low, self.high
+
+
+_SPAN = re.compile(
+    r"(?P<low>[\d.,]*\d)\s*(?P<unit>[a-zA-Z%/]*)\s*(?:-|–|\.\.|\bto\b)\s*(?P<high>[\d.,]*\d\s*(?P<last>[a-zA-Z%/]*))"
+)
+
+
+def ranged(kind: Kind) -> Kind:
+    """Let a figure be said as a range: 7-10 days, 7 to 10 days, 20k–30k; a unit that is said once holds for both.
+
+    >>> ranged(count()).read("7-10k", "--n"), ranged(count()).read("1e-3", "--n")
+    (Span(low=7000.0, high=10000.0), 0.001)
+    """
+
+    def read(value: Any, label: str) -> Any:
+        match = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
+        if match is None or match["unit"].lower() == "e":
+            return kind.read(value, label)
+        low = kind.read(match["low"] + (match["unit"] or match["last"]), label)
+        high = kind.read(match["high"], label)
+        if not low < high:
+            raise UsageError(f"{label}: {shown(value)} does not rise. Write the lower end first, such as 7-10.")
+        return Span(low, high)
+
+    return kind._replace(read=read)
 
 
 _SAMPLES = re.compile(r"(.*\S)\s*samples?", re.IGNORECASE)
@@ -502,7 +627,10 @@ def numbers(value: Any) -> "NDArray[np.float64]":
     """
     import numpy as np
 
+    if isinstance(value, np.ma.MaskedArray):  # what is masked is not known, whatever stands below
+        value = np.ma.filled(value.astype(np.float64), np.nan)
     if isinstance(value, (list, tuple)):
+        value = [np.nan if is_missing(entry) else entry for entry in value]
         types = set(map(type, value))
     else:
         value = np.asarray(value)
@@ -518,7 +646,9 @@ LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
+RENT_SPAN = (0.001, 2000.0)  # USD per GPU-hour: below the cheapest card of a marketplace, and what any table may hold
 USD = Kind(_usd, _AMOUNT, "USD")
+USD_PER_GPU_HOUR = Kind(_usd_per_gpu_hour, _AMOUNT, "USD")
 DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), _AMOUNT, "DURATION")
 _TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", SMALLEST, 1e7)
 SECONDS = Kind(_TIME, _AMOUNT, "SECONDS")
@@ -527,27 +657,32 @@ MILLISECONDS = Kind(
     _AMOUNT,
     "MS",
 )
+LATENCY = Kind(_latency, _AMOUNT, "MS|none")
 WEEKS = Kind(_weeks, _AMOUNT, "WEEKS")
 BYTES = Kind(_bytes, _AMOUNT, "BYTES")
 DATE = Kind(_date, ("string",), "DATE")
 DEADLINE = Kind(_deadline, _AMOUNT, "DURATION|DATE")
 OPTION = Kind(_purchase_options, ("string", "array"), "NAME", names="options")
 FLAG = Kind(_flag, ("boolean",), "")
-QUOTES = Kind(_quotes, ("object",), "NAME=TERMS|FILE")
-RENTS = Kind(_rents, ("string", "number", "array", "object"), "USD|NAME=TERMS|FILE")
+QUOTES = Kind(_quotes, ("object",), "NAME=TERMS|FILE", file=_file_of_quotes)
+RENTS = Kind(_rents, ("string", "number", "array", "object"), "USD|NAME=TERMS|FILE", file=_file_of_quotes)
 TABLE = Kind(_table, ("object",), "NAME=VALUE")
-PLAN = Kind(_plan, ("string", "object"), "FILE")
-LENGTH = Kind(_length, _AMOUNT, "TOKENS")
-DEMAND = Kind(_demand, ("string", "array"), "FILE")
-MODEL = named(names="llms", example="8b, llama-3-70b or a path to config.json")
+INPUTS = Kind(lambda value, what: _table(value, what), ("object",), "NAME=VALUE")  # of a plan, files among them
+PLAN = Kind(_plan, ("string", "object"), "FILE", file=_any_text)
+LENGTH = Kind(_length, _AMOUNT, "TOKENS", file=_no_plain_word)
+DEMAND = Kind(_demand, ("string", "array"), "FILE", file=_any_text)
+MODEL = named(names="llms", example="8b, llama-3-70b or a path to config.json")._replace(file=_configuration)
 BUILT_MODEL = MODEL._replace(read=_model)
 GPU = named(names="accelerators", example="h100-sxm or h100")
 SYSTEM = named(names="systems", example="p5.48xlarge")
 PROVIDER = named(names="providers", example="lambda")
 REGION = named(names="regions", example="us-east-1")
 STACK = one_of_or_own("typical", *CLASSES[:-1], old={"unknown": "typical"})
-FILE = named("FILE")
-ANSWER = Kind(_answer, ("string", "object"), "FILE")
+FILE = named("FILE")._replace(file=_any_text)
+WORD_OR_FILE = named("NAME|FILE")._replace(file=_no_plain_word)
+USE_PATH = named("PATH")._replace(file=_file_of_months)
+SAVED_PLAN = PLAN._replace(file=_ends_as_a_file)  # or the name of a part
+ANSWER = Kind(_answer, ("string", "object"), "FILE", file=_any_text)
 MODELS, GPUS = several(MODEL), several(GPU)
 ANY_GPU, ANY_PROVIDER, ANY_REGION = any_of(GPU), any_of(PROVIDER), any_of(REGION)
 DATASET = Kind(lambda value, what: _checked(value, what, dataset_of), _AMOUNT, "BYTES[/token|/sample]")

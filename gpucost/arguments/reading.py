@@ -1,10 +1,10 @@
-"""Reading what was given: old names, unknown names, values that cannot be, arguments that say the same twice."""
+"""Reading what was given: unknown names, values that cannot be, arguments that say the same twice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from gpucost.arguments.kinds import RENTS, unpacked
+from gpucost.arguments.kinds import RENTS, is_missing, unpacked
 from gpucost.arguments.signature import COLUMNS, Argument, Condition, Needs, Question
 from gpucost.errors import ContradictionError, UsageError, nearest
 from gpucost.limits import limit
@@ -22,40 +22,27 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def renamed(question: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return what was given under the names of today, without what was not said, and a hint for each old name."""
-    by_name = {argument.name: argument for argument in question.arguments}
-    today = {old: name for name, argument in by_name.items() for old in argument.old if old not in by_name}
-    arguments: dict[str, Any] = {}
-    hints = []
-    for name, value in stated.items():
-        if value is None:
-            continue
-        if (now := today.get(name, name)) != name:
-            hints.append(f"{flag_of(name)} is now called {flag_of(now)} ({now} in the library and in files).")
-        if now in arguments and by_name[now].kind is RENTS:
-            value = [*_several(arguments[now]), *_several(value)]
-        elif now in arguments:
-            raise UsageError(f"{flag_of(now)} is given twice, once as {flag_of(name)}. Give it once.")
-        arguments[now] = value
-    if unknown := [name for name in arguments if name not in by_name]:
-        near = nearest(unknown[0], [*by_name, *today], 2)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(by_name)}."
+def known(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that were given, without what was not said; one that the question does not take is refused.
+
+    Raises:
+        UsageError: Its sentence names the nearest arguments.
+    """
+    names = [argument.name for argument in question.arguments]
+    arguments = {name: value for name, value in stated.items() if not is_missing(value)}
+    if unknown := [name for name in arguments if name not in names]:
+        near = nearest(unknown[0], names, 2)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(names)}."
         raise UsageError(f"{question.name} takes no {unknown[0]!r}. {hint}")
-    return arguments, hints
+    return arguments
 
 
-def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def read(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
+def read(question: Question, /, **stated: Any) -> dict[str, Any]:
     """Return every argument of a question as it is meant: what was given, read; defaults for the rest."""
-    stated = {**stated, **stated.get(question.shared, {})} if question.shared else stated
     _refuse_twice(question, stated)
     values: dict[str, Any] = {}
     for argument in question.arguments:
-        if (value := stated.get(argument.name)) is None:
+        if is_missing(value := stated.get(argument.name)):
             value = argument.default
         if value is None and argument.required:
             raise UsageError(f"{flag_of(argument.name)} is missing. {argument.help}")
@@ -67,7 +54,7 @@ def read(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def read_stated(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]:
+def read_stated(question: Question, /, **stated: Any) -> dict[str, Any]:
     """Return the arguments that were given, read, without those left at their default: for parts of a question."""
     _refuse_twice(question, stated)
     arguments = {item.name: item for item in question.arguments if _is_stated(item, stated.get(item.name))}
@@ -76,7 +63,7 @@ def read_stated(question: Question, stated: Mapping[str, Any]) -> dict[str, Any]
 
 def _is_stated(argument: Argument, value: Any) -> bool:
     """Tell whether something else than the default was given."""
-    return value is not None and (argument.default is None or is_column(value) or value != argument.default)
+    return not is_missing(value) and (argument.default is None or is_column(value) or value != argument.default)
 
 
 def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
@@ -90,6 +77,13 @@ def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
             raise ContradictionError(f"the same thing is given twice, by {flags}. Give one of them.", twice)
 
 
+def refuse_twice_in_every_case(question: Question, values: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse arguments that say the same thing in every combination of the values that they take."""
+    taken = ((argument, values[argument.name]) for argument in question.arguments if argument.name in values)
+    always = {one.name: axis[0] for one, axis in taken if all(_is_stated(one, value) for value in axis)}
+    _refuse_twice(question, always)
+
+
 def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """Refuse an argument that was given and would be ignored for want of another one."""
     by_name = {argument.name: argument for argument in question.arguments}
@@ -97,7 +91,7 @@ def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[s
     def is_stated(name: str) -> bool:
         if name == COLUMNS:
             return any(is_column(stated.get(other)) for other in by_name)
-        if stated.get(name) is None:
+        if is_missing(stated.get(name)):
             return False
         if by_name[name].kind is RENTS and "" not in values[name]:  # quotes alone: a price may be looked up beside them
             return False
@@ -157,7 +151,7 @@ def read_list(arguments: Sequence[Argument], stated: Mapping[str, Any], *, compl
     values = {}
     for argument in arguments:
         value, called = stated.get(argument.name), argument.name if argument.place else flag_of(argument.name)
-        if value is None and argument.required and complete:
+        if is_missing(value) and argument.required and complete:
             raise UsageError(f"{called} is missing. {argument.help}".rstrip())
-        values[argument.name] = argument.default if value is None else value_of(argument, value, called)
+        values[argument.name] = argument.default if is_missing(value) else value_of(argument, value, called)
     return values

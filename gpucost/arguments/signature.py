@@ -11,7 +11,8 @@ What several functions take alike is a `TypedDict`, which stands behind the othe
 Unpack[Filters]`: each of its keys is an argument that is given by its name, and need not be.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, Signature, signature
 from typing import Any, NamedTuple, Union
 
@@ -26,13 +27,12 @@ class Detail(NamedTuple):
     usual: str | None = None
     example: Any = None
     field: str | None = None
-    old: str | None = None
     column: bool | None = None
     place: bool | None = None
     library_only: bool | None = None
 
     def __hash__(self) -> int:  # the example may be a dictionary
-        return hash((self.usual, self.field, self.old))
+        return hash((self.usual, self.field))
 
     def __repr__(self) -> str:
         """Return what is said, as it was written."""
@@ -78,7 +78,6 @@ class Argument(NamedTuple):
     default: Any = None
     usual: str = ""  # what holds where nothing is said and the default depends on the rest
     field: str = ""  # its name with its unit, as requests and saved answers have it, where that differs
-    old: tuple[str, ...] = ()  # names of former versions, still read
     required: bool = False
     column: bool = False  # may be a list or an array instead: a case each
     example: Any = None
@@ -128,7 +127,6 @@ class Question(NamedTuple):
     exclusive: tuple[tuple[str, ...], ...]  # say the same thing: at most one of each
     needs: tuple[Needs, ...]
     ask: Callable[..., Any]  # the function as it was written
-    shared: str = ""  # the parameter that takes what several questions share
 
     @property
     def fields(self) -> dict[str, Argument]:
@@ -152,7 +150,6 @@ def question_of(function: Callable[..., Any], exclusive: Sequence[str], rules: S
         same,
         tuple(rules),
         function,
-        shared(function)[0],
     )
 
 
@@ -209,7 +206,6 @@ def _declared(name: str, annotation: Any, default: Any, required: bool) -> Itera
         elif isinstance(entry, Detail):
             details.update({key: value for key, value in entry._asdict().items() if value is not None})
     if kind is not None:
-        details["old"] = tuple(details.get("old", "").split())
         yield Argument(name, kind, help_, default, required=required, **details)
 
 
@@ -226,15 +222,37 @@ def _metadata(annotation: Any) -> Iterator[Any]:
 
 
 def described(question: Question) -> str:
-    """Return the docstring of a question's function with a line for each argument."""
+    """Return the docstring of a question's function in NumPy's form: of each argument meaning, default and unit."""
     first, *paragraphs = (question.ask.__doc__ or "").rstrip().split("\n\n")
-    lines = []
+    names = {argument.name for argument in question.arguments}
+    lines = ["    Parameters", "    ----------"]
     for argument in question.arguments:
-        choices = f" One of {', '.join(argument.kind.choices)}." if argument.kind.choices else ""
-        usual = f" Default: {argument.usual}." if argument.usual else ""
-        lines.append(f"        {argument.name}: {argument.help}{choices}{usual}")
-    lines.append("        catalog: A catalog that is already open; else one is opened for the days asked for.")
-    return "\n\n".join([first, *paragraphs, "    Args:\n" + "\n".join(lines) + "\n    "])
+        kind, choices = argument.kind, argument.kind.choices
+        what = f"{{{', '.join(choices)}}}" if choices else kind.metavar
+        default = argument.usual or ("" if argument.default is None else f"{argument.default}")
+        usual = "" if argument.required else f", default {default}" if default else ", optional"
+        lines += [f"    {argument.name} : {what}{usual}", f"        {python_names(argument.help, names)}"]
+    lines += [
+        "    catalog : Catalog, optional",
+        "        One that is already open; else one is opened for the days asked for.",
+    ]
+    return "\n\n".join([first, *paragraphs, "\n".join(lines) + "\n    "])
+
+
+def python_names(sentence: str, names: Collection[str]) -> str:
+    """Return a sentence in which arguments are called as Python calls them.
+
+    >>> python_names("Give --max-age, not --quiet.", {"max_age"})
+    'Give max_age=, not --quiet.'
+    >>> python_names("Nothing with --gpu=h100-sxm.", {"gpu"})
+    'Nothing with gpu=h100-sxm.'
+    """
+
+    def renamed(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        return f"{name}=" if name in names else option[0]
+
+    return re.sub(r"--([a-z][a-z0-9-]*[a-z0-9])=?", renamed, sentence) if "--" in sentence else sentence
 
 
 def plain_signature(function: Callable[..., Any]) -> Signature:

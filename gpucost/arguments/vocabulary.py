@@ -18,6 +18,8 @@ from gpucost.arguments.kinds import (
     FLAG,
     GB_PER_S,
     GPU,
+    INPUTS,
+    LATENCY,
     LENGTH,
     MILLISECONDS,
     MODEL,
@@ -28,7 +30,7 @@ from gpucost.arguments.kinds import (
     STACK,
     SYSTEM,
     TABLE,
-    USD,
+    USD_PER_GPU_HOUR,
     WEEKS,
     count,
     named,
@@ -39,7 +41,7 @@ from gpucost.arguments.kinds import (
     whole,
 )
 from gpucost.arguments.signature import Group, detail
-from gpucost.words import METHODS, OFFLOADS, PRECISIONS
+from gpucost.words import METHODS, OFFLOADS, PRECISIONS, RANKS
 
 if TYPE_CHECKING:
     from gpucost.types import Architecture
@@ -91,10 +93,15 @@ MinConfidence = Annotated[
     str, one_of("low", "medium", "high"), "Leave out prices with a lower confidence.", detail(example="medium")
 ]
 MaxGpus = Annotated[str | int, whole(), "Use at most this many accelerators.", detail(example=64)]
-IncludeUnverified = Annotated[bool, FLAG, "Rank unverified lowest quotes among the others, not after them."]
+RankBy = Annotated[
+    str,
+    one_of(*RANKS),
+    "Order offers by the budget that nine of ten such orders need, the expected cost, the cost at the quote, or time.",
+    detail(usual="budget"),
+]
 UsdPerGpuHour = Annotated[
     str | float,
-    USD,
+    USD_PER_GPU_HOUR,
     "A price of your own for an accelerator-hour of --gpu, whoever sells it.",
     detail(example=2.5),
 ]
@@ -121,33 +128,49 @@ GlobalBatch = Annotated[
     str | int, whole(1, 10_000_000), "Sequences per step.", detail(usual="as models of its size use", example=512)
 ]
 Method = Annotated[str, one_of(*METHODS), "Train all weights, or adapters."]
-LoraRank = Annotated[str | int, whole(1, 65_536), "Rank of the adapters.", detail(old="rank")]
+LoraRank = Annotated[str | int, whole(1, 65_536), "Rank of the adapters."]
 Precision = Annotated[
     str,
     one_of(*PRECISIONS),
     "Precision of the matrix products.",
     detail(usual="bf16, or fp16 on chips without it", example="bf16"),
 ]
+HoursPerMonth = Annotated[
+    str | float,
+    count(
+        730,
+        hint="A month has no more: for the hours of all GPUs together say --gpu-hours-per-month.",
+        metavar="HOURS",
+    ),
+    "Hours a month that each GPU is used.",
+    detail(example=200),
+]
+GpuHoursPerMonth = Annotated[
+    str | float, count(1e12, metavar="HOURS"), "GPU-hours a month, of all GPUs together.", detail(example=10000)
+]
 PromptTokens = Annotated[
     str | float,
     LENGTH,
     "Mean prompt tokens per request, or a named length distribution.",
-    detail(usual="1024", example=1000, old="prompt"),
+    detail(usual="1024", example=1000),
 ]
 OutputTokens = Annotated[
     str | float,
     LENGTH,
     "Mean output tokens per request, or a named length distribution.",
-    detail(usual="256", example=250, old="output"),
+    detail(usual="256", example=250),
 ]
 Ttft = Annotated[
     str | float,
-    MILLISECONDS,
-    "Maximum time to first token without a queue, e.g. 300ms.",
-    detail(example="2s", field="ttft_ms"),
+    LATENCY,
+    "Maximum time to first token without a queue, e.g. 300ms, or none.",
+    detail(usual="2s", example="300ms", field="ttft_ms"),
 ]
 Tpot = Annotated[
-    str | float, MILLISECONDS, "Maximum time per output token, e.g. 50ms.", detail(example="50ms", field="tpot_ms")
+    str | float,
+    LATENCY,
+    "Maximum time per output token, e.g. 30ms, or none.",
+    detail(usual="50ms", example="30ms", field="tpot_ms"),
 ]
 WeightFormat = Annotated[
     str,
@@ -205,7 +228,7 @@ SoftwareYear = Annotated[
 ]
 Rent = Annotated[
     str | float,
-    USD,
+    USD_PER_GPU_HOUR,
     "Rental price per GPU-hour.",
     detail(usual="the market's", example=2.35, field="rent_usd_per_gpu_hour"),
 ]
@@ -219,7 +242,7 @@ LeadTime = Annotated[
     str | float,
     WEEKS,
     "Delivery time, such as 36w; bridged by renting.",
-    detail(example="36w", field="lead_time_weeks", old="lead_time_weeks"),
+    detail(example="36w", field="lead_time_weeks"),
 ]
 PlanSource = Annotated[
     str | Mapping[str, Any],
@@ -228,12 +251,18 @@ PlanSource = Annotated[
     detail(example="plan.toml"),
 ]
 Inputs = Annotated[
-    Mapping[str, Any], TABLE, "Set any input of the plan; may be repeated.", detail(example={"pue_ratio": 1.2})
+    Mapping[str, Any], INPUTS, "Set any input of the plan; may be repeated.", detail(example={"pue_ratio": 1.2})
 ]
 Sharding = Annotated[str | int, whole(0, 3), "0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP)."]
 MicroBatch = Annotated[str | int, whole(), "Sequences per GPU per micro-step."]
 System = Annotated[str, SYSTEM, "Node type and network.", detail(usual="the usual one of the accelerator")]
 Flash = Annotated[bool, FLAG, "Use fused attention, or keep the scores in memory."]
+UsuallyFlash = Annotated[
+    bool,
+    FLAG,
+    "Fused attention, or its scores kept in memory; unsaid, a few of those who run general stacks do the latter.",
+    detail(usual="fused"),
+]
 TrainedModel = Annotated[
     "str | PathLike[str] | Architecture",
     BUILT_MODEL,
@@ -326,7 +355,7 @@ class MarketFilters(TypedDict, total=False):
     fabric: Fabric | None
     min_confidence: MinConfidence | None
     max_gpus: MaxGpus | None
-    include_unverified: IncludeUnverified
+    rank_by: RankBy
     usd_per_gpu_hour: UsdPerGpuHour | None
 
 
@@ -338,7 +367,7 @@ FirstDay = Annotated[Start, detail(usual="the day of its prices")]
 Status = Annotated[
     str, one_of("draft", "approved"), "Stamp the report with its status and its SHA-256.", detail(usual="no stamp")
 ]
-StampedBy = Annotated[str, named("NAME"), "Who approved the report; it stands in the stamp."]
+StampedBy = Annotated[str, named("NAME"), "Approver shown in the stamp."]
 StampedOn = Annotated[str | date, DATE, "Day of the stamp.", detail(usual="today")]
-AcceptChanged = Annotated[bool, FLAG, "Accept a saved answer that no longer matches its seal; the output says so."]
+AcceptChanged = Annotated[bool, FLAG, "Use a saved answer even if it was edited (marked in the output)."]
 ShareSafe = Annotated[bool, FLAG, "Ask again without your own price book, quotes, prices, pools and files."]

@@ -6,17 +6,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from gpucost.arguments import by_field, flag_of, read
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DAYS, FILE, FLAG, GB_PER_S, SECONDS, USD, count, one_of, share, whole
+from gpucost.arguments.kinds import (
+    DAYS,
+    FLAG,
+    GB_PER_S,
+    SECONDS,
+    USD,
+    Span,
+    count,
+    one_of,
+    positive_share,
+    ranged,
+    share,
+    whole,
+)
 from gpucost.arguments.signature import detail, given, needs
 from gpucost.ask import QUESTIONS
-from gpucost.ask.dispatch import opened, question
+from gpucost.ask.dispatch import answered, opened, question
 from gpucost.ask.result import Result
-from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 
 if TYPE_CHECKING:
+    from gpucost.answers.checks import Audit
     from gpucost.catalog import Catalog
-    from gpucost.claims.figures import TokenPrice
-    from gpucost.types import Accelerator
+    from gpucost.claims.audit import Check, Claim
 
 
 # figures that are of an accelerator alone
@@ -31,6 +43,7 @@ FIGURES = (
     "purchase",
     "all_reduce",
     "energy",
+    "breakeven_hours",
 )
 
 
@@ -60,9 +73,13 @@ class AuditResult(Result):
 
 
 @question(
-    exclusive=["days hours gpu_hours"],
+    exclusive=["days hours gpu_hours", "hours_per_month gpu_hours_per_month"],
     needs=[
-        needs("fits tokens_per_s weights_gb training_gb train_tokens_per_s method sequence", given("model")),
+        needs(
+            "fits tokens_per_s weights_gb training_gb train_tokens_per_s mfu method sequence",
+            given("model"),
+            words="with --model: of which model",
+        ),
         needs(
             "gpu",
             given("model"),
@@ -70,7 +87,9 @@ class AuditResult(Result):
             words="with --model, or with a figure of it: --tflops, --bandwidth, --memory, --rent and the like",
         ),
         needs("precision", given("model"), given("tflops"), words="with --model or --tflops"),
-        needs("tokens fits tokens_per_s train_tokens_per_s", given("gpu")),
+        needs(
+            "tokens fits tokens_per_s train_tokens_per_s mfu", given("gpu"), words="with --gpu: on which accelerator"
+        ),
         needs(
             "days hours gpu_hours", given("tokens"), given("energy"), words="with --tokens: of which run; or --energy"
         ),
@@ -97,11 +116,14 @@ class AuditResult(Result):
             given("weights_gb"),
             given("training_gb"),
             given("train_tokens_per_s"),
+            given("mfu"),
             words="with a claim about it: --tokens with --days, --cost and the like, or --fits, --tokens-per-s,"
-            " --weights-gb, --training-gb, --train-tokens-per-s",
+            " --weights-gb, --training-gb, --train-tokens-per-s, --mfu",
         ),
         needs(
-            "own_monthly payback_months discount hours_per_month", given("buy"), words="with --buy and --rent-monthly"
+            "own_monthly payback_months discount hours_per_month gpu_hours_per_month",
+            given("buy"),
+            words="with --buy and --rent-monthly",
         ),
     ],
 )
@@ -113,24 +135,28 @@ def audit(
         v.OneGpu | None, "Accelerator; for a family, the most favourable variant is judged.", detail(example="h100")
     ] = None,
     gpus: v.Count | None = None,
-    days: Annotated[str | float | None, DAYS, "Claimed duration."] = None,
-    hours: Annotated[str | float | None, count(1e9, metavar="HOURS"), "Claimed duration in hours."] = None,
-    gpu_hours: Annotated[str | float | None, count(1e12, metavar="HOURS"), "Claimed accelerator-hours."] = None,
-    cost: Annotated[str | float | None, USD, "Claimed cost of the run.", detail(field="cost_usd")] = None,
+    days: Annotated[
+        str | float | None, ranged(DAYS), "Claimed duration; like other figures also a range: 7-10."
+    ] = None,
+    hours: Annotated[str | float | None, ranged(count(1e9, metavar="HOURS")), "Claimed duration in hours."] = None,
+    gpu_hours: Annotated[str | float | None, ranged(count(1e12, metavar="HOURS")), "Claimed accelerator-hours."] = None,
+    cost: Annotated[str | float | None, ranged(USD), "Claimed cost of the run.", detail(field="cost_usd")] = None,
     precision: Annotated[
         str | None,
-        one_of("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"),
+        one_of("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "mxfp4", "nvfp4", "gguf"),
         "Precision claimed.",
-        detail(usual="bf16, or fp16 on chips without it", example="bf16"),
+        detail(usual="as published; training in 16 bits", example="bf16"),
     ] = None,
     method: v.Method = "full",
     sequence: v.SequenceTokens | None = None,
     fits: Annotated[str | None, one_of("training", "serving"), "Claim: the model fits on these accelerators."] = None,
-    weights_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed size of the weights."] = None,
-    training_gb: Annotated[str | float | None, count(1e12, metavar="GB"), "Claimed total memory of training."] = None,
+    weights_gb: Annotated[str | float | None, ranged(count(1e12, metavar="GB")), "Claimed size of the weights."] = None,
+    training_gb: Annotated[
+        str | float | None, ranged(count(1e12, metavar="GB")), "Claimed total memory of training."
+    ] = None,
     tokens_per_s: Annotated[
         str | float | None,
-        count(1e12),
+        ranged(count(1e12)),
         "Claimed output tokens per second in serving, over all accelerators.",
         detail(field="decode_tokens_per_s"),
     ] = None,
@@ -144,17 +170,24 @@ def audit(
     own_monthly: Annotated[
         str | float | None, USD, "Claimed running cost of owning per month.", detail(field="own_usd_per_month")
     ] = None,
-    payback_months: Annotated[str | float | None, count(10_000), "Claimed months until the purchase pays back."] = None,
-    hours_per_month: Annotated[
-        str | float | None,
-        count(1e12, metavar="HOURS"),
-        "Accelerator-hours needed per month; shows how busy the gpus would be.",
-        detail(field="gpu_hours_per_month"),
+    payback_months: Annotated[
+        str | float | None, ranged(count(10_000)), "Claimed months until the purchase pays back."
     ] = None,
-    tflops: Annotated[str | float | None, count(1e12), "Claimed peak in TFLOP/s."] = None,
+    hours_per_month: Annotated[
+        v.HoursPerMonth | None, "Hours a month that each GPU is needed; shows how busy the gpus would be."
+    ] = None,
+    gpu_hours_per_month: Annotated[
+        v.GpuHoursPerMonth | None, "GPU-hours needed a month, of all GPUs together; shows how busy the gpus would be."
+    ] = None,
+    breakeven_hours: Annotated[
+        str | float | None,
+        ranged(count(1e6, metavar="HOURS")),
+        "Claimed hours a month of each GPU above which buying is cheaper than renting.",
+    ] = None,
+    tflops: Annotated[str | float | None, ranged(count(1e12)), "Claimed peak in TFLOP/s."] = None,
     sparse: Annotated[bool, FLAG, "The peak is said to be with sparsity."] = False,
     bandwidth: Annotated[
-        str | float | None, GB_PER_S, "Claimed memory bandwidth.", detail(field="bandwidth_gb_per_s")
+        str | float | None, ranged(GB_PER_S), "Claimed memory bandwidth.", detail(field="bandwidth_gb_per_s")
     ] = None,
     memory: Annotated[
         str | float | None, count(1e12, metavar="GB"), "Claimed memory.", detail(field="memory_gb")
@@ -166,18 +199,18 @@ def audit(
     over_pcie: Annotated[bool, FLAG, "The claim is about PCIe."] = False,
     power: Annotated[
         str | float | None,
-        count(1e12, metavar="WATTS"),
+        ranged(count(1e12, metavar="WATTS")),
         "Claimed power, of --gpus accelerators or their server.",
         detail(field="power_w"),
     ] = None,
     cores: Annotated[str | float | None, count(1e9), "Claimed number of FP32 cores."] = None,
     rent: Annotated[
-        str | float | None, USD, "Claimed price of a GPU-hour.", detail(field="rent_usd_per_gpu_hour")
+        str | float | None, ranged(USD), "Claimed price of a GPU-hour.", detail(field="rent_usd_per_gpu_hour")
     ] = None,
     provider: v.Provider | None = None,
     option: v.Option | None = None,
     purchase: Annotated[
-        str | float | None, USD, "Claimed price to buy --gpus accelerators.", detail(field="purchase_usd")
+        str | float | None, ranged(USD), "Claimed price to buy --gpus accelerators.", detail(field="purchase_usd")
     ] = None,
     all_reduce: Annotated[
         str | float | None, SECONDS, "Claimed time of an all-reduce.", detail(field="all_reduce_s")
@@ -187,21 +220,21 @@ def audit(
     ] = None,
     train_tokens_per_s: Annotated[
         str | float | None,
-        count(1e12),
+        ranged(count(1e12)),
         "Claimed tokens per second in training, over all accelerators.",
         detail(field="training_tokens_per_s"),
     ] = None,
+    mfu: Annotated[
+        str | float | None,
+        ranged(positive_share(100.0)),
+        "Claimed share of the dense peak that training uses.",
+        detail(field="mfu_fraction"),
+    ] = None,
     energy: Annotated[
-        str | float | None, count(1e12, metavar="KWH"), "Claimed energy.", detail(field="energy_kwh")
+        str | float | None, ranged(count(1e12, metavar="KWH")), "Claimed energy.", detail(field="energy_kwh")
     ] = None,
     carbon: Annotated[
         str | float | None, count(1e15, metavar="KG"), "Claimed kg of CO2e, of --energy.", detail(field="kgco2e")
-    ] = None,
-    text: Annotated[
-        str | None,
-        FILE,
-        "Judge each figure in the sentences of FILE; no other option goes with it but the days.",
-        detail(example="article.txt"),
     ] = None,
     discount: Annotated[
         str | float, share(), "Annual rate for the present value.", detail(field="discount_fraction")
@@ -217,56 +250,114 @@ def audit(
     $ gpucost audit --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --days 8 --cost 6291
     $ gpucost audit --model 70b --gpu h100-sxm --gpus 8 --fits training
     $ gpucost audit --gpu h100-sxm --precision fp8 --tflops 3958
-    $ gpucost audit --text article.txt
-    $ gpucost audit --buy 800k --rent-monthly 20k --own-monthly 5k --gpus 80 --hours-per-month 10000
+    $ gpucost audit --buy 800k --rent-monthly 20k --own-monthly 5k --gpus 80 --gpu-hours-per-month 10000
     """
-    stated = locals()
-    values = read(QUESTIONS["audit"], stated)
+    values = read(
+        QUESTIONS["audit"],
+        model=model,
+        tokens=tokens,
+        gpu=gpu,
+        gpus=gpus,
+        days=days,
+        hours=hours,
+        gpu_hours=gpu_hours,
+        cost=cost,
+        precision=precision,
+        method=method,
+        sequence=sequence,
+        fits=fits,
+        weights_gb=weights_gb,
+        training_gb=training_gb,
+        tokens_per_s=tokens_per_s,
+        batch=batch,
+        buy=buy,
+        rent_monthly=rent_monthly,
+        own_monthly=own_monthly,
+        payback_months=payback_months,
+        breakeven_hours=breakeven_hours,
+        hours_per_month=hours_per_month,
+        gpu_hours_per_month=gpu_hours_per_month,
+        tflops=tflops,
+        sparse=sparse,
+        bandwidth=bandwidth,
+        memory=memory,
+        link=link,
+        one_way=one_way,
+        over_pcie=over_pcie,
+        power=power,
+        cores=cores,
+        rent=rent,
+        provider=provider,
+        option=option,
+        purchase=purchase,
+        all_reduce=all_reduce,
+        payload=payload,
+        train_tokens_per_s=train_tokens_per_s,
+        mfu=mfu,
+        energy=energy,
+        carbon=carbon,
+        discount=discount,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     facts = opened(values, catalog)
-    if text is not None:
-        from gpucost.claims.sentences import audit_text
-        from gpucost.gate import read_text
+    spans = {name: value for name, value in values.items() if isinstance(value, Span)}
+    if not spans:
+        return AuditResult(_judged(facts, values))
+    points = zip(*(span.points for span in spans.values()), strict=True)
+    answers = [_judged(facts, {**values, **dict(zip(spans, point, strict=True))}) for point in points]
+    return AuditResult(_of_range(spans, answers))
 
-        _alone(stated)
-        return AuditResult(audit_text(read_text(values["text"]), facts, _token_price))
+
+def _judged(facts: "Catalog", values: Mapping[str, Any]) -> "Audit":
+    """Judge a claim whose figures are one number each."""
     from gpucost.claims import audit as judge
     from gpucost.claims import make_claim
     from gpucost.claims.figures import Stated, check_stated
 
     fields = by_field(QUESTIONS["audit"], values)
-    claim, notes = make_claim(fields), list[str]()
+    claim = make_claim(fields)
+    notes = facts.holding(claim.gpu)
+    claim = claim._replace(gpus=claim.gpus or facts.gpus_in(claim.gpu))
+    if values["hours_per_month"] is not None:
+        claim = claim._replace(gpu_hours_per_month=values["hours_per_month"] * (claim.gpus or 1))
     figures = Stated(**{name: fields[name] for name in Stated._fields})
-    return AuditResult(judge(claim, facts, check_stated(figures, claim, facts, notes), notes))
+    checks = check_stated(figures, claim, facts, notes)
+    if values["breakeven_hours"] is not None:
+        checks.append(_break_even(facts, values["breakeven_hours"], claim, values["rent"]))
+    return judge(claim, facts, checks, notes)
 
 
-def _token_price(catalog: "Catalog", model: str, chips: "Sequence[Accelerator]", hosted: bool) -> "TokenPrice | None":
-    """Return what `inference` finds a million tokens to cost: on full machines of some accelerators, or at hosts."""
-    from gpucost.ask.inference import request_of
-    from gpucost.claims.figures import TokenPrice
-    from gpucost.serving.run import infer
-
-    named = {"gpu": ",".join(chip.id for chip in chips)} if chips else {}
-    try:
-        answer = infer(request_of(catalog, model=model, top=0, **named), catalog)
-    except (NothingFitsError, PriceMissingError):
-        return None
-    if hosted:
-        listed = [row for row in answer["api"] if row["same_model"]]
-        if not listed:
-            return None
-        ends = [price for row in listed for price in (row["usd_per_mtok_input"], row["usd_per_mtok_output"])]
-        first = listed[0]
-        return TokenPrice(min(ends), first["usd_per_mtok"], max(ends), f"{first['provider']}, prompt and output mixed")
-    rows = [row for row in answer["options"] if not row["missing"]] or answer["options"]
-    low, high = min(row["usd_per_mtok_low"] for row in rows), max(row["usd_per_mtok_high"] for row in rows)
-    first_row = rows[0]
-    where = f"{first_row['gpus']} × {first_row['gpu']} at {first_row['provider']}, always full"
-    return TokenPrice(low, first_row["usd_per_mtok"], high, where)
+_RENTS_DIFFER = 0.25  # between sellers of one accelerator, as a claim that names none may mean
 
 
-def _alone(stated: Mapping[str, Any]) -> None:
-    """Refuse what would be ignored beside a text."""
-    for argument in QUESTIONS["audit"].arguments:
-        if argument.name in ("text", "as_of", "known_as_of") or stated[argument.name] in (None, argument.default):
-            continue
-        raise UsageError(f"{flag_of(argument.name)}: not with --text, whose sentences say what is claimed.")
+def _break_even(facts: "Catalog", claimed: float, claim: "Claim", stated_rent: float | None) -> "Check":
+    """Judge from how many hours a month buying is cheaper by what `tco` says: at a dearer rent few, else many."""
+    from gpucost.claims.audit import Check, break_even_verdict, prices
+    from gpucost.workloads.speeds import key_of
+
+    accelerator, gpus = key_of(facts, claim.gpu).accelerator, claim.gpus or facts.default_system(str(claim.gpu)).gpus
+    known = prices(facts, accelerator, gpus)
+    rent = stated_rent if stated_rent is not None else known.typical if known is not None else None
+
+    def hours(ratio: float) -> float | None:
+        asked = {"gpu": accelerator.id, "gpus": gpus, "draws": 0}
+        even = answered("tco", {**asked, **({} if rent is None else {"rent": rent * ratio})}, facts).payload
+        found: float | None = even["breakeven"]["hours_per_gpu_month"]
+        return found
+
+    few, usual, many = (hours(ratio) for ratio in (1 + _RENTS_DIFFER, 1.0, 1 - _RENTS_DIFFER))
+    verdict, reason = break_even_verdict(claimed, few, usual, many)
+    at = "" if rent is None else f" against {rent:.2f} USD a GPU-hour"
+    return Check("break-even", verdict, claimed, few, usual, many, "hours", f"{gpus} × {accelerator.id}{at}: {reason}")
+
+
+def _of_range(spans: "Mapping[str, Span]", answers: "Sequence[Audit]") -> "Audit":
+    """Return the answer of a range: that of its most favourable point, with the verdict of its middle and its ends."""
+    from gpucost.claims.audit import VERDICTS
+
+    best = min(answers, key=lambda answer: VERDICTS.index(answer["verdict"]))
+    middle, low, high = (answer["verdict"] for answer in answers)
+    said = ", ".join(f"{flag_of(name)} {span.low:,.6g} to {span.high:,.6g}" for name, span in spans.items())
+    note = f"Judged as a range, {said}: {low} at the low end, {middle} in the middle, {high} at the high end."
+    return {**best, "notes": [note, *best["notes"]]}

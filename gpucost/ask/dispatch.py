@@ -1,15 +1,16 @@
-"""Asking a question: arguments under the names of today, and the catalog that they ask for."""
+"""Asking a question: its arguments, and the catalog that they ask for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpucost.arguments import Needs, flag_of, renamed
-from gpucost.arguments.kinds import TABLE
-from gpucost.arguments.signature import Question, argument_of, described, plain_signature, question_of
+from gpucost.arguments import Needs, flag_of, known
+from gpucost.arguments.files import kinds_of
+from gpucost.arguments.kinds import FILE, RENTS, TABLE, Kind
+from gpucost.arguments.signature import Question, argument_of, described, plain_signature, python_names, question_of
 from gpucost.arguments.vocabulary import AsOf, KnownAsOf
 from gpucost.ask import QUESTIONS
-from gpucost.errors import UsageError
+from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import shown
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ DAYS = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 
 
 def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> Callable[[Asks], Asks]:
-    """Make a function ask a question: old names of its arguments are read with a hint, unknown ones refused.
+    """Make a function ask a question: arguments that it does not take are refused.
 
     Args:
         exclusive: Arguments that say the same thing, names with spaces between: at most one of each may be given.
@@ -33,8 +34,6 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
 
         @wraps(function)
         def asked(*places: Any, **named: Any) -> Any:
-            import warnings
-
             names = [argument.name for argument in asks.arguments]
             if len(places) > asks.places:
                 raise TypeError(
@@ -45,12 +44,13 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
             catalog = own_catalog(named.pop("catalog", None))
             arguments = _inputs_apart({**dict(zip(names, places, strict=False)), **named}, asks)
             try:
-                result, hints = answered(asks, arguments, catalog)
+                return answered(asks, arguments, catalog)
+            except GpuCostError as error:  # its sentence names options, as the command line does
+                if error.args and isinstance(error.args[0], str):
+                    error.args = (python_names(error.args[0], names), *error.args[1:])
+                raise
             except RecursionError as error:
                 raise UsageError(f"{asks.name}: an argument contains itself or is nested too deeply.") from error
-            for hint in hints:
-                warnings.warn(hint, DeprecationWarning, stacklevel=2)
-            return result
 
         asked.__doc__ = described(asks)
         vars(asked).update(question=asks, __signature__=plain_signature(function))
@@ -72,7 +72,7 @@ def own_catalog(catalog: Any) -> "Catalog | None":
 
 def _inputs_apart(stated: dict[str, Any], asks: Question) -> dict[str, Any]:
     """Gather inputs of a plan that were given by their own names, such as pue_ratio=1.2, under `set`."""
-    names = {name for argument in asks.arguments for name in (argument.name, *argument.old)}
+    names = {argument.name for argument in asks.arguments}
     loose = {name: value for name, value in stated.items() if name not in names and value is not None}
     if "set" not in names or not loose:
         return stated
@@ -81,22 +81,22 @@ def _inputs_apart(stated: dict[str, Any], asks: Question) -> dict[str, Any]:
     return {**arguments, "set": {**loose, **({} if inputs is None else TABLE.read(inputs, "--set"))}}
 
 
-def answered(
-    name_or_question: str | Question, stated: Mapping[str, Any], catalog: "Catalog | None" = None
-) -> tuple[Any, list[str]]:
-    """Return the answer to a question and the hints about old names."""
+def answered(name_or_question: str | Question, stated: Mapping[str, Any], catalog: "Catalog | None" = None) -> Any:
+    """Return the answer to a question, asked by what was said."""
     asks = QUESTIONS[name_or_question] if isinstance(name_or_question, str) else name_or_question
-    arguments, hints = renamed(asks, stated)
+    arguments = known(asks, stated)
     if catalog is not None:
         _of_its_days(catalog, arguments)
     # an argument that must be given and was not: reading says so
     missing = {item.name: None for item in asks.arguments if item.required and item.name not in arguments}
-    return asks.ask(**arguments, **missing, catalog=catalog), hints
+    return asks.ask(**arguments, **missing, catalog=catalog)
 
 
-def answer(name: str, stated: Mapping[str, Any], catalog: "Catalog | None" = None) -> Any:
-    """Return the answer to a question that another one asks."""
-    return answered(name, stated, catalog)[0]
+@cache
+def kinds_of_every_question() -> dict[str, Kind]:
+    """Return the kinds of what any question takes, by name, and of what may name a file in a plan alone."""
+    arguments = [argument for question_asked in QUESTIONS.values() for argument in question_asked.arguments]
+    return {"currency_curve": FILE, "quote": RENTS, **kinds_of(arguments)}
 
 
 def _of_its_days(catalog: "Catalog", arguments: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 from msgspec.structs import replace
 
-from gpucost.arguments import by_field, read, renamed
+from gpucost.arguments import known, read
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import DEADLINE, FILE, FLAG, USD, count, one_of, plain, share, whole
 from gpucost.arguments.signature import LIBRARY_ONLY, detail, given, needs
@@ -79,8 +79,8 @@ def estimate(
     budget: Annotated[
         str | float | None,
         USD,
-        "Budget; exit code 3 if no option fits it.",
-        detail(example=100000, field="max_cost_usd", old="max_cost"),
+        "Most that a run may need, by its budget; exit code 3 if every offer needs more.",
+        detail(example=100000, field="max_cost_usd"),
     ] = None,
     sequence: v.SequenceTokens | None = None,
     document_tokens: v.DocumentTokens | None = None,
@@ -98,9 +98,8 @@ def estimate(
     ] = "full",
     lora_rank: v.LoraRank = 16,
     offload: v.Offload = "none",
-    lora_targets: Annotated[
-        str, one_of("all", "attention", "feed_forward"), "Matrices that get adapters.", detail(old="targets")
-    ] = "all",
+    flash: v.UsuallyFlash | None = None,
+    lora_targets: Annotated[str, one_of("all", "attention", "feed_forward"), "Matrices that get adapters."] = "all",
     software: v.Software = "typical",
     software_year: v.SoftwareYear | None = None,
     mfu: v.Mfu | None = None,
@@ -117,7 +116,7 @@ def estimate(
         str | float,
         share(),
         "Hours outside training steps (evaluations, stalls, slower phases), as a share of the steps.",
-        detail(field="evaluation_fraction", old="evaluation"),
+        detail(field="evaluation_fraction"),
     ] = "20%",
     experiments: Annotated[
         str | float,
@@ -132,11 +131,10 @@ def estimate(
         str,
         one_of("both", "loaded", "incremental"),
         "Cost of your own accelerators: loaded, incremental or both.",
-        detail(old="pool_cost"),
     ] = "both",
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
-    with_facts: Annotated[bool, FLAG, "Embed the facts that `gpucost rerun` needs.", LIBRARY_ONLY] = True,
+    with_facts: Annotated[bool, FLAG, "Embed the facts that `gpucost saved rerun` needs.", LIBRARY_ONLY] = True,
     dataset: v.Dataset | None = None,
     loader_workers: v.LoaderWorkers | None = None,
     decode_rate: v.DecodeRate | None = None,
@@ -159,7 +157,55 @@ def estimate(
     $ gpucost estimate --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --explain
     $ gpucost estimate --model 8b --tokens 2b --method grpo --rollouts 16 --output-tokens 2000
     """
-    values = read(QUESTIONS["estimate"], locals())
+    values = read(
+        QUESTIONS["estimate"],
+        model=model,
+        tokens=tokens,
+        epochs=epochs,
+        gpus=gpus,
+        gpu=gpu,
+        provider=provider,
+        region=region,
+        option=option,
+        max_age=max_age,
+        deadline=deadline,
+        budget=budget,
+        sequence=sequence,
+        document_tokens=document_tokens,
+        global_batch=global_batch,
+        precision=precision,
+        method=method,
+        lora_rank=lora_rank,
+        offload=offload,
+        flash=flash,
+        lora_targets=lora_targets,
+        software=software,
+        software_year=software_year,
+        mfu=mfu,
+        tokens_per_s_per_gpu=tokens_per_s_per_gpu,
+        step_time=step_time,
+        optimize=optimize,
+        top=top,
+        all_regions=all_regions,
+        strict_prices=strict_prices,
+        commitment=commitment,
+        overhead=overhead,
+        experiments=experiments,
+        pool=pool,
+        pool_view=pool_view,
+        as_of=as_of,
+        known_as_of=known_as_of,
+        with_facts=with_facts,
+        dataset=dataset,
+        loader_workers=loader_workers,
+        decode_rate=decode_rate,
+        storage_bandwidth=storage_bandwidth,
+        rollouts=rollouts,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        reference_model=reference_model,
+        **market,
+    )
     from gpucost.training.run import estimate as run
 
     facts, request = opened(values, catalog), _request(values, deadline is not None)
@@ -174,13 +220,13 @@ def estimate(
 def _request(values: Mapping[str, Any], deadline_given: bool, today: date | None = None) -> "TrainingRequest":
     from gpucost.training.request import make_request
 
-    return make_request(by_field(QUESTIONS["estimate"], values), deadline_given, today)
+    return make_request(values, deadline_given, today)
 
 
 def request_of(stated: Mapping[str, Any], today: date | None = None) -> "TrainingRequest":
     """Read arguments of `estimate` into the request of its engine."""
-    arguments, _ = renamed(QUESTIONS["estimate"], stated)
-    return _request(read(QUESTIONS["estimate"], arguments), "deadline" in arguments, today)
+    arguments = known(QUESTIONS["estimate"], stated)
+    return _request(read(QUESTIONS["estimate"], **arguments), "deadline" in arguments, today)
 
 
 def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
@@ -189,8 +235,8 @@ def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
     from gpucost.training.rerun import rerun
 
     if saved.get("request", {}).get("method") == "grpo" and calibration.generation is None:
-        from gpucost.catalog import open_catalog
         from gpucost.catalog.calibrations import serving_calibration
+        from gpucost.catalog.shared import shared_catalog
 
-        calibration = replace(calibration, generation=serving_calibration(open_catalog()))
+        calibration = replace(calibration, generation=serving_calibration(shared_catalog()))
     return rerun(saved, calibration, lambda values: from_dict(values, QUESTIONS["estimate"]))

@@ -160,7 +160,7 @@ def fit(
         str | None,
         one_of(*STYLES),
         "Software style, which decides what activations are kept.",
-        detail(usual="fused; trainer for adapters", old="software"),
+        detail(usual="fused; trainer for adapters"),
     ] = None,
     flash: v.Flash = True,
     serving: Annotated[bool, FLAG, "Serve the model instead of training it."] = False,
@@ -170,8 +170,8 @@ def fit(
     output_tokens: Annotated[
         v.OutputTokens | None, "Serving: mean output tokens per request, or a named length distribution."
     ] = None,
-    ttft: Annotated[v.Ttft | None, "Serving: maximum time to first token without a queue, e.g. 300ms."] = None,
-    tpot: Annotated[v.Tpot | None, "Serving: maximum time per output token, e.g. 50ms."] = None,
+    ttft: Annotated[v.Ttft | None, "Serving: maximum time to first token without a queue, e.g. 300ms, or none."] = None,
+    tpot: Annotated[v.Tpot | None, "Serving: maximum time per output token, e.g. 30ms, or none."] = None,
     precision: Annotated[v.WeightFormat, "Serving: precision of the weights; auto: as published."] = "auto",
     cache: Annotated[v.CacheFormat, "Serving: precision of the key-value cache."] = "auto",
     engine: Annotated[v.Engine, "Serving: engine."] = "vllm",
@@ -191,9 +191,40 @@ def fit(
     $ gpucost fit --model 8b --gpu rtx-4090 --gpus 1 --method qlora --sequence 2048 --explain
     $ gpucost fit --model 70b --serving --prompt-tokens 2k --output-tokens 256 --tpot 50ms
     """
-    values = read(QUESTIONS["fit"], locals())
+    written = {
+        "model": model,
+        "gpu": gpu,
+        "gpus": gpus,
+        "system": system,
+        "method": method,
+        "optimizer": optimizer,
+        "sequence": sequence,
+        "micro_batch": micro_batch,
+        "recompute": recompute,
+        "loss_chunk": loss_chunk,
+        "offload": offload,
+        "lora_rank": lora_rank,
+        "tensor": tensor,
+        "pipeline": pipeline,
+        "context": context,
+        "expert": expert,
+        "sharding": sharding,
+        "style": style,
+        "flash": flash,
+        "serving": serving,
+        "prompt_tokens": prompt_tokens,
+        "output_tokens": output_tokens,
+        "ttft": ttft,
+        "tpot": tpot,
+        "precision": precision,
+        "cache": cache,
+        "engine": engine,
+        "as_of": as_of,
+        "known_as_of": known_as_of,
+    }
+    values = read(QUESTIONS["fit"], **written)
     facts = opened(values, catalog)
-    stated = read_stated(QUESTIONS["fit"], locals())
+    stated = read_stated(QUESTIONS["fit"], **written)
     foreign_names = _OF_TRAINING if values["serving"] else _OF_SERVING
     if foreign := [one.name for one in QUESTIONS["fit"].arguments if one.name in foreign_names and one.name in stated]:
         flags, how = ", ".join(map(flag_of, foreign)), "without" if values["serving"] else "with"

@@ -6,9 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 from msgspec.structs import replace
 
-from gpucost.arguments import by_field, flag_of, read, renamed
+from gpucost.arguments import flag_of, known, read
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import FLAG, USD, count, named, one_of, share, whole
+from gpucost.arguments.kinds import (
+    FLAG,
+    LARGEST_LENGTH,
+    MILLISECONDS,
+    SECONDS,
+    USD,
+    WORD_OR_FILE,
+    count,
+    one_of,
+    plain,
+    share,
+    whole,
+)
 from gpucost.arguments.signature import absent, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import opened, question
@@ -67,13 +79,25 @@ def explanation(payload: "Inference") -> "Document":
 
 
 @question(
-    exclusive=["requests_per_s tokens_per_month", "own_output_tokens_per_s own_tpot"],
+    exclusive=[
+        "requests_per_s tokens_per_month users",
+        "own_output_tokens_per_s own_tpot",
+        "precision weights",
+        "replicas gpus",
+    ],
     needs=[
         needs(
             "acceptance draft_cost", given("draft_tokens"), words="with --draft-tokens: how many are proposed per step"
         ),
         needs("usd_per_gpu_hour", given("gpu"), words="with --gpu: it is the price of one accelerator"),
-        needs("floor", given("requests_per_s"), given("tokens_per_month")),
+        needs("floor", given("requests_per_s"), given("tokens_per_month"), given("users")),
+        needs("think_time", given("users"), words="with --users: it is their time between requests"),
+        needs(
+            "percentile arrivals prompt_p95 output_p95 disaggregated",
+            given("slo_ttft"),
+            given("slo_tpot"),
+            words="with --slo-ttft or --slo-tpot: they say which requests are simulated",
+        ),
         needs("floor", absent("replicas"), words="without --replicas, which fixes them"),
     ],
 )
@@ -99,9 +123,9 @@ def inference(
     ] = None,
     lengths: Annotated[
         str | None,
-        named("NAME|FILE", "length_distributions"),
+        WORD_OR_FILE._replace(names="length_distributions"),
         "Named length distribution, or a CSV of prompt,output.",
-        detail(example="azure-conversation", field="distribution", old="distribution"),
+        detail(example="azure-conversation", field="distribution"),
     ] = None,
     requests_per_s: Annotated[
         str | float | None, count(1e7), "Mean load, in requests per second.", detail(example=5)
@@ -114,7 +138,52 @@ def inference(
     ] = None,
     ttft: v.Ttft | None = None,
     tpot: v.Tpot | None = None,
+    slo_ttft: Annotated[
+        str | float | None,
+        MILLISECONDS,
+        "Time to first token that a percentile of requests keeps under load, e.g. 500ms.",
+        detail(example="500ms", field="slo_ttft_ms"),
+    ] = None,
+    slo_tpot: Annotated[
+        str | float | None,
+        MILLISECONDS,
+        "Time per output token that a percentile of requests keeps under load, e.g. 40ms.",
+        detail(example="40ms", field="slo_tpot_ms"),
+    ] = None,
+    percentile: Annotated[
+        str | float, plain(1, 99.9, metavar="PERCENT"), "Share of requests that keep the service level."
+    ] = 95,
+    users: Annotated[
+        str | float | None, count(1e9), "People who ask, read the answer, think, and ask again.", detail(example=400)
+    ] = None,
+    think_time: Annotated[
+        str | float, SECONDS, "Time between an answer and the next request of a user.", detail(field="think_s")
+    ] = "30s",
+    arrivals: Annotated[
+        str,
+        WORD_OR_FILE,
+        "Arrivals within a service level: poisson, constant, the coefficient of variation of gaps, a trace (azure-"
+        "conversation, azure-code), or a CSV of arrived_s, prompt_tokens, output_tokens.",
+    ] = "poisson",
+    prompt_p95: Annotated[
+        str | float | None,
+        count(LARGEST_LENGTH, 1, metavar="TOKENS"),
+        "95th percentile of prompt tokens.",
+        detail(usual="spread as conversations are", example=4000, field="prompt_p95_tokens"),
+    ] = None,
+    output_p95: Annotated[
+        str | float | None,
+        count(LARGEST_LENGTH, 1, metavar="TOKENS"),
+        "95th percentile of output tokens.",
+        detail(usual="spread as conversations are", example=700, field="output_p95_tokens"),
+    ] = None,
+    disaggregated: Annotated[
+        bool, FLAG, "Read prompts on replicas of their own, which send the cache to those that write."
+    ] = False,
     precision: v.WeightFormat = "auto",
+    weights: Annotated[
+        v.WeightFormat | None, "Another name of --precision.", detail(usual="auto", field="precision")
+    ] = None,
     cache: v.CacheFormat = "auto",
     engine: v.Engine = "vllm",
     server: Annotated[
@@ -127,18 +196,24 @@ def inference(
         str | float | None,
         share(),
         "Load at the peak hour as a share of capacity.",
-        detail(usual="70%; 100% at saturation", example="60%", field="utilisation_fraction", old="utilization"),
+        detail(usual="70%; 100% at saturation", example="60%", field="utilisation_fraction"),
     ] = None,
     profile: Annotated[
-        str, named("NAME|FILE"), "Load over the day: flat, office, consumer, or a file of 24 or 168 numbers."
+        str, WORD_OR_FILE, "Load over the day: flat, office, consumer, or a file of 24 or 168 numbers."
     ] = "flat",
     autoscale: Annotated[bool, FLAG, "Scale replicas every hour."] = False,
     floor: Annotated[str | int, whole(0), "Minimum replicas when scaling.", detail(field="floor_replicas")] = 1,
     replicas: Annotated[str | int | None, whole(), "Run exactly this many serving replicas.", detail(example=2)] = None,
+    gpus: Annotated[
+        v.Gpus | None, "Serve on so many GPUs in all, as replicas that are always busy; with a load, --max-gpus."
+    ] = None,
     redundancy: Annotated[str | int, whole(0), "Spare replicas."] = 0,
     prefix_hit: Annotated[
-        str | float, share(), "Share of prompt tokens in the prefix cache.", detail(field="prefix_hit_fraction")
-    ] = 0,
+        str | float | None,
+        share(),
+        "Share of prompt tokens in the prefix cache.",
+        detail(usual="0, and a wider range", example="30%", field="prefix_hit_fraction"),
+    ] = None,
     draft_tokens: Annotated[str | int, whole(0), "Tokens per step proposed by speculative decoding."] = 0,
     acceptance: Annotated[
         str | float, share(), "Probability that a proposed token is accepted.", detail(field="acceptance_fraction")
@@ -157,8 +232,8 @@ def inference(
     budget: Annotated[
         str | float | None,
         USD,
-        "Monthly budget; exit code 3 if no offer fits it.",
-        detail(example=50000, field="max_cost_usd", old="max_cost"),
+        "Most that a month may need, by its budget; exit code 3 if every offer needs more.",
+        detail(example=50000, field="max_cost_usd"),
     ] = None,
     top: Annotated[v.Top, "Number of options to show, interruptible ones counted separately; 0 shows all."] = 10,
     strict_prices: v.StrictPrices = False,
@@ -175,14 +250,69 @@ def inference(
     """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
 
     Rank real offers by the cost of a million tokens, with replicas, latency and range; beside hosted prices. Models
-    that give no tokens out (embeddings, rerankers, speech, images) are ranked by the cost of a unit of their own.
+    that do not generate tokens (embeddings, rerankers, speech, images) are ranked by the cost of a unit of their own.
 
     $ gpucost inference --model llama-3.1-70b --precision fp8 --prompt-tokens 2000 --output-tokens 300
     $ gpucost inference --model 8b --requests-per-s 20 --profile office --autoscale --tpot 50ms
     $ gpucost inference --model flux.1-dev --steps 28 --image-size 1024
     $ gpucost inference --model gpt-oss-120b --lengths azure-conversation --tokens-per-month 20b --gpu h100
     """
-    values = read(QUESTIONS["inference"], locals())
+    values = read(
+        QUESTIONS["inference"],
+        model=model,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        images=images,
+        image_size=image_size,
+        steps=steps,
+        lengths=lengths,
+        requests_per_s=requests_per_s,
+        tokens_per_month=tokens_per_month,
+        ttft=ttft,
+        tpot=tpot,
+        slo_ttft=slo_ttft,
+        slo_tpot=slo_tpot,
+        percentile=percentile,
+        users=users,
+        think_time=think_time,
+        arrivals=arrivals,
+        prompt_p95=prompt_p95,
+        output_p95=output_p95,
+        disaggregated=disaggregated,
+        precision=precision,
+        weights=weights,
+        cache=cache,
+        engine=engine,
+        server=server,
+        utilisation=utilisation,
+        profile=profile,
+        autoscale=autoscale,
+        floor=floor,
+        replicas=replicas,
+        gpus=gpus,
+        redundancy=redundancy,
+        prefix_hit=prefix_hit,
+        draft_tokens=draft_tokens,
+        acceptance=acceptance,
+        draft_cost=draft_cost,
+        offload=offload,
+        own_output_tokens_per_s=own_output_tokens_per_s,
+        own_tpot=own_tpot,
+        own_concurrency=own_concurrency,
+        replica_gpus=replica_gpus,
+        optimize=optimize,
+        budget=budget,
+        top=top,
+        strict_prices=strict_prices,
+        gpu=gpu,
+        provider=provider,
+        region=region,
+        option=option,
+        max_age=max_age,
+        as_of=as_of,
+        known_as_of=known_as_of,
+        **market,
+    )
     from gpucost.physics.tasks import NAMES
     from gpucost.serving.request import make_request
     from gpucost.serving.run import infer, lengths_of
@@ -190,19 +320,18 @@ def inference(
 
     facts = opened(values, catalog)
     row = task_row(facts, values["model"])
-    pictures, side, taken_steps = (values.pop(name) for name in ("images", "image_size", "steps"))
-    fields = {name: value for name, value in by_field(QUESTIONS["inference"], values).items() if name not in _APART}
+    pictures, side, taken_steps = (values[name] for name in ("images", "image_size", "steps"))
     if row is not None and row["kind"] != "vision":
         if pictures:
             raise UsageError(f"--images: {row['id']} is {NAMES[row['kind']]} and sees none. Leave it out.")
         asked = TaskQuestion(_input_tokens(row, values), side, taken_steps)
-        request = make_request(_for_task(row, fields), lengths_of(facts))
+        request = make_request(_for_task(row, values), lengths_of(facts))
         payload = process(request, row, asked, facts)
         every = Unabridged(lambda: process(replace(request, top=0), row, asked, facts), payload)
         return ProcessingResult(payload, all_of_it=every)
     if taken_steps is not None:
         raise UsageError("--steps: only of models that make images, such as sdxl. Leave it out.")
-    request = make_request(fields, lengths_of(facts))
+    request = make_request(values, lengths_of(facts))
     if row is None:
         try:
             facts.architecture(request.model)
@@ -223,7 +352,6 @@ def inference(
     )
 
 
-_APART = ("images", "image_size", "steps")
 # what means nothing to a model that gives no tokens out -> how it is left
 _OF_OUTPUT = (
     "output_tokens",
@@ -231,6 +359,11 @@ _OF_OUTPUT = (
     "ttft",
     "tpot",
     "server",
+    "slo_ttft",
+    "slo_tpot",
+    "users",
+    "prompt_p95",
+    "output_p95",
     "replicas",
     "own_output_tokens_per_s",
     "own_tpot",
@@ -253,17 +386,18 @@ def _input_tokens(row: Mapping[str, Any], values: Mapping[str, Any]) -> float | 
     return None if values["prompt_tokens"] is None else float(values["prompt_tokens"])
 
 
-def _for_task(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request of units: a load in tokens a month becomes one in millions of tokens a second."""
+def _for_task(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a request of units: a load in tokens a month becomes one in requests a second."""
     from gpucost.physics.tasks import NAMES
 
-    made = {**fields, "prompt_tokens": None}
-    if fields["tokens_per_month"] is not None:
+    made = {**values, "prompt_tokens": None}
+    if values["tokens_per_month"] is not None:
         if row["kind"] not in ("embedding", "reranker"):
             raise UsageError(
                 f"--tokens-per-month: {row['id']} is {NAMES[row['kind']]}. Say --requests-per-s, in units."
             )
-        made["requests_per_s"] = fields["tokens_per_month"] / 1e6 / HOURS_PER_MONTH / SECONDS_PER_HOUR
+        each = _input_tokens(row, values) or float(row["input_tokens"])
+        made["requests_per_s"] = values["tokens_per_month"] / each / HOURS_PER_MONTH / SECONDS_PER_HOUR
         made["tokens_per_month"] = None
     return made
 
@@ -274,5 +408,4 @@ def request_of(catalog: "Catalog", **stated: Any) -> "InferenceRequest":
     from gpucost.serving.run import lengths_of
 
     question_ = QUESTIONS["inference"]
-    fields = by_field(question_, read(question_, renamed(question_, stated)[0]))
-    return make_request({name: value for name, value in fields.items() if name not in _APART}, lengths_of(catalog))
+    return make_request(read(question_, **known(question_, stated)), lengths_of(catalog))

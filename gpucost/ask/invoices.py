@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gpucost.arguments import read, read_list
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DEMAND, FILE, PLAN, TABLE, USD, named, one_of, share, whole
+from gpucost.arguments.kinds import DEMAND, FILE, SAVED_PLAN, TABLE, USD_PER_GPU_HOUR, named, one_of, share, whole
 from gpucost.arguments.signature import absent, arguments_of, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import framed, opened, question
@@ -15,6 +15,7 @@ from gpucost.ask.result import Result, copied
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS, is_plain
+from gpucost.units import months_after
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -49,7 +50,7 @@ def reconcile(
     ],
     estimate: Annotated[
         str | Mapping[str, Any] | None,
-        PLAN,
+        SAVED_PLAN,
         "Saved answer (.json), or a FOCUS file of what was planned; in the library also a payload.",
         detail(example="saved.json"),
     ] = None,
@@ -73,7 +74,7 @@ def reconcile(
         Mapping[str, Any] | None,
         TABLE,
         "USD per unit of a currency, as paid.",
-        detail(usual="the catalog's at the invoice's end", example={"EUR": "1.08"}),
+        detail(usual="the catalog's at the end of each month", example={"EUR": "1.08"}),
     ] = None,
     budget_rate: Annotated[
         Mapping[str, Any] | None,
@@ -101,13 +102,29 @@ def reconcile(
     $ gpucost reconcile invoice.parquet --estimate plan.csv --done 95% --map map.csv
     $ gpucost reconcile invoice.csv --showback team --idle-by cost
     """
-    values = read(QUESTIONS["reconcile"], locals())
+    values = read(
+        QUESTIONS["reconcile"],
+        invoice=invoice,
+        estimate=estimate,
+        start=start,
+        rank=rank,
+        side=side,
+        done=done,
+        map=map,
+        rate=rate,
+        budget_rate=budget_rate,
+        showback=showback,
+        idle_by=idle_by,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     facts = opened(values, catalog)
     from gpucost.answers.saved import reading
-    from gpucost.catalog import open_catalog
+    from gpucost.catalog.shared import shared_catalog
     from gpucost.invoices.outlook import beside
     from gpucost.invoices.reading import read_charges
-    from gpucost.invoices.reconciliation import Asked, period_of, planned, read_map, reconciled
+    from gpucost.invoices.reconciliation import Asked, Hardware, period_of, planned, read_map, reconciled
+    from gpucost.market.exchange import newest_rate
 
     charges = read_charges(values["invoice"], values["showback"])
     plan = plan_of(values["estimate"])
@@ -116,11 +133,15 @@ def reconcile(
     budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
     billed = {charge.currency for charge in [*charges, *expected]}
     idle = sorted({*budget, *paid} - billed)
+    paid_on: dict[str, str] = {}
     if not billed <= {"USD", *(budget.keys() & paid.keys())}:
-        begin, end = period_of(charges)
-        day = plan["as_of"] if isinstance(plan, Mapping) else f"{begin:%Y-%m-%d}"
-        budget = {**open_catalog(min(day, facts.as_of.isoformat())).exchange_rates, **budget}
-        paid = {**open_catalog(min(f"{end:%Y-%m-%d}", facts.as_of.isoformat())).exchange_rates, **paid}
+        planned_on = plan["as_of"] if isinstance(plan, Mapping) else f"{period_of(charges)[0]:%Y-%m-%d}"
+        budget = {**shared_catalog(min(planned_on, facts.as_of.isoformat())).exchange_rates, **budget}
+        for money in {charge.money for charge in [*charges, *expected]} - {"USD"}:
+            code, _, month = money.partition(" ")
+            row = newest_rate(facts, code, months_after(date.fromisoformat(f"{month}-01"), 1) - timedelta(days=1))
+            if row and code not in paid:
+                paid[money], paid_on[money] = float(row["usd_per_unit"]), f"{row['on']}"
     terms = Asked(
         values["showback"],
         values["idle_by"],
@@ -128,11 +149,18 @@ def reconcile(
         read_map(values["map"]),
         {"USD": 1.0, **budget},
         {"USD": 1.0, **paid},
+        paid_on,
+        Hardware(facts),
     )
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
     answer, outlook = reconciled(framed(facts, values), charges, expected, terms), beside(charges, expected, terms)
     notes = [f"No charge is in {code}: its rate changes nothing." for code in idle]
+    notes += [
+        f"{row['currency']} of {row['month']} at {row['paid_usd_per_unit']:.5g} USD, the rate of {row['paid_rate_on']}."
+        for row in answer["currencies"]
+        if "paid_rate_on" in row
+    ]
     return ReconcileResult({**answer, **outlook, "warnings": [*notes, *answer["warnings"]]})
 
 
@@ -243,13 +271,13 @@ def commit(
     region: v.Region | None = None,
     on_demand: Annotated[
         str | float | None,
-        USD,
+        USD_PER_GPU_HOUR,
         "Price per GPU-hour without a commitment.",
         detail(usual="the cheapest on record", example=3.99),
     ] = None,
     committed: Annotated[
         str | float | None,
-        USD,
+        USD_PER_GPU_HOUR,
         "Price per GPU-hour under a commitment.",
         detail(usual="the cheapest of the term on record", example=2.1),
     ] = None,
@@ -279,7 +307,21 @@ def commit(
     $ gpucost commit usage.csv --on-demand 3.99 --committed 2.10 --term 12 --step 8
     $ gpucost commit usage.csv --gpu h100-sxm --provider aws --rungs 4 --agreements agreements.csv
     """
-    values = read(QUESTIONS["commit"], locals())
+    values = read(
+        QUESTIONS["commit"],
+        usage=usage,
+        gpu=gpu,
+        provider=provider,
+        region=region,
+        on_demand=on_demand,
+        committed=committed,
+        term=term,
+        step=step,
+        rungs=rungs,
+        agreements=agreements,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     facts = opened(values, catalog)
     from gpucost.answers.common import cited
     from gpucost.invoices.commitment import CommitTerms, OpenTerms, read_agreements, refuse, usage_of

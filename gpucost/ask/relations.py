@@ -14,7 +14,7 @@ from gpucost.arguments.signature import Argument, argument_of
 from gpucost.arguments.vocabulary import RELATION_ARGUMENTS
 from gpucost.catalog.names import listed
 from gpucost.catalog.relations import Relation
-from gpucost.errors import NothingFitsError, PriceMissingError, UsageError, nearest
+from gpucost.errors import UsageError, nearest
 from gpucost.gate import beside, shown
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, MS_PER_S, SECONDS_PER_HOUR
@@ -108,7 +108,7 @@ def _training_request(values: Mapping[str, Any]) -> "TrainingRequest":
     from gpucost.ask.estimate import request_of
 
     stated = {name: values[name] for name in _TRAINING if values[name] is not None}
-    return request_of({"tokens": 1e12, **stated, "top": 0, "include_unverified": True, "all_regions": True})
+    return request_of({"tokens": 1e12, **stated, "top": 0})
 
 
 def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
@@ -204,18 +204,17 @@ def _sizes(node: int, domain: int, network_gb_per_s: float | None, asked: int | 
 
 
 def _estimates(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
-    """Return every option of `estimate`, a row for each offer and size."""
-    from gpucost.training.run import estimate
+    """Return the table of `estimate`: every offer, with its rank, or without one and with the reason."""
+    from gpucost.training.run import table_rows
 
-    try:
-        options = estimate(_training_request(values), catalog, with_facts=False)["options"]
-    except (NothingFitsError, PriceMissingError):
-        options = []
-    return _relation(_COLUMNS["estimates"], [{**row, **_inner(row["layout"])} for row in options])
+    return _relation(
+        _COLUMNS["estimates"], [{**row, **_inner(row)} for row in table_rows(_training_request(values), catalog)]
+    )
 
 
-def _inner(layout: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in layout.items() if name not in ("gpus",)}
+def _inner(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the degrees of a row's layout; nothing where it has none."""
+    return {name: value for name, value in (row.get("layout") or {}).items() if name != "gpus"}
 
 
 # --- Serving: replicas by accelerator and layout, and what offers make of them.
@@ -227,18 +226,15 @@ def _serving_request(catalog: "Catalog", values: Mapping[str, Any]) -> "Inferenc
     stated = {name: values[name] for name in _SERVING if values[name] is not None}
     if values["weights"] is not None:
         stated["precision"] = values["weights"]
-    return request_of(catalog, **stated, top=0, include_unverified=True)
+    return request_of(catalog, **stated, top=0)
 
 
 def _served(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
-    """Return every option of `inference`, a row for each offer."""
-    from gpucost.serving.run import infer
+    """Return the table of `inference`: every offer, with its rank, or without one and with the reason."""
+    from gpucost.serving.run import table_rows
 
-    try:
-        options = infer(_serving_request(catalog, values), catalog)["options"]
-    except (NothingFitsError, PriceMissingError):
-        options = []
-    return _relation(_COLUMNS["served"], [{**row, **_inner(row["layout"])} for row in options])
+    request = _serving_request(catalog, values)
+    return _relation(_COLUMNS["served"], [{**row, **_inner(row)} for row in table_rows(request, catalog)])
 
 
 def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:

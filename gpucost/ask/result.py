@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _WRITTEN = ("table", "json", "csv", "md")
 _LONGEST_REPR = 160
+_USUAL = 20  # columns of a frame, unless all are asked for
 _LONGEST_CELL = 40  # of a column that stands first in a frame
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -68,6 +69,36 @@ def copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: copied(item) for key, item in value.items()}
     return type(value)(map(copied, value)) if type(value) in (list, tuple) else value
+
+
+class AnswerRow(dict[str, Any]):
+    """A row of an answer: its keys are attributes too, and completed as such.
+
+    >>> AnswerRow(cost_usd=2.0).cost_usd
+    2.0
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a key."""
+        try:
+            return self[name]
+        except KeyError:
+            from gpucost.errors import nearest
+
+            near = nearest(name, self, 3, 0.5)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise AttributeError(f"the row has no {name!r}.{hint}") from None
+
+    def __dir__(self) -> list[str]:
+        """Return the keys beside what a dictionary has."""
+        return [*super().__dir__(), *self]
+
+
+def entry_of(value: Any) -> Any:
+    """Return what a payload holds as its reader may change it, with rows whose keys are attributes."""
+    if isinstance(value, Mapping):
+        return AnswerRow({key: entry_of(item) for key, item in value.items()})
+    return type(value)(map(entry_of, value)) if type(value) in (list, tuple) else value
 
 
 def _is_long(name: str, values: Sequence[Any]) -> bool:
@@ -156,11 +187,17 @@ class Result(Sealed):
         return sealed(dumps(self.payload))
 
     @guarded
-    def to_frame(self) -> "pandas.DataFrame":
-        """Return the whole main list as a data frame, a row per entry; plain columns first, nested and long ones last.
+    def to_frame(self, *, all: bool = False) -> "pandas.DataFrame":
+        """Return the whole main list as a data frame, a row per entry, with the columns of the screen and the like.
 
         Frames of one kind of answer have the same columns. An answer that was read from a file gives the entries that
         the file holds.
+
+        Parameters
+        ----------
+        all : bool, default False
+            Every column: plain ones first, nested and long ones last. Else some twenty plain ones, of a cash flow
+            all its lines.
         """
         import pandas
 
@@ -170,7 +207,18 @@ class Result(Sealed):
             if name not in frame:
                 frame[name] = 0.0
         values = frame.to_dict("list")
-        return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
+        if all:
+            return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
+        return frame[self._usual([name for name in frame.columns if not _is_long(str(name), values[name])])]
+
+    def _usual(self, plain: Sequence[str]) -> list[str]:
+        """Return some twenty of the plain columns: those that the screen's table has, then the first of the others."""
+        from gpucost.render.document import columns_of
+
+        shown_first = {column.key for column in columns_of(self.kind)}
+        spare = _USUAL - sum(name in shown_first for name in plain)
+        others = [name for name in plain if name not in shown_first][: max(0, spare)]
+        return [name for name in plain if name in shown_first or name in others]
 
     def _always(self) -> Sequence[str]:
         """Return the columns of a frame that hold zero where an answer has no such part: frames can be joined."""
@@ -262,7 +310,7 @@ class Result(Sealed):
     def options(self) -> list[Mapping[str, Any]]:
         """What the answer sets side by side: its options, else its main list; best first where it ranks them."""
         with self._guard():
-            return [*map(copied, self.payload["options" if "options" in self.payload else self.main_list])]
+            return [*map(entry_of, self.payload["options" if "options" in self.payload else self.main_list])]
 
     @property
     def best(self) -> Mapping[str, Any] | None:
@@ -305,14 +353,6 @@ class Result(Sealed):
         write_pdf(boarded(self.payload), path)
 
     @guarded
-    def to_pptx(self, path: str) -> None:
-        """Write the page that a board reads as slides with native charts; of other answers the sections."""
-        from gpucost.render.build import boarded
-        from gpucost.render.pptx import write_pptx
-
-        write_pptx(boarded(self.payload), path)
-
-    @guarded
     def to_excel(self, path: str) -> None:
         """Write a workbook with live formulas to `path`."""
         from gpucost.render.excel import write_workbook
@@ -341,7 +381,7 @@ class RankedResult(Result):
     def best(self) -> Mapping[str, Any]:
         """The first option."""
         with self._guard():
-            option: Mapping[str, Any] = copied(
+            option: Mapping[str, Any] = entry_of(
                 self.payload["options" if "options" in self.payload else self.main_list][0]
             )
         return option
@@ -354,7 +394,7 @@ class BilledResult(RankedResult):
     @property
     def lines(self) -> list[Mapping[str, Any]]:
         """The bill of the first option; its rounded lines add up to its cost."""
-        return [*map(copied, self.payload["options"][0]["lines"])]
+        return [*map(entry_of, self.payload["options"][0]["lines"])]
 
     def _rows(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.payload["options"]]

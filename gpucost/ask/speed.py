@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from numpy.typing import ArrayLike
 
-from gpucost.arguments import read
+from gpucost.arguments import flag_of, read
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import BYTES, named, one_of, whole
+from gpucost.arguments.kinds import BYTES, FLAG, named, one_of, several, whole
 from gpucost.arguments.signature import COLUMN, COLUMNS, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import framed, opened, question
 from gpucost.ask.result import Result, copied
-from gpucost.errors import UsageError
+from gpucost.errors import ContradictionError, UsageError
 from gpucost.units import GB, GIB
 from gpucost.words import RECOMPUTES
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpucost.speed.throughput import Layouts, Timings, Wanted
 
 _OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flash")
+_ONE_OR_A_MACHINE = "1, or what the machine named holds"
 _OF_A_LAYOUT = (  # any of these states a layout
     "tensor",
     "pipeline",
@@ -115,18 +116,13 @@ class ThroughputTable:
     needs=[
         needs("lora_rank", given("method", "lora", "qlora")),
         needs("virtual_stages", given(COLUMNS), given("pipeline"), words="with --pipeline"),
-        needs(
-            "flash",
-            given(COLUMNS),
-            *map(given, _OF_A_LAYOUT),
-            words="with a stated layout, such as --tensor 1: a search times fused attention alone",
-        ),
+        needs("batch prompt_tokens output_tokens weights cache engine", given("serving"), words="with --serving"),
     ],
 )
 def throughput(
     model: Annotated[v.TrainedModel | Sequence[str], COLUMN],
     gpu: Annotated[v.OneGpu | Sequence[str], COLUMN],
-    gpus: Annotated[v.Count | ArrayLike, COLUMN] = 1,
+    gpus: Annotated[v.Count | ArrayLike | None, COLUMN, detail(usual=_ONE_OR_A_MACHINE)] = None,
     *,
     system: v.System | None = None,
     tensor: Annotated[v.TensorParallel | ArrayLike | None, COLUMN] = None,
@@ -149,7 +145,7 @@ def throughput(
     lora_rank: v.LoraRank = 16,
     software: v.Software = "typical",
     software_year: v.SoftwareYear | None = None,
-    flash: v.Flash = True,
+    flash: v.UsuallyFlash | None = None,
     links: v.Links = "own",
     mfu: v.Mfu | None = None,
     tokens_per_s_per_gpu: v.TokensPerSPerGpu | None = None,
@@ -160,23 +156,87 @@ def throughput(
     loader_workers: v.LoaderWorkers | None = None,
     decode_rate: v.DecodeRate | None = None,
     storage_bandwidth: v.StorageBandwidth | None = None,
+    serving: Annotated[
+        bool, FLAG, "Output tokens per second of serving, at each --batch; --gpu takes several."
+    ] = False,
+    batch: Annotated[
+        str | int | Sequence[int] | None,
+        several(whole()),
+        "Serving: sequences at once, with commas.",
+        detail(usual="1,8,64", example="1,8,64"),
+    ] = None,
+    prompt_tokens: v.PromptTokens | None = None,
+    output_tokens: v.OutputTokens | None = None,
+    weights: Annotated[
+        v.WeightFormat | None, "Serving: precision of the weights.", detail(usual="as published")
+    ] = None,
+    cache: Annotated[v.CacheFormat | None, "Serving: precision of the key-value cache.", detail(usual="auto")] = None,
+    engine: Annotated[v.Engine | None, "Serving: engine.", detail(usual="vllm")] = None,
     catalog: "Catalog | None" = None,
-) -> ThroughputResult | ThroughputTable:
+) -> "ThroughputResult | ThroughputTable | ServingSpeedResult":
     """Return the speed of training `model`: one result, or columns with a reason per case where lists are given.
 
     Step time of training, by part, with what bounds each part, and a range.
 
     A layout is taken as given; degrees that are left out are one, and data parallelism takes the rest. Without any
-    degree the layouts in common use are timed and the fastest is shown, with those behind it.
+    degree the layouts in common use are timed and the fastest is shown, with those behind it. With --serving: output
+    tokens per second at each batch, as in `inference`, `fit --serving` and `audit`.
 
     $ gpucost throughput --model llama-3-70b --gpu h100-sxm --gpus 512
     $ gpucost throughput --model llama-3-8b --gpu h200-sxm --gpus 8 --sharding 3 --micro-batch 2 --recompute none
+    $ gpucost throughput --serving --model 8b --gpu h100-sxm,l40s --batch 1,8,64
     """
-    values = read(QUESTIONS["throughput"], locals())
+    values = read(
+        QUESTIONS["throughput"],
+        model=model,
+        gpu=gpu,
+        gpus=gpus,
+        system=system,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=expert,
+        data=data,
+        virtual_stages=virtual_stages,
+        sharding=sharding,
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        sequence=sequence,
+        document_tokens=document_tokens,
+        offload=offload,
+        recompute=recompute,
+        precision=precision,
+        method=method,
+        lora_rank=lora_rank,
+        software=software,
+        software_year=software_year,
+        flash=flash,
+        links=links,
+        mfu=mfu,
+        tokens_per_s_per_gpu=tokens_per_s_per_gpu,
+        step_time=step_time,
+        as_of=as_of,
+        known_as_of=known_as_of,
+        dataset=dataset,
+        loader_workers=loader_workers,
+        decode_rate=decode_rate,
+        storage_bandwidth=storage_bandwidth,
+        serving=serving,
+        batch=batch,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        weights=weights,
+        cache=cache,
+        engine=engine,
+    )
+    if values["serving"]:
+        return _served(values, catalog)
     from gpucost.speed.throughput import columns_answer, single
     from gpucost.workloads.training import too_long
 
-    facts, job = opened(values, catalog), wanted_of(values)
+    facts = opened(values, catalog)
+    values["gpus"] = _counts(facts, values)
+    job = wanted_of(values)
     if not job.scalar and job.own_speed is not None:
         raise UsageError(f"{job.own_speed.flag} applies to a single layout; columns are always timed by the model.")
     if not job.scalar and any(job.data_flow):
@@ -188,6 +248,51 @@ def throughput(
     notes = [*facts.taken(values["gpu"]), *architecture.warnings, *too_long(architecture, timed["sequence_tokens"])]
     notes += warnings_of(timed)
     return ThroughputResult({"kind": "throughput", **framed(facts, values), **timed, "warnings": notes, "sources": {}})
+
+
+_OF_SERVING = (
+    "model",
+    "gpu",
+    "gpus",
+    "serving",
+    "batch",
+    "prompt_tokens",
+    "output_tokens",
+    "weights",
+    "cache",
+    "engine",
+)
+
+
+def _served(values: Mapping[str, Any], catalog: "Catalog | None") -> "ServingSpeedResult":
+    """Answer for serving: what belongs to a step of training is refused."""
+    from gpucost.ask.inference import request_of
+    from gpucost.catalog.names import listed
+    from gpucost.serving.speeds import USUAL_BATCHES, speeds_payload
+
+    usual = {one.name: one.default for one in QUESTIONS["throughput"].arguments}
+    foreign = [
+        name
+        for name, value in values.items()
+        if name not in _OF_SERVING and value is not None and value != usual.get(name)
+    ]
+    if foreign:
+        raise ContradictionError(f"{', '.join(map(flag_of, foreign))}: only without --serving.", foreign[:1])
+    facts = opened(values, catalog)
+    stated = {name: values[name] for name in ("prompt_tokens", "output_tokens", "cache", "engine") if values[name]}
+    at_any_latency = {"ttft": "none", "tpot": "none"}  # the batch is stated, and the time of a token follows
+    request = request_of(
+        facts, model=values["model"], precision=values["weights"] or "auto", **at_any_latency, **stated
+    )
+    named = values["gpu"]
+    names = listed(named) if isinstance(named, str) else [*named]
+    count = None if values["gpus"] is None else int(values["gpus"])
+    return ServingSpeedResult(speeds_payload(facts, request, names, count, values["batch"] or USUAL_BATCHES))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ServingSpeedResult(Result):
+    """Output tokens per second of accelerators at batches, each with its range and its price."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -230,7 +335,7 @@ def roofline(
         str | float | None, BYTES, "An all-reduce over the gpus, such as of 16gb.", detail(example="16gb")
     ] = None,
     model: Annotated[v.TrainedModel | None, "A whole training step of this model."] = None,
-    gpus: v.Count = 1,
+    gpus: Annotated[v.Count | None, detail(usual=_ONE_OR_A_MACHINE)] = None,
     system: v.System | None = None,
     tensor: v.TensorParallel | None = None,
     pipeline: v.PipelineParallel | None = None,
@@ -250,7 +355,7 @@ def roofline(
     lora_rank: v.LoraRank = 16,
     software: v.Software = "typical",
     software_year: v.SoftwareYear | None = None,
-    flash: v.Flash = True,
+    flash: v.UsuallyFlash | None = None,
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,
@@ -267,11 +372,45 @@ def roofline(
     $ gpucost roofline --gpu h100-sxm --matmul 64x8192x8192
     $ gpucost roofline --gpu h100-sxm --model llama-3-8b --gpus 8 -o roofline.html
     """
-    values = read(QUESTIONS["roofline"], locals())
+    values = read(
+        QUESTIONS["roofline"],
+        gpu=gpu,
+        matmul=matmul,
+        attention=attention,
+        norm=norm,
+        gelu=gelu,
+        copy=copy,
+        all_reduce=all_reduce,
+        model=model,
+        gpus=gpus,
+        system=system,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=expert,
+        data=data,
+        virtual_stages=virtual_stages,
+        sharding=sharding,
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        sequence=sequence,
+        document_tokens=document_tokens,
+        offload=offload,
+        recompute=recompute,
+        precision=precision,
+        method=method,
+        lora_rank=lora_rank,
+        software=software,
+        software_year=software_year,
+        flash=flash,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     from gpucost.speed import roofline as roofs
     from gpucost.workloads.training import too_long
 
     facts = opened(values, catalog)
+    values["gpus"] = _counts(facts, values)
     if values["model"] is None:
         work = {name: values[name] for name in _OPERATIONS}
         payload = roofs.one_operation(
@@ -284,6 +423,14 @@ def roofline(
         architecture = facts.architecture(values["model"])
         notes += [*architecture.warnings, *too_long(architecture, values["sequence"] or 0)]
     return RooflineResult({"kind": "roofline", **framed(facts, values), **payload, "warnings": notes, "sources": {}})
+
+
+def _counts(facts: "Catalog", values: Mapping[str, Any]) -> Any:
+    """Return the number of accelerators asked for, else as many as a machine that is named holds, else one."""
+    gpus, named = values["gpus"], values["gpu"]
+    if gpus is not None or named is None:
+        return 1 if gpus is None else gpus
+    return (facts.gpus_in(named) or 1) if isinstance(named, str) else [facts.gpus_in(str(one)) or 1 for one in named]
 
 
 def wanted_of(values: Mapping[str, Any]) -> "Wanted":

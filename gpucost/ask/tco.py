@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from gpucost.arguments import Question, by_field, read_stated, refuse_idle
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DEMAND, FILE, FLAG, RENTS, USD, Kind, count, named, one_of, plain, share, whole
+from gpucost.arguments.kinds import (
+    DEMAND,
+    FILE,
+    FLAG,
+    RENTS,
+    USD,
+    USE_PATH,
+    Kind,
+    count,
+    named,
+    one_of,
+    plain,
+    share,
+    whole,
+)
 from gpucost.arguments.signature import absent, detail, given, needs
 from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import question
@@ -40,6 +54,10 @@ class TcoResult(Result):
 
         return [line.name for line in (*OWN_LINES, *RENT_LINES)]
 
+    def _usual(self, plain: Sequence[str]) -> list[str]:
+        """Return every column: without some of its lines a total would not add up."""
+        return [*plain]
+
     @property
     def lines(self) -> list[Mapping[str, Any]]:
         """The lines of both sides with totals and present values."""
@@ -64,7 +82,7 @@ class TcoResult(Result):
 
 
 @question(
-    exclusive=["utilisation hours_per_month", "years months", "mfu tokens_per_s_per_gpu step_time"],
+    exclusive=["utilisation hours_per_month gpu_hours_per_month", "years months", "mfu tokens_per_s_per_gpu step_time"],
     needs=[
         needs("provider option region", absent("rent"), words="without a price by --rent, which is the rental price"),
         needs("region", given("provider"), words="with --provider: it is the region of a price"),
@@ -94,13 +112,11 @@ def tco(
         str | float | None,
         share(),
         "Share of owned hours that are allocated, such as 70%; for a workload the maximum.",
-        detail(example="70%", field="utilisation_fraction", old="utilization"),
+        detail(example="70%", field="utilisation_fraction"),
     ] = None,
-    hours_per_month: Annotated[
-        str | float | None,
-        count(730, metavar="HOURS"),
-        "Instead of a utilisation: hours a month that each GPU is used.",
-        detail(example=200),
+    hours_per_month: Annotated[v.HoursPerMonth | None, "Instead of a utilisation: hours a month of each GPU."] = None,
+    gpu_hours_per_month: Annotated[
+        v.GpuHoursPerMonth | None, "Instead of a utilisation: GPU-hours a month, of all GPUs together."
     ] = None,
     years: v.Years | None = None,
     months: Annotated[
@@ -111,7 +127,7 @@ def tco(
         RENTS,
         "Rental price per GPU-hour, or quotes: acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of them; may "
         "be repeated.",
-        detail(usual="the market's", example=2.35, old="quote"),
+        detail(usual="the market's", example=2.35),
     ] = None,
     provider: Annotated[v.Provider | None, "Take the rental price of this provider from the catalog."] = None,
     region: Annotated[v.Region | None, "The provider's region."] = None,
@@ -130,7 +146,7 @@ def tco(
         str | float | None,
         share(),
         "Income tax; cash flows are then after tax.",
-        detail(example="25%", field="tax_rate_fraction", old="tax_rate"),
+        detail(example="25%", field="tax_rate_fraction"),
     ] = None,
     tax_regime: Annotated[
         str | None,
@@ -146,7 +162,7 @@ def tco(
     ] = None,
     use_path: Annotated[
         str | None,
-        named("PATH"),
+        USE_PATH,
         "How use changes relative to the utilisation: ramp 20% over 6 months; from month 25: 120%; "
         "seasons and 12 shares; or a CSV of month and use.",
         detail(example="ramp 20% over 6 months"),
@@ -174,13 +190,13 @@ def tco(
         str | None,
         named("REGION", "electricity"),
         "Region whose electricity tariff counts, from the energy table, such as us_texas.",
-        detail(example="us_texas", old="electricity"),
+        detail(example="us_texas"),
     ] = None,
     grid_region: Annotated[
         str | None,
         named("REGION", "grid_carbon"),
         "Grid whose carbon intensity counts, from the energy table, such as france.",
-        detail(example="france", old="grid"),
+        detail(example="france"),
     ] = None,
     model: Annotated[v.Model | None, "Model of the workload that sets utilisation and cost per token."] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of one training run."] = None,
@@ -205,7 +221,7 @@ def tco(
         str | float | None,
         count(16_777_216, 1, metavar="TOKENS"),
         "Prompt of a request, for a serving load.",
-        detail(example=1000, old="prompt"),
+        detail(example=1000),
     ] = None,
     output_tokens: Annotated[
         str | float | None,
@@ -217,7 +233,7 @@ def tco(
         str | float | None,
         USD,
         "Price of a hosted API per million tokens, for the same tokens.",
-        detail(example=0.9, field="api_usd_per_mtok", old="api"),
+        detail(example=0.9, field="api_usd_per_mtok"),
     ] = None,
     currency: Annotated[
         str | None, named("CODE", "currencies"), "Show the result in this currency as well.", detail(example="EUR")
@@ -239,37 +255,94 @@ def tco(
     Own a cluster or rent the same productive hours: cash flows, NPV, break-even, risk.
 
     $ gpucost tco --gpu h100-sxm --gpus 64 --utilisation 70% --years 4 --rent 2.35
-    $ gpucost tco --gpu h100-sxm --gpus 64 --provider lambda --lead-time 36w --set pue_ratio=1.2
+    $ gpucost tco --gpu h100-sxm --gpus 64 --provider crusoe --lead-time 36w --set pue_ratio=1.2
     $ gpucost tco --gpu rtx-4090 --gpus 2 --hours-per-month 100
     $ gpucost tco --gpu h100-sxm --gpus 64 --print-plan -o plan.toml
     """
     from gpucost.ownership.answer import answer as compared
 
-    facts, file, flags, special, arguments = _comparison(locals(), catalog)
+    facts, file, flags, special, arguments = _comparison(
+        catalog,
+        gpu=gpu,
+        gpus=gpus,
+        utilisation=utilisation,
+        hours_per_month=hours_per_month,
+        gpu_hours_per_month=gpu_hours_per_month,
+        years=years,
+        months=months,
+        rent=rent,
+        provider=provider,
+        region=region,
+        option=option,
+        rent_path=rent_path,
+        rent_curve=rent_curve,
+        wacc=wacc,
+        tax=tax,
+        tax_regime=tax_regime,
+        site=site,
+        use_path=use_path,
+        refresh_gpu=refresh_gpu,
+        profile=profile,
+        financing=financing,
+        lead_time=lead_time,
+        electricity_region=electricity_region,
+        grid_region=grid_region,
+        model=model,
+        tokens=tokens,
+        mfu=mfu,
+        tokens_per_s_per_gpu=tokens_per_s_per_gpu,
+        step_time=step_time,
+        runs_per_year=runs_per_year,
+        tokens_per_month=tokens_per_month,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        api_price=api_price,
+        currency=currency,
+        plan=plan,
+        set=set,
+        draws=draws,
+        seed=seed,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     request = requested(arguments, rent)
     for name in ("gpus", "gpu"):
         if name not in request and (stated := flags.get(name) or file.given.get(name) or file.special.get(name)):
             value = getattr(stated, "value", stated)
             request[name] = int(value) if isinstance(value, float) else value
+    if machine := facts.machine(request.get("gpu")):  # the answer counts accelerators, not machines
+        request["gpu"] = machine.accelerator_id
+        if machine.gpus:
+            request.setdefault("gpus", machine.gpus)
     return TcoResult(compared(facts, file, flags, special, request))
 
 
 def _comparison(
-    stated: Mapping[str, Any], catalog: "Catalog | None"
+    catalog: "Catalog | None", /, **stated: Any
 ) -> "tuple[Catalog, PlanFile, dict[str, Any], dict[str, Any], dict[str, Any]]":
     """Read what was asked: the facts, the plan, the inputs and what else was said over it, and all of it as read."""
-    special, flags, arguments = said(stated)
+    special, flags, arguments = said(**stated)
     facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
     file = plan_of(facts, arguments.get("plan"))
     return facts, file, {**flags, **workload_flags(facts, file, flags, special)}, special, arguments
 
 
-def said(stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def said(**stated: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Read arguments of `tco`: what is said beside the inputs, the inputs, and all of it as it was read."""
     question_ = QUESTIONS["tco"]
-    arguments = read_stated(question_, stated)
+    arguments = read_stated(question_, **stated)
     # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
-    if (hours := arguments.pop("hours_per_month", None)) is not None:
+    hours = arguments.pop("hours_per_month", None)
+    if (of_all := arguments.pop("gpu_hours_per_month", None)) is not None:
+        if "gpus" not in arguments:
+            raise UsageError("--gpu-hours-per-month: of how many GPUs? Add --gpus.")
+        hours = of_all / arguments["gpus"]
+        if hours > HOURS_PER_MONTH:
+            raise UsageError(
+                f"--gpu-hours-per-month: {of_all:,.0f} are {hours:,.0f} hours of each of {arguments['gpus']:,} GPUs; a"
+                f" month has {HOURS_PER_MONTH:,.0f}. Add GPUs."
+            )
+    if hours is not None:
         arguments["utilisation"] = hours / HOURS_PER_MONTH
     judged = {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments and "rent" in arguments}
     refuse_idle(question_, judged, arguments)
@@ -281,8 +354,7 @@ def case_of(stated: Mapping[str, Any], catalog: "Catalog") -> "OwnershipCase":
     """Return the case that arguments of `tco` describe, as a sweep works on many of them."""
     from gpucost.ownership.assemble import assemble
 
-    names = dict.fromkeys(argument.name for argument in QUESTIONS["tco"].arguments)
-    facts, file, flags, special, _ = _comparison({**names, **stated}, catalog)
+    facts, file, flags, special, _ = _comparison(catalog, **stated)
     return assemble(facts, file, flags, special)
 
 
@@ -342,13 +414,13 @@ def mix(
         str | float | None,
         plain(0, 1e15, metavar="USD"),
         "Most capital to spend on owned servers.",
-        detail(example=2000000, field="budget_usd", old="budget_usd"),
+        detail(example=2000000, field="budget_usd"),
     ] = None,
     max_owned: Annotated[
         str | float | None,
         plain(0, 1e9, metavar="GPUS"),
         "Most GPUs to own.",
-        detail(example=64, field="max_owned_gpus", old="max_owned_gpus"),
+        detail(example=64, field="max_owned_gpus"),
     ] = None,
     max_on_demand: Annotated[
         str | float | None, plain(0, 1e9, metavar="GPUS"), "Most GPUs available on demand.", detail(example=32)
@@ -401,7 +473,30 @@ def mix(
     from gpucost.ownership.mix import demand_of
 
     question_ = QUESTIONS["mix"]
-    stated = read_stated(question_, locals())
+    stated = read_stated(
+        question_,
+        demand=demand,
+        constant=constant,
+        growth=growth,
+        months=months,
+        gpu=gpu,
+        rent=rent,
+        provider=provider,
+        budget=budget,
+        max_owned=max_owned,
+        max_on_demand=max_on_demand,
+        spot_share=spot_share,
+        own=own,
+        life_months=life_months,
+        lead_time=lead_time,
+        wacc=wacc,
+        gap=gap,
+        time_limit=time_limit,
+        plan=plan,
+        set=set,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     refuse_idle(question_, stated, stated)
     special, by_name = _apart(question_, stated)
     facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
@@ -421,13 +516,8 @@ def mix(
 def plan_kinds() -> tuple[tuple[str, Kind], ...]:
     """Return the kinds of what a plan may say under the name of an argument of `tco` or `mix`."""
     arguments = [argument for question_name in ("tco", "mix") for argument in QUESTIONS[question_name].arguments]
-    kinds = {
-        called: argument.kind
-        for argument in arguments
-        for called in (*argument.old, argument.name, argument.field)
-        if called
-    }
-    return tuple(kinds.items())
+    kinds = {called: argument.kind for argument in arguments for called in (argument.name, argument.field) if called}
+    return (*kinds.items(), ("quote", RENTS))  # a plan has the market's price in a row of its own
 
 
 def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":

@@ -1,14 +1,18 @@
 """A bench file: checked before anything reads it, and read as rows of measurements for calibrations."""
 
+import os
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpucost.bench.cases import SHAPES
-from gpucost.gate import shown
+from gpucost.errors import UsageError
+from gpucost.gate import read_json, shown
 from gpucost.physics.training.own_runs import ONE_SCRIPT
-from gpucost.schemas.validation import number, record, several, text
+from gpucost.schemas.validation import held, number, record, several, text
+
+SCHEMA_VERSION = 1
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -240,3 +244,24 @@ def _contradiction(row: Any) -> str | None:
             stated = f"tokens_per_s_per_gpu is {row.tokens_per_s_per_gpu:g}"
             return f"{stated}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence"
     return None
+
+
+def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a bench file and check that it is one."""
+    value = read_json(path, "limit_answer_file_bytes")
+    if (
+        not isinstance(value, dict)
+        or value.get("kind") != "bench"
+        or not isinstance(value.get("figures"), list)
+        or not isinstance(value.get("machine"), dict)
+    ):
+        raise UsageError(f"{path} is not a bench: `gpucost bench FILE` writes one")
+    if value.get("schema_version") != SCHEMA_VERSION:
+        raise UsageError(
+            f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Update it"
+            " or run bench again."
+        )
+    held(bench_model(), value, os.fspath(path))
+    rows = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
+    figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in rows]
+    return {"failed": [], **value, "figures": figures}

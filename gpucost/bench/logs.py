@@ -6,9 +6,13 @@ it, else asked for. Lines that end in the middle of a write, and steps of the wa
 where a program writes its arguments before it begins (layouts.csv: a name, then its value).
 """
 
+import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
@@ -16,10 +20,12 @@ from typing import NamedTuple
 
 from gpucost.errors import UsageError
 from gpucost.gate import beside, lists_beside, read_bytes
+from gpucost.limits import limit
 from gpucost.units import MILLI, without_commas
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
-LONGEST_LINE = 20_000
+LONGEST_LINE = 4_000  # what follows in a line is not looked at: patterns of people take more than a step a character
+LONGEST_ARGUMENTS = 20_000  # of a line in which a program writes all of them
 SMALLEST, LARGEST = 1e-9, 1e17  # of any number but 0 that a run has
 HEAD_LINES = 20_000  # within which a program has written its arguments
 ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
@@ -115,26 +121,7 @@ class Log(NamedTuple):
 def lines_of(path: str) -> list[str]:
     """Return the lines of a log; bytes that are no text are shown as such."""
     raw = read_bytes(path, "limit_log_file_bytes")
-    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
-    return _exported(text) or text.splitlines()
-
-
-def _exported(text: str) -> list[str]:
-    """Return the lines that an export of GenAI-Perf as JSON means; none where a text is no such export.
-
-    >>> _exported('{"output_token_throughput": {"unit": "tokens/sec", "avg": 1893.2}}')
-    ['Output Token Throughput (per sec): 1893.2']
-    """
-    if '"output_token_throughput"' not in text:
-        return []
-    named = {
-        "output_token_throughput": "Output Token Throughput (per sec)",
-        "inter_token_latency": "Inter Token Latency (ms)",
-    }
-    matches = (
-        (label, re.search(rf'"{name}"\s*:\s*{{[^{{}}]*?"avg"\s*:\s*{NUMBER}', text)) for name, label in named.items()
-    )
-    return [f"{label}: {match.group(1)}" for label, match in matches if match]
+    return raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace").splitlines()
 
 
 def own_format(patterns: Iterable[str]) -> LogFormat | None:
@@ -170,22 +157,8 @@ def read_log(lines: Iterable[str], name: str = "the log", form: LogFormat | None
     >>> log.format.name, log.last("tokens_per_s_per_gpu")
     ('maxtext', 3452.84)
     """
-    readings_by_format: dict[str, list[Reading]] = {}
-    layout: dict[str, float | str] = {}
     formats = FORMATS if form is None else (form,)
-    patterns = [(form, re.compile(form.line)) for form in formats]
-    for number, raw in enumerate(lines, 1):
-        if len(raw) > LONGEST_LINE:
-            continue
-        line = _ESCAPES.sub("", raw)
-        for form, pattern in patterns:
-            if pattern.search(line):
-                values = numbers_of(form, line)
-                if values:
-                    readings_by_format.setdefault(form.name, []).append(Reading(number, values))
-                break
-        else:
-            layout |= layout_of(line) if number <= HEAD_LINES else {}
+    readings_by_format, layout = _read(lines) if form is None else _read_by_own(list(lines), form)
     if not readings_by_format:
         format_names = ", ".join(form.name for form in formats)
         raise UsageError(
@@ -195,6 +168,63 @@ def read_log(lines: Iterable[str], name: str = "the log", form: LogFormat | None
     best = max(readings_by_format, key=lambda key: (key != ANY_BAR, len(readings_by_format[key])))
     _refuse_slips(readings_by_format[best], name)
     return Log(next(form for form in formats if form.name == best), _of_one_loop(readings_by_format[best]), layout)
+
+
+Readings = dict[str, list[Reading]]  # by the name of the format
+Layout = dict[str, float | str]
+
+
+def _read(lines: Iterable[str]) -> tuple[Readings, Layout]:
+    """Return the readings of every format that speaks, and what the lines of none say of the layout."""
+    readings: Readings = {}
+    layout: Layout = {}
+    patterns = [(form, re.compile(form.line)) for form in FORMATS]
+    for number, raw in enumerate(lines, 1):
+        line = _ESCAPES.sub("", raw[:LONGEST_ARGUMENTS])
+        start = line[:LONGEST_LINE]
+        for form, pattern in patterns:
+            if pattern.search(start):
+                if values := numbers_of(form, start):
+                    readings.setdefault(form.name, []).append(Reading(number, values))
+                break
+        else:
+            layout |= layout_of(line) if number <= HEAD_LINES else {}
+    return readings, layout
+
+
+# A program of its own, because nothing else ends a search that has begun: a pattern may take longer than any run.
+_SEARCH = """
+import json, re, sys
+asked = json.load(sys.stdin)
+patterns = [(name, re.compile(pattern)) for name, pattern in asked["patterns"].items()]
+found = ({name: match[1] for name, pattern in patterns if (match := pattern.search(line))} for line in asked["lines"])
+json.dump([[number, texts] for number, texts in enumerate(found, 1) if texts], sys.stdout)
+"""
+
+
+def _read_by_own(lines: list[str], form: LogFormat) -> tuple[Readings, Layout]:
+    """Return the readings of patterns of one's own, which end at a deadline, and what other lines say of the layout."""
+    most_s = limit("limit_pattern_seconds")
+    starts = [_ESCAPES.sub("", line[:LONGEST_LINE]) for line in lines]
+    asked = json.dumps({"patterns": dict(form.numbers), "lines": starts})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _SEARCH], input=asked, capture_output=True, text=True, timeout=most_s,
+            check=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"--pattern: reading {len(lines):,} lines was stopped after {most_s:g} s. Write a pattern that repeats"
+            " nothing within a repetition, such as [0-9.]+ for a number; limit_pattern_seconds raises the limit."
+        ) from None
+    readings = [
+        Reading(number, values) for number, texts in json.loads(done.stdout) if (values := _values(form, texts))
+    ]
+    known = {reading.line for reading in readings}
+    layout: Layout = {}
+    for number, line in enumerate(lines[:HEAD_LINES], 1):
+        layout |= {} if number in known else layout_of(_ESCAPES.sub("", line[:LONGEST_ARGUMENTS]))
+    return ({form.name: readings} if readings else {}), layout
 
 
 def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
@@ -241,14 +271,16 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 def numbers_of(form: LogFormat, line: str) -> dict[str, float]:
     """Return the numbers of one line."""
+    matches = {name: re.search(pattern, line) for name, pattern in form.numbers.items()}
+    return _values(form, {name: match[1] for name, match in matches.items() if match})
+
+
+def _values(form: LogFormat, texts: Mapping[str, str]) -> dict[str, float]:
+    """Return the numbers that texts are, each in its unit; what is none is left out."""
     values = {}
-    for name, pattern in form.numbers.items():
-        match = re.search(pattern, line)
-        if match:
-            try:
-                values[name] = _number(match.group(1), name) * form.scale.get(name, 1.0)
-            except (ValueError, UsageError):
-                continue
+    for name, text in texts.items():
+        with suppress(ValueError, UsageError):
+            values[name] = _number(text, name) * form.scale.get(name, 1.0)
     return values
 
 

@@ -1,6 +1,5 @@
 """The state of the GPUs while they are measured: power, clocks and heat, as each maker's tools say. Nothing is set."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -58,54 +57,14 @@ def number(text: object) -> float | None:
         return None
 
 
-# --- The state of AMD GPUs as the driver's files under /sys say it, or `amd-smi`, or `rocm-smi`; nothing is set.
+# --- The state of AMD GPUs as the driver's files under /sys say it; nothing is set.
 #
-# The driver's files: docs.kernel.org/gpu/amdgpu/thermal.html. They cost no process, so that a bench reads them first.
+# The driver's files: docs.kernel.org/gpu/amdgpu/thermal.html. They need no tool.
 
 CARDS = Path("/sys/class/drm")
 VENDOR = "0x1002"
 BYTES_PER_MIB = 2.0**20
 AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
-ROCM_SMI = (
-    "rocm-smi",
-    "--showpower",
-    "--showmaxpower",
-    "--showclocks",
-    "--showtemp",
-    "--showuse",
-    "--showmeminfo",
-    "vram",
-    "--showproductname",
-    "--showdriverversion",
-    "--json",
-)
-VIOLATIONS = {
-    "ppt": POWER_CAP,
-    "prochot": SLOWDOWN,
-    "socket_thermal": THERMAL,
-    "vr_thermal": THERMAL,
-    "hbm_thermal": THERMAL,
-}
-
-
-def look_amd() -> list[Sample]:
-    """Return the state of every AMD GPU now, by the first way that tells."""
-    return (
-        from_files(CARDS)
-        or _samples_of_tool(("amd-smi", "metric", "--json"), from_amd_smi)
-        or _samples_of_tool(ROCM_SMI, from_rocm_smi)
-    )
-
-
-def _samples_of_tool(command: tuple[str, ...], read: Any) -> list[Sample]:
-    if shutil.which(command[0]) is None:
-        return []
-    try:
-        text = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
-        samples: list[Sample] = read(json.loads(text))
-    except (OSError, ValueError, TypeError, AttributeError, subprocess.TimeoutExpired):
-        return []
-    return samples
 
 
 def held_back(power_w: float | None, limit_w: float | None) -> int:
@@ -155,74 +114,6 @@ def _said(path: Path) -> str:
         return ""
 
 
-def from_amd_smi(answer: Any) -> list[Sample]:
-    """Read `amd-smi metric --json`: a list, or one under gpu_data since ROCm 7."""
-    rows = answer.get("gpu_data", []) if isinstance(answer, Mapping) else answer
-    return [_of_metric(index, row) for index, row in enumerate(rows) if isinstance(row, Mapping)]
-
-
-def _of_metric(index: int, row: Mapping[str, Any]) -> Sample:
-    def value(*path: str) -> float | None:
-        at: Any = row
-        for key in path:
-            at = at.get(key) if isinstance(at, Mapping) else None
-        return number(at.get("value") if isinstance(at, Mapping) else at)
-
-    held = row.get("throttle")
-    throttle: Mapping[str, Any] = held if isinstance(held, Mapping) else {}
-    violations = {name: str(throttle.get(f"{name}_violation_status", "")).upper() for name in VIOLATIONS}
-    reasons = 0
-    for name, bit in VIOLATIONS.items():
-        reasons |= bit if violations[name] == "ACTIVE" else 0
-    gpu = row.get("gpu")
-    return Sample(
-        gpu if isinstance(gpu, int) else index,
-        "",
-        "",
-        None,
-        value("clock", "gfx_0", "max_clk"),
-        value("mem_usage", "used_vram"),
-        value("usage", "gfx_activity"),
-        value("clock", "gfx_0", "clk"),
-        value("power", "socket_power"),
-        value("temperature", "hotspot"),
-        reasons,
-    )
-
-
-def from_rocm_smi(answer: Any) -> list[Sample]:
-    """Read `rocm-smi … --json`, whose names differ between chips and versions."""
-    samples: list[Sample] = []
-    for name, row in answer.items():
-        if not name.startswith("card"):
-            continue
-
-        def value_of(*name_parts: str, of: Mapping[str, Any] = row) -> Any:
-            return next((v for key, v in of.items() if all(word in key.lower() for word in name_parts)), None)
-
-        limit = number(value_of("max graphics package power"))
-        power = number(value_of("average graphics package power") or value_of("current socket graphics package power"))
-        used = number(value_of("vram", "used memory"))
-        system = answer.get("system")
-        driver = str(system.get("Driver version", "")) if isinstance(system, Mapping) else ""
-        samples.append(
-            Sample(
-                len(samples),
-                str(value_of("card series") or ""),
-                driver,
-                limit,
-                None,
-                None if used is None else used / BYTES_PER_MIB,
-                number(value_of("gpu use")),
-                number(value_of("sclk clock speed")),
-                power,
-                number(value_of("temperature", "junction") or value_of("temperature", "edge")),
-                held_back(power, limit),
-            )
-        )
-    return samples
-
-
 # --- The state of the GPUs while they are measured: power, clocks, heat and what holds them back. Nothing is ever
 # set.
 
@@ -269,7 +160,7 @@ def _query(*more: str) -> list[str]:
 def look() -> list[Sample]:
     """Return the state of every GPU now; nothing where no tool tells."""
     if shutil.which("nvidia-smi") is None:
-        return look_amd()
+        return from_files(CARDS)
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
         return []
     try:
@@ -328,7 +219,7 @@ def watching() -> Iterator[Watch]:
         for line in (process.stdout if process else None) or ():
             if sample := parse(line):
                 watch.samples.append((time.monotonic(), sample))
-        while process is None and (samples := look_amd()):
+        while process is None and (samples := from_files(CARDS)):
             watch.samples += [(time.monotonic(), sample) for sample in samples]
             if ended.wait(LOOK_S):
                 return

@@ -13,19 +13,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
 
+from gpucost import clock
 from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, BenchCase, cases_of
-from gpucost.bench.file import bench_model
+from gpucost.bench.file import SCHEMA_VERSION, read_bench
 from gpucost.bench.machine import Sample
 from gpucost.bench.verdict import SWING_FRACTION
 from gpucost.errors import UsageError
-from gpucost.gate import read_json, shown
-from gpucost.schemas.validation import held
 
 # --- Measuring processes under supervision: a case that hangs or kills its process costs that case, nothing more.
 
@@ -165,7 +163,6 @@ def _free_port() -> int:
 
 # --- A bench from start to end: cases measured one by one, kept on disk after each, resumed where it stopped.
 
-SCHEMA_VERSION = 1
 ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
 STEADY_FRACTION = 0.01
 QUICK_S = 3.0
@@ -235,7 +232,7 @@ def _begun(path: Path, profile: str, software: dict[str, Any], samples: list[Sam
         "schema_version": SCHEMA_VERSION,
         "kind": "bench",
         "profile": profile,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "started": clock.now().isoformat(timespec="seconds"),
         "machine": {
             "device": software["device"],
             "gpus": software["gpus"],
@@ -259,27 +256,6 @@ def _begun(path: Path, profile: str, software: dict[str, Any], samples: list[Sam
                 f" {fresh['machine']['gpus']} × {fresh['machine']['device']}. Name another file, or use --anew."
             )
     return {**old, "profile": profile, "failed": [], "notes": fresh["notes"]}
-
-
-def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a bench file and check that it is one."""
-    value = read_json(path, "limit_answer_file_bytes")
-    if (
-        not isinstance(value, dict)
-        or value.get("kind") != "bench"
-        or not isinstance(value.get("figures"), list)
-        or not isinstance(value.get("machine"), dict)
-    ):
-        raise UsageError(f"{path} is not a bench: `gpucost bench FILE` writes one")
-    if value.get("schema_version") != SCHEMA_VERSION:
-        raise UsageError(
-            f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Update it"
-            " or run bench again."
-        )
-    held(bench_model(), value, os.fspath(path))
-    rows = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
-    figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in rows]
-    return {"failed": [], **value, "figures": figures}
 
 
 def _measure(

@@ -9,16 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucost.answers.checks import Baseline, ValidationReport
-from gpucost.calibration import choice, measurements, memory, serving, training
+from gpucost.calibration import load, measurements, memory, reinforcement, serving, training
 from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measurements, read_file
 from gpucost.calibration.record import Row
-from gpucost.calibration.serving import loads_of, printed
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
 from gpucost.gate import repeated, shown
-from gpucost.physics.calibration import Calibration, Scheme, table, width_of
+from gpucost.physics.calibration import Calibration, Scheme, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
@@ -47,98 +46,20 @@ def training_shipped(catalog: Catalog) -> Measurements:
     return training.gather([*published(catalog), *device], catalog)
 
 
-def serving_shipped(catalog: Catalog) -> Measurements:
-    """Return the same for serving: published runs, and this project's own steps."""
-    own = serving.own_steps(catalog.rows("step_measurements"))
-    return serving.gather([*catalog.rows("serving_measurements"), *own], catalog)
-
-
-def fit_training(catalog: Catalog) -> Calibration:
-    """Fit training to the shipped measurements, with ranges for what users leave unsaid."""
-    fitted = training.calibrate(training_shipped(catalog), first_of(catalog, "training"))
-    return training.widen_for_the_unstated(published(catalog), catalog, fitted)
-
-
-BEFORE_SERVERS = ("3586665",)  # commits of the ledger whose model did not know a server as it comes
-
-
-def first_of(catalog: Catalog, kind: str) -> dict[str, float]:
-    """Return log(predicted ÷ measured) of first predictions: by row for training, by row and metric for serving.
-
-    Servers as they come are left out where the model of that day took them for tuned ones: that error is mended.
-    """
-    rows = [row for row in catalog.rows("first_predictions") if row["kind"] == kind]
-    gaps = {str(row["id"]): float(np.log(row["predicted"] / row["measured"])) for row in rows}
-    if kind == "training":
-        return {name.rpartition(" ")[0]: gap for name, gap in gaps.items()}
-    early = {line["source"] for line in catalog.rows("ledger") if line["commit"] in BEFORE_SERVERS}
-    served = {row["id"] for row in catalog.rows("serving_measurements") if row["served_by"] == "default"}
-    mistaken = {row["id"] for row in rows if row["source"] in early and row["id"].rpartition(" ")[0] in served}
-    return {name: gap for name, gap in gaps.items() if name not in mistaken}
-
-
-def choose(catalog: Catalog, kind: str) -> list[dict[str, Any]]:
-    """Return every term of a model: what it earns on sources outside its proposal, and whether it stays."""
-    k = KINDS[kind]
-    shipped = {one.name.partition(".")[0] for one in k.scheme.parameters if one.fitted}
-    return [
-        {
-            "name": term.name,
-            "parameters": term.parameters,
-            "gain": term.gain,
-            "kept": term.kept,
-            "fitted": term.name in shipped,
-        }
-        for term in sorted(choice.choose(k.sources(k.shipped(catalog))), key=lambda term: term.gain / term.parameters)
-    ]
-
-
 class FitKind(Struct, frozen=True):
     """What differs between the calibrations of training and serving."""
 
     scheme: Scheme
-    source_id: str
     what: str  # is counted
     current: Callable[[Catalog], Calibration]
     gather_own: Callable[[Sequence[Mapping[str, Any]], Catalog], Measurements]
-    shipped: Callable[[Catalog], Measurements]
-    fit: Callable[[Catalog], Calibration]
     tune: Callable[[Measurements, Calibration], Calibration]
-    sources: Callable[[Measurements], choice.Sources]
 
 
 KINDS = {
-    "training": FitKind(
-        TRAINING,
-        "gpucost-calibrate-training",
-        "runs",
-        training_calibration,
-        training.gather_own,
-        training_shipped,
-        fit_training,
-        training.tune,
-        training.sources,
-    ),
-    "serving": FitKind(
-        SERVING,
-        "gpucost-calibrate-serving",
-        "figures",
-        serving_calibration,
-        serving.gather_own,
-        serving_shipped,
-        lambda catalog: serving.calibrate(serving_shipped(catalog), first_of(catalog, "serving")),
-        serving.tune,
-        serving.sources,
-    ),
+    "training": FitKind(TRAINING, "runs", training_calibration, training.gather_own, training.tune),
+    "serving": FitKind(SERVING, "figures", serving_calibration, serving.gather_own, serving.tune),
 }
-
-
-def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str, Any]]]:
-    """Fit parameters and ranges to the shipped measurements; return them and their table."""
-    k, found = KINDS[kind], KINDS[kind].shipped(catalog)
-    used = int(training.fit_rows(found).sum()) if kind == "training" else len(found.figures)
-    fitted = k.fit(catalog)
-    return fitted, table(k.scheme, fitted, used, k.source_id, k.scheme.defaults)
 
 
 def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = "") -> Measurements:
@@ -259,55 +180,34 @@ def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smal
 
 # --- The validations that the command and the library offer: one function per kind.
 
-METHODS = {
-    None: "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)",
-    "source": "each source predicted with a calibration fitted to the other sources",
-    "family": "each accelerator family predicted with a calibration fitted to the others",
-    "software": "each class of software predicted with a calibration fitted to the others",
-    "model": "each model predicted with a calibration fitted to the others",
-}
-SERVING_IN_SAMPLE = (
-    "predicted with the shipped calibration, which was fitted to the shipped rows "
-    "(in-sample where they are among these)"
-)
 
-
-def validate_training(
-    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> ValidationReport:
-    """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
-    pool = training_shipped(catalog)
-    found = training.gather(read_file(path), catalog, words=True) if path else pool
-    logged = training.leave_one_out(found, leave_out, pool, training_calibration(catalog).values) if leave_out else None
-    items = training.with_ranges(found, logged, training_calibration(catalog)) if found.rows else []
-    items = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
-    found = found.core() if core else found
+def validate_training(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
+    """Predict training runs; `core` keeps the rows well suited."""
+    measured = training.gather(read_file(path), catalog, words=True) if path else training_shipped(catalog)
+    items = training.predict(measured, training_calibration(catalog)) if measured.rows else []
+    items = [item for item, row in zip(items, measured.rows, strict=True) if row.core or not core]
+    measured = measured.core() if core else measured
+    method = "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)"
     return training.report_payload(
-        found, items, kind="validation", validated="training", method=METHODS[leave_out], baselines=baselines(found)
+        measured, items, kind="validation", validated="training", method=method, baselines=baselines(measured)
     )
 
 
-def validate_serving(
-    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> ValidationReport:
-    """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
+def validate_serving(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
+    """Predict serving runs; `core` keeps the rows well suited."""
     rows = read_file(path) if path else catalog.rows("serving_measurements")
-    found = serving.gather(rows, catalog, words=path is not None)
-    found = found.core() if core else found
-    calibration = serving_calibration(catalog)
-    if leave_out is None:
-        return serving.in_sample_payload(
-            found, calibration, kind="validation", validated="serving", method=SERVING_IN_SAMPLE
-        )
-    if leave_out not in serving.GROUPINGS:
-        raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(serving.GROUPINGS)}.")
-    pool = serving_shipped(catalog)  # own steps teach the fit, as in the shipped calibration
-    logged = serving.leave_one_out(found, leave_out, pool, calibration.values)
-    shown = printed(loads_of(found.rows, calibration.values), calibration.values)
-    traits = serving.traits_of(found, found.figures, shown)
-    items = found.items(np.exp(logged), width_of(traits, calibration.ranges))
-    method = f"each {leave_out} predicted with a calibration fitted to the others"
-    return serving.report_payload(found, items, kind="validation", validated="serving", method=method)
+    measured = serving.gather(rows, catalog, words=path is not None)
+    method = (
+        "predicted with the shipped calibration, which was fitted to the shipped rows "
+        "(in-sample where they are among these)"
+    )
+    return serving.in_sample_payload(
+        measured.core() if core else measured,
+        serving_calibration(catalog),
+        kind="validation",
+        validated="serving",
+        method=method,
+    )
 
 
 def baselines(found: Measurements) -> dict[str, Baseline]:
@@ -327,10 +227,8 @@ def baselines(found: Measurements) -> dict[str, Baseline]:
     return answer
 
 
-def validate_memory(
-    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> ValidationReport:
-    """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
+def validate_memory(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
+    """Predict the peak memory of rows that carry one."""
     shipped = ("training_measurements", "memory_measurements")
     if path:
         rows = [entered(row, "training", catalog) for row in read_file(path)]
@@ -339,4 +237,32 @@ def validate_memory(
     return memory.validate(rows, catalog, core=core)
 
 
-VALIDATIONS = {"training": validate_training, "memory": validate_memory, "serving": validate_serving}
+def validate_load(
+    catalog: Catalog, path: str | None = None, *, core: bool = False, rows: Sequence[Row] | None = None
+) -> ValidationReport:
+    """Predict the percentiles of load tests by the simulated replica; nothing was fitted to them.
+
+    `rows` are those of a result that was read.
+    """
+    if rows is None:
+        rows = read_file(path) if path else catalog.rows("load_measurements")
+    method = "each test simulated with the shipped calibration of step times, which was fitted to other measurements"
+    return load.report(rows, catalog, serving_calibration(catalog), kind="validation", validated="load", method=method)
+
+
+def validate_rl(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
+    """Predict steps of reinforcement learning; nothing is fitted to them, and none is better suited than another."""
+    rows = [reinforcement.typed(row) for row in read_file(path)] if path else catalog.rows("rl_measurements")
+    items, skipped = reinforcement.predict(rows, catalog)
+    sources = {str(row["id"]): str(row["source_name"]) for row in rows}
+    method = "the time of a step from its answers, its model and its accelerators; nothing is fitted to such steps"
+    return measurements.payload(len(rows), items, skipped, sources, kind="validation", validated="rl", method=method)
+
+
+VALIDATIONS = {
+    "training": validate_training,
+    "memory": validate_memory,
+    "serving": validate_serving,
+    "load": validate_load,
+    "rl": validate_rl,
+}

@@ -2,8 +2,8 @@
 
 Rows come from many hands, and what matters often stands in a note: a power limit, the requests of a benchmark, how
 tokens reach their experts. `entered` fills the columns that a row leaves empty with what its words say, so that
-predictions read columns and nothing else. `gpucost calibrate --enter` and every file of a user pass here; the shipped
-tables were entered once.
+predictions read columns and nothing else. The ledger of first predictions and every file of a user pass here; the
+shipped tables were entered once.
 """
 
 import re
@@ -14,11 +14,17 @@ from gpucost.calibration.record import Row
 from gpucost.calibration.training_rows import find_accelerator
 from gpucost.calibration.wording import signed
 from gpucost.catalog import Catalog
+from gpucost.physics.serving.calibration import KEEPING, MOST_CACHED
 from gpucost.physics.serving.efficiency import SERVERS
 
 VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
 LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
 QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
+NOTHING_CACHED = (
+    r"\brandom(ly)? (lengths|prompts|tokens|token ids|inputs|dataset|data)|no cache hits|(no|without) (a )?prefix cach"
+    r"|prefix cach(e|ing) (is )?(off|disabled)|no-enable-prefix-caching|disable-radix-cache"
+)
+REPEATED = r"\b(same|identical|repeated) (request|prompt)s?\b|prompts? (is|are|was|were) repeated"
 OFFLINE_OUTPUT_TOKENS = 4e6  # an assumption: what a benchmark's requests generate together, within the range it states
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
 _GBIT = re.compile(
@@ -66,7 +72,8 @@ def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
         "power_limit_w": limit,
         "node_gpus": int(node[1]) if node else None,
         "scaleout_gb_per_s": scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
-        "flash_attention": "n" if both else "",
+        "flash_attention": "n" if both or attends_unfused(software) else "",
+        "vp": 1 if re.search(r"no(t| )?-? ?interleav|without interleav", str(notes or "").lower()) else None,
         "dispatcher": dispatcher(software),
         "sinks": "fused" if has_flexible_attention(framework) else "",
         "local_batch": local_batch(notes),
@@ -74,6 +81,17 @@ def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
         "document_tokens": QUESTION_TOKENS if questions else None,
         "lora_targets": "qkv" if questions else "",
     }
+
+
+def attends_unfused(words: str) -> bool:
+    """Tell whether words name attention without a fused kernel; PyTorch's deterministic mode leaves masks to none.
+
+    >>> attends_unfused("transformers 4.49, deterministic algorithms"), attends_unfused("attn_implementation=eager")
+    (True, True)
+    >>> attends_unfused("torchtune, eager mode"), attends_unfused("attn_implementation sdpa")
+    (False, False)
+    """
+    return wording.attends_as_library(words) or re.search(r"deterministic (algorithms|mode)", words.lower()) is not None
 
 
 def tunes_questions(row: Row) -> bool:
@@ -210,7 +228,7 @@ def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     _, output, _ = wording.lengths(None, wording.number(row.get("osl")), load, request_set)
     pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", words)
     spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", words.lower())
-    hit, tokens = prefix_hit(words), drafted(words)
+    tokens, keeping = drafted(words), name in KEEPING
     return {
         "engine_class": "" if name == "unknown" else name,
         "load": load,
@@ -220,7 +238,7 @@ def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
         "varied_lengths": 1 if varied(words) else None,
         "decode_only": 1 if re.search(r"decode only|= ?1000 ?/ ?itl", words.lower()) else None,
         "draft_tokens": tokens or None,
-        "prefix_hit_fraction": hit or None,
+        "prefix_hit_fraction": prefix_hit(f"{row.get('scenario')} {words}", keeping=keeping),
         "attention_data": _count_in(r"attention data parallel\s+(\d+)", words),
         "attention_spread": 1 if spread else None,
         "expert_tensor": _count_in(r"moe tp\s+(\d+)", words),
@@ -370,14 +388,24 @@ def drafted(notes: str) -> int:
     return int(match[1]) if match else 0
 
 
-def prefix_hit(notes: str) -> float:
-    """Read the share of prompt tokens that a cache held: "incl. 56.3% on-disk KV cache hits".
+def prefix_hit(notes: str, *, keeping: bool) -> float | None:
+    """Read the share of prompt tokens that a cache held; None where words leave it open.
 
-    >>> prefix_hit("INPUT tokens incl. 56.3% on-disk KV cache hits"), prefix_hit("no cache hits")
-    (0.563, 0.0)
+    Random prompts share nothing; one prompt sent again and again is found whole where the engine keeps beginnings.
+
+    >>> prefix_hit("INPUT tokens incl. 56.3% on-disk KV cache hits", keeping=True), prefix_hit("ShareGPT", keeping=True)
+    (0.563, None)
+    >>> [prefix_hit(words, keeping=True) for words in ("random lengths", "no prefix cache", "the same prompt 20 times")]
+    [0.0, 0.0, 0.99]
+    >>> prefix_hit("the same prompt 20 times", keeping=False)
+    0.0
     """
-    match = re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", notes)
-    return min(float(match[1]) / 100, 0.99) if match else 0.0
+    words = notes.lower()
+    if match := re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", words):
+        return min(float(match[1]) / 100, MOST_CACHED)
+    if re.search(NOTHING_CACHED, words):
+        return 0.0
+    return MOST_CACHED * keeping if re.search(REPEATED, words) else None
 
 
 def _count_in(pattern: str, text: str) -> int | None:

@@ -17,11 +17,12 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
 from gpucost.physics.training.memory import training_memory
-from gpucost.physics.training.memory_recipe import RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
+from gpucost.physics.training.memory_recipe import OTHERS_RATIO, RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
 from gpucost.physics.transformer import stack
 from gpucost.units import GB
 
 METRIC = "peak_memory_gb"
+OWN_SOURCES = "gpucost-"  # keys of this project's own runs, of which the range knows all that was set
 LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
 PER_BLOCK = re.compile(r"block|layer|fsdp|titan")
 FUSED_KERNELS = re.compile(
@@ -52,6 +53,14 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     return "autocast" if whole else "eager"
 
 
+def keeps_scores(row: Row, read: TrainingRow) -> bool:
+    """Tell whether attention keeps its scores: where it is not fused, but for PyTorch's deterministic mode.
+
+    That mode takes the memory-efficient kernel, which is slow beside flash attention and keeps no scores either.
+    """
+    return not read.flash and "deterministic" not in str(row.get("framework") or "").lower()
+
+
 def step_bytes(row: Row, fp32_weights: bool) -> float | None:
     """Return the update's working memory per parameter: a copy of all weights where it runs over lists of tensors."""
     listed = re.search(r"foreach|default", str(row.get("optimizer") or "").lower())
@@ -77,6 +86,7 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
         vocabulary_split=read.vocabulary_split,
         gradient_views=bool(wording.flag(row.get("gradient_views"))),
         offload=str(row.get("offload") or "none"),
+        full_precision=read.full_precision,
     )
 
 
@@ -95,7 +105,7 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
         shape = stack([as_stated(row, read.architecture) for _, read, row in readable])
         layout = layout_columns(
             [read.layout for _, read, _ in readable],
-            flash=np.array([read.flash for _, read, _ in readable]),
+            flash=np.array([not keeps_scores(row, read) for _, read, row in readable]),
             sequence_parallel=np.array(
                 [wording.flag(row.get("sequence_parallel")) is not False for _, _, row in readable]
             ),
@@ -104,29 +114,38 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
         recipe = MemoryRecipe.concatenate([row_recipe(row, read) for _, read, row in readable])
         places = [place for place, _, _ in readable]
         peaks[places] = training_memory(shape, layout, recipe).total_bytes / GB
-        ratios[places] = [RANGE_RATIOS[STYLES[code]] for code in recipe.style.tolist()]
+        owns = [str(row.get("source_id") or "").startswith(OWN_SOURCES) for _, _, row in readable]
+        narrow = (RANGE_RATIOS[STYLES[code]] for code in recipe.style.tolist())
+        ratios[places] = [own if mine else max(own, OTHERS_RATIO) for own, mine in zip(narrow, owns, strict=True)]
     return peaks, ratios, skipped
+
+
+def predicted_peaks(rows: Sequence[Row], facts: Catalog) -> list[measurements.Item]:
+    """Return the predicted peaks of the rows that carry a measured one."""
+    return judged(rows, facts)[0]
+
+
+def judged(rows: Sequence[Row], facts: Catalog) -> tuple[list[measurements.Item], list[Skipped]]:
+    """Return predictions beside the peaks that rows carry, and why rows were skipped."""
+    measured = [(row, value) for row in rows if (value := wording.positive(row.get(METRIC))) is not None]
+    peaks, ratios, skipped = predict_with_range([row for row, _ in measured], facts)
+    items = []
+    for (row, value), peak, ratio in zip(measured, peaks.tolist(), ratios.tolist(), strict=True):
+        if np.isfinite(peak):
+            again = wording.recompute(row.get("activation_recompute")) in ("full", "selective")
+            name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
+            ends, notes = (peak / ratio, peak * ratio), tuple(wording.unknown(row))
+            group = "recompute" if again else "none"
+            items.append(measurements.Item(name, source, METRIC, value, peak, *ends, group, notes))
+    return items, skipped
 
 
 def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> ValidationReport:
     """Return the report over the rows that carry a measured peak."""
-    measured = [(row, wording.positive(row.get(METRIC))) for row in rows]
-    chosen = [
-        (row, value)
-        for row, value in measured
-        if value is not None and (not core or wording.flag(row.get("core")) is not False)
-    ]
-    peaks, ratios, skipped = predict_with_range([row for row, _ in chosen], facts)
-    items = []
-    for (row, value), peak, ratio in zip(chosen, peaks.tolist(), ratios.tolist(), strict=True):
-        if value is not None and np.isfinite(peak):
-            group = (
-                "recompute" if wording.recompute(row.get("activation_recompute")) in ("full", "selective") else "none"
-            )
-            name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
-            ends, notes = (peak / ratio, peak * ratio), tuple(wording.unknown(row))
-            items.append(measurements.Item(name, source, METRIC, value, peak, *ends, group, notes))
-    sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row, _ in chosen}
+    carrying = [row for row in rows if wording.positive(row.get(METRIC)) is not None]
+    chosen = [row for row in carrying if not core or wording.flag(row.get("core")) is not False]
+    items, skipped = judged(chosen, facts)
+    sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row in chosen}
     return measurements.payload(
         len(chosen),
         items,

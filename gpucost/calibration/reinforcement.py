@@ -1,10 +1,12 @@
 """Published steps of reinforcement learning against the model: what can be predicted of them, and what they leave out.
 
-Nothing is fitted to them. None states how long its answers are on average, only how long they may be: that mean is
-assumed, and the range holds whatever it may have been.
+Nothing is fitted to them. Where a source states how long its answers are on average, that is taken; where it states
+only how long they may be, the mean is assumed, and the range holds whatever it may have been.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from gpucost.catalog.calibrations import serving_calibration, training_calibrati
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.columns import Integers
+from gpucost.schemas.dictionary import TABLES
 from gpucost.workloads.rollouts import Phases, phases_of, writer_of
 from gpucost.workloads.speeds import search_layouts
 from gpucost.workloads.training import Rollouts, Workload, make_workload
@@ -25,7 +28,9 @@ from gpucost.workloads.training import Rollouts, Workload, make_workload
 METRIC = "step_s"
 PROMPT_TOKENS = 250.0  # of contest mathematics: an assumption
 SHORTEST, USUAL, LONGEST = 0.1, 0.3, 0.9  # mean answer ÷ the longest that is allowed: the geometric mean of the ends
-SOFTWARE = {"FSDP": "sharded", "FSDP2": "sharded", "Megatron": "vendor"}
+USUAL_ANSWERS = 16  # to a prompt where a source does not say
+MEAN_IN_WORDS = r"(?:mean|average) (?:response|answer|output)(?: length)?[^0-9]{0,20}(\d[\d,]*)"
+SOFTWARE = {"FSDP": "sharded", "FSDP2": "sharded", "Megatron": "vendor", "Megatron-Core": "vendor"}
 
 
 def predict(rows: Sequence[Row], facts: Catalog) -> tuple[list[Item], list[Skipped]]:
@@ -40,16 +45,56 @@ def predict(rows: Sequence[Row], facts: Catalog) -> tuple[list[Item], list[Skipp
     return items, skipped
 
 
+def typed(row: Row) -> dict[str, Any]:
+    """Return a row of a person's file with the values of the table's columns; what is empty or missing is None."""
+    table, cells = TABLES["rl_measurements"].columns, dict(row)
+    for column in table:
+        cell = cells.get(column.name)
+        whole, text = column.kind == "integer", None if wording.missing(cell) else str(cell)
+        value = wording.number(cell) if column.kind in ("integer", "number") else text
+        cells[column.name] = round(value) if whole and isinstance(value, float) else value
+    return cells
+
+
+class Answers(NamedTuple):
+    """Mean length of a step's answers: the usual one, and the ends of what it may be."""
+
+    usual: float
+    shortest: float
+    longest: float
+    note: str
+
+
+def answers_of(row: Row) -> Answers:
+    """Return the mean answer that a row states, by its mean sequence or its own words; else a share of the longest.
+
+    >>> answers_of({"mean_sequence_tokens": 3250.0, "notes": ""})[:3], answers_of({"max_response_tokens": 1000})[:3]
+    ((3000.0, 3000.0, 3000.0), (300.0, 100.0, 900.0))
+    >>> answers_of({"max_response_tokens": 8192, "notes": "mean response about 5,200 tokens"})[:3]
+    (5200.0, 5200.0, 5200.0)
+    """
+    spoken = re.search(MEAN_IN_WORDS, str(row.get("notes") or "").lower())
+    if spoken:
+        mean = float(spoken[1].replace(",", ""))
+    elif whole := row.get("mean_sequence_tokens"):
+        mean = max(float(whole) - PROMPT_TOKENS, SHORTEST * float(whole))
+    else:
+        longest = row.get("max_response_tokens") or row.get("max_sequence_tokens")
+        if longest is None:
+            raise UsageError("it states neither its mean answer nor its longest, which rule the time of a step")
+        usual, least, most = (share * longest for share in (USUAL, SHORTEST, LONGEST))
+        return Answers(usual, least, most, f"mean answer taken as {USUAL:.0%} of the longest, {longest:,} tokens")
+    return Answers(mean, mean, mean, "")
+
+
 def _predicted(row: Row, facts: Catalog) -> Item:
     """Predict one step: its seconds at the usual mean answer, and a range over answers and speeds."""
     if row["step_time_s"] is None:
         raise UsageError("it states no time of a step")
-    longest, answers = row["max_response_tokens"], row["samples_per_prompt"]
-    batch = row["responses_per_step"]
-    lacking = {"answers of a step": batch, "answers to a prompt": answers, "the longest answer": longest}
-    if missing := [name for name, one in lacking.items() if one is None]:
-        raise UsageError(f"it does not state {' and '.join(missing)}, which rule the time of a step")
-    seconds, slow, fast = (step_s(row, facts, share * longest) for share in (USUAL, LONGEST, SHORTEST))
+    if row["responses_per_step"] is None:
+        raise UsageError("it does not state the answers of a step, which rule its time")
+    answers = answers_of(row)
+    seconds, slow, fast = (step_s(row, facts, mean) for mean in (answers.usual, answers.longest, answers.shortest))
     above = np.hypot(np.log(seconds[1] / seconds[0]), np.log(slow[0] / seconds[0]))
     below = np.hypot(np.log(seconds[0] / seconds[2]), np.log(seconds[0] / fast[0]))
     return Item(
@@ -61,7 +106,7 @@ def _predicted(row: Row, facts: Catalog) -> Item:
         predicted=seconds[0],
         low=float(seconds[0] * np.exp(-below)),
         high=float(seconds[0] * np.exp(above)),
-        notes=(f"mean answer taken as {USUAL:.0%} of the longest, {longest:,} tokens",),
+        notes=(answers.note,) if answers.note else (),
     )
 
 
@@ -72,7 +117,9 @@ def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float
     """
     accelerator = facts.accelerator(str(row["gpu"]))
     key = Key(accelerator, facts.default_system(accelerator.id))
-    rollouts = Rollouts(int(row["samples_per_prompt"]), PROMPT_TOKENS, output_tokens, row["reference_s"] is not None)
+    answers = int(row.get("samples_per_prompt") or USUAL_ANSWERS)
+    critic = "ppo" in str(row.get("algorithm") or "").lower()
+    rollouts = Rollouts(answers, PROMPT_TOKENS, output_tokens, row["reference_s"] is not None or critic, critic)
     workload = make_workload(
         facts.architecture(str(row["model"])),
         global_batch=int(row["responses_per_step"]),

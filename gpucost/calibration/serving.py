@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import ValidationReport
-from gpucost.calibration import choice, measurements, outside, wording
+from gpucost.calibration import measurements, wording
 from gpucost.calibration import measurements as rows_of
 from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
@@ -24,7 +24,7 @@ from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.bursts import varied_burst
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, doubts
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, KEEPING, SCHEME, doubts
 from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
 from gpucost.physics.transformer import active_parameters, stack
@@ -183,7 +183,8 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     if len(varied := np.flatnonzero(loads.is_("burst") & loads.varied_lengths & np.isfinite(loads.batch))):
         sent = loads.batch[varied] / loads.replicas[varied]
         speed[varied] = varied_burst(case.take(varied), sequences[varied], sent, prompt[varied], output[varied])
-    speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * loads.replicas
+    busy = np.where(~full, np.minimum(loads.replicas, np.maximum(loads.batch, 1.0)), loads.replicas)
+    speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * busy
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
     speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
@@ -318,10 +319,30 @@ def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) 
             "host_bound": bool(shown.host_share[figure.row] > HOST_BOUND_FRACTION),
             "first_token": figure.metric == "ttft_ms" or row.scenario == "prompt",
             "unstated_server": False,
+            "unstated_prefix": unstated_prefix(row) and figure.metric != "tpot_ms",
         }
 
     table = [doubt(figure) for figure in figures]
     return {name: np.array([one[name] for one in table], dtype=np.bool_) for name in SCHEME.traits}
+
+
+def unstated_prefix(row: ServingRow) -> bool:
+    """Tell whether prompts may have been found in a cache of which a row does not speak."""
+    return row.deployment.engine in KEEPING and row.prompt_tokens > 0 and not row.stated_prefix
+
+
+def as_unseen(found: Measurements) -> Measurements:
+    """Return rows whose chips are known by the other sources alone: what is known of them before they are entered."""
+    sources: dict[str, set[str]] = {}
+    for row in found.rows:
+        sources.setdefault(row.deployment.accelerator.id, set()).add(row.source)
+
+    def unseen(row: ServingRow) -> ServingRow:
+        chip = row.deployment.accelerator
+        known = replace(chip, serving_sources=len(sources[chip.id] - {row.source}))
+        return replace(row, deployment=replace(row.deployment, accelerator=known))
+
+    return replace(found, rows=[unseen(row) for row in found.rows])
 
 
 def traits(found: Measurements, values: Values) -> dict[str, Flags]:
@@ -431,138 +452,6 @@ def fit(
     return solve(problem_of(seen, centre, parameters), start, rounds)
 
 
-GROUPINGS = {
-    "source": lambda row: row.source,
-    "model": lambda row: row.deployment.architecture.name,
-    "gpu": lambda row: row.deployment.accelerator.id,
-}
-
-
-def _fit(seen: ServingObservations, start: Values | None) -> Values:
-    return fit(seen, DEFAULTS if start is None else start)
-
-
-def _problem(seen: ServingObservations, parameters: Sequence[Parameter]) -> core.FitProblem:
-    return problem_of(seen, parameters=parameters)
-
-
-def _solve(problem: core.FitProblem) -> Values:
-    return solve(problem, rounds=10)
-
-
-MODEL = outside.Model(SCHEME, _fit, log_predicted, _problem, _solve, soft=True)
-
-
-def observed(found: Measurements, usable: Flags | None = None) -> outside.Observed:
-    """Return the figures as a fit and its judges see them: of each source so many, unless others are said."""
-    seen = observe(found)
-    return outside.Observed(MODEL, seen, seen.source, thinned(found) if usable is None else usable)
-
-
-def leave_one_out(
-    found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values = DEFAULTS
-) -> Floats:
-    """Predict each group with a calibration fitted to the figures of `pool` outside it; return log predictions.
-
-    Groups of which no figure is suited to validation teach little: one fit of all predicts them.
-    """
-    pool = pool or found
-    asked, taught = (observed(some, np.ones(len(some.figures), dtype=np.bool_)) for some in (found, pool))
-    groups, others = (
-        np.array([GROUPINGS[grouping](some.rows[figure.row]) for figure in some.figures]) for some in (found, pool)
-    )
-    return outside.leave_one_out(asked, groups, taught, others, start, taught.seen.core)
-
-
-def left_out(found: Measurements, start: Values) -> Floats:
-    """Return log predictions of every figure by a fit that has not seen its part of the sources."""
-    of = observed(found)
-    return outside.left_out(of, of, start)
-
-
-def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
-    """Fit the parameters to all figures, the ranges to sources that the fit has not seen.
-
-    `first` holds the first predictions of the ledger, as log(predicted ÷ measured) by row and metric: four fifths of
-    them must lie within the ranges too.
-    """
-    of = observed(found)
-    values = fit(of.seen, rounds=30)
-    residual = outside.left_out(of, of, values) - of.seen.log_measured
-    before = np.array([(first or {}).get(key(found, figure), np.nan) for figure in found.figures])
-    doubted = traits(found, values)
-    ranges = outside.ranges_of(SCHEME, residual, doubted, of.source, before)
-    ranges |= {"served": as_served(np.where(np.isfinite(before), before, residual), doubted, of.source, ranges)}
-    return Calibration(values, ranges | {"unstated_server": unstated_server(found, values, ranges)})
-
-
-def as_served(gap: Floats, doubted: Mapping[str, Flags], source: NDArray[Any], ranges: Values) -> float:
-    """Return by how much a range grows for a server as it comes, so that 80 % of what its sources show lie within.
-
-    They are few, and one speaks by its first predictions alone: each is one voice, however many figures it has. `gap`
-    holds log(predicted ÷ measured), of the ledger where that has it, else by a fit without the source.
-    """
-    mine = doubted["served"]
-    if not mine.any():
-        return SCHEME.default_ranges["served"]
-    _, inverse, counts = np.unique(source[mine], return_inverse=True, return_counts=True)
-    needed = np.abs(gap[mine]) / core.width_of(doubted, ranges)[mine]
-    grown = core.weighted_quantile(needed, 1.0 / counts[inverse], core.COVERAGE)
-    return min(ranges["served"] * max(grown, 1.0), core.WIDEST_RATIO)
-
-
-def key(found: Measurements, figure: Measured) -> str:
-    """Return how a figure is called among first predictions: by its row and what is measured of it."""
-    return f"{found.rows[figure.row].id} {figure.metric}"
-
-
-MOST_FIGURES = 120  # of a source that a fit sees while others judge: more of them only take longer
-
-
-def thinned(found: Measurements) -> Flags:
-    """Return the figures of each source up to a number, drawn by a seed."""
-    names, dice = found.of_rows("source").astype(str), np.random.default_rng(choice.SEED)
-    kept = np.zeros(len(names), dtype=np.bool_)
-    for name in np.unique(names):
-        mine = np.flatnonzero(names == name)
-        kept[mine if len(mine) <= MOST_FIGURES else dice.choice(mine, MOST_FIGURES, replace=False)] = True
-    return kept
-
-
-def unstated_server(found: Measurements, values: Values, ranges: Values) -> float:
-    """Return by how much a range grows where nobody says how a model is served: it is taken as served by default.
-
-    Figures of tuned servers are predicted as if nobody had said so; four fifths of them must lie within.
-    """
-    rows = [
-        replace(row, deployment=replace(row.deployment, server="default"))
-        if row.deployment.server == "tuned" and row.deployment.engine in USUAL_ENGINES
-        else None
-        for row in found.rows
-    ]
-    figures = [figure for figure in found.figures if rows[figure.row] is not None]
-    if not figures:
-        return SCHEME.default_ranges["unstated_server"]
-    asked = sorted({figure.row for figure in figures})
-    place = {row: index for index, row in enumerate(asked)}
-    few = replace(
-        found,
-        rows=[rows[row] for row in asked],
-        figures=[replace(figure, row=place[figure.row]) for figure in figures],
-    )
-    seen = observe(few)
-    width = core.width_of(traits_of(few, few.figures, printed(seen.loads, values)), ranges)
-    gap = np.abs(log_predicted(seen, values) - seen.log_measured)
-    ratio = core.weighted_quantile(gap / width, core.one_voice(seen.source), core.COVERAGE)
-    return float(np.clip(ratio, 1.0, core.WIDEST_RATIO))
-
-
-def sources(found: Measurements) -> choice.Sources:
-    """Return what terms are chosen from."""
-    of = observed(found)
-    return outside.to_choose_from(of, PARAMETERS, of.usable)
-
-
 def tune(found: Measurements, base: Calibration) -> Calibration:
     """Fit a user's own runs on top of a calibration: parameters that they say nothing about stay.
 
@@ -570,7 +459,7 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
     narrow towards what the runs leave unexplained, by n ÷ (n + 5) for n of them, and no further than one's own speed.
     """
     seen = observe(found)
-    values = fit(seen, base.values, base.values, parameters=choice.candidates(PARAMETERS))
+    values = fit(seen, base.values, base.values, parameters=[one._replace(fitted=True) for one in PARAMETERS])
     left = np.abs(log_predicted(seen, values) - seen.log_measured)
     width = core.width_of(traits(found, values), base.ranges)
     known = len(left) / (len(left) + RUNS_HALFWAY)

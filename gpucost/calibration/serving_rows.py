@@ -14,6 +14,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.physics import transformer
+from gpucost.physics.serving.calibration import MOST_CACHED
 from gpucost.physics.serving.cases import ServedReplica, format_of
 from gpucost.physics.serving.efficiency import ENGINES, SERVERS
 from gpucost.types import Accelerator, Architecture, System
@@ -40,6 +41,7 @@ class ServingRow(MeasuredRow, frozen=True, kw_only=True):
     decode_workers: int
     drafted: int  # tokens per step, where speculation is stated
     prefix_hit: float  # share of prompt tokens found in a cache
+    stated_prefix: bool  # whether that share is stated, none included
     varied_lengths: bool  # outputs differ from request to request, so that a burst drains slowly
     decode_only: bool  # stated throughput is that of decode steps alone
     stated_lengths: bool
@@ -103,6 +105,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
     system, cache = system_of(facts, accelerator, spread), wording.cache_format(row.get("kv_precision"))
     split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
+    hit = wording.number(row.get("prefix_hit_fraction"))
     server = str(row.get("served_by") or ("offline" if kind in ALONE else "tuned"))
     if server not in SERVERS:
         raise UsageError(f"served_by is {shown(server)}. Choose one of {', '.join(SERVERS)}.")
@@ -121,7 +124,8 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,
         drafted=wording.count(row.get("draft_tokens")) or 0,
-        prefix_hit=min(wording.positive(row.get("prefix_hit_fraction")) or 0.0, 0.99),
+        prefix_hit=min(max(hit or 0.0, 0.0), MOST_CACHED),
+        stated_prefix=hit is not None,
         varied_lengths=wording.flag(row.get("varied_lengths")) is True,
         decode_only=wording.flag(row.get("decode_only")) is True,
         stated_lengths=stated,

@@ -1,6 +1,6 @@
 """Validating training predictions: rows to observations, predictions with ranges, leave-one-out, baselines."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import Skipped, ValidationReport
-from gpucost.calibration import choice, measurements, outside, wording
+from gpucost.calibration import measurements, wording
 from gpucost.calibration import measurements as rows_of
 from gpucost.calibration.importer import entered
 from gpucost.calibration.measurements import Measured, Measurements
@@ -18,19 +18,20 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics import transformer
-from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Parameter, Values
+from gpucost.physics.calibration import Calibration, Values
 from gpucost.physics.columns import Flags, Floats, layout_columns
 from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.cases import TrainingCase, build_case, recipe_columns, software_codes
-from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, SPLIT_NORMS_YEAR
-from gpucost.units import SECONDS_PER_HOUR, TERA
+from gpucost.physics.training.cases import FULL, HALF_BYTES, TrainingCase, build_case, recipe_columns, software_codes
+from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
+from gpucost.units import GB, SECONDS_PER_HOUR, TERA
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
 RULE_OF_THUMB_MFU = 0.40
+HALF = 0.5  # of a peak, which calculators of roofs are told to expect
 OF_RECIPE = (
     "sequence_tokens",
     "method",
@@ -41,6 +42,9 @@ OF_RECIPE = (
     "vocabulary_split",
     "document_tokens",
     "offload",
+    "full_precision",
+    "blocking",
+    "library_scores",
 )
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
@@ -167,8 +171,29 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     """Return what makes each row's prediction less certain."""
     case = cal.with_values(seen, values)
     stated = found.of_rows("stated_layout")
-    found_traits = cal.traits(alike_of(seen, case), training.step(case), stated_layout=stated, whole_run=seen.whole_run)
+    found_traits = cal.traits(
+        alike_of(seen, case),
+        training.step(case),
+        stated_layout=stated,
+        whole_run=seen.whole_run,
+    )
     return found_traits | {"unknown_software": ~found.of_rows("software_named")}
+
+
+def as_unseen(found: Measurements) -> Measurements:
+    """Return rows whose chips are known by the other sources alone: what is known of them before they are entered."""
+    own = list(zip(found.row_sources, found.rows, strict=True))
+    sources: dict[str, dict[str, int]] = {}  # of each chip: the largest cluster of each source
+    for source, row in own:
+        largest = sources.setdefault(row.accelerator.id, {})
+        largest[source] = max(largest.get(source, 0), row.layout.gpus)
+
+    def unseen(source: str, row: TrainingRow) -> TrainingRow:
+        others = [gpus for name, gpus in sources[row.accelerator.id].items() if name != source]
+        known = {"training_sources": len(others), "training_largest_gpus": max(others, default=0)}
+        return replace(row, accelerator=replace(row.accelerator, **known))
+
+    return replace(found, rows=[unseen(source, row) for source, row in own])
 
 
 def predict(found: Measurements, calibration: Calibration) -> list[measurements.Item]:
@@ -184,7 +209,20 @@ def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibra
     runs = calibration.runs
     closer = own_runs.closeness(own_runs.runs_of(runs), configurations(seen)) if runs else 1.0
     slower, faster = (core.width_of(doubts, calibration.ranges, side) * closer for side in cal.SCHEME.sides)
+    slower = with_unsaid_attention(seen, found, calibration.values, slower, closer)
     return found.items(np.exp(logged), slower, above=faster)
+
+
+def with_unsaid_attention(
+    seen: cal.Observations, found: Measurements, values: Values, slower: Floats, closer: Floats | float = 1.0
+) -> Floats:
+    """Return the logarithmic widths below predictions, wider where a general stack's attention may not be fused."""
+    case, unsaid = cal.with_values(seen, values), ~found.of_rows("stated_attention")
+    step = training.step(case)
+    speed = step.tokens_per_s_per_gpu
+    low = cal.unsaid_attention_low(seen.software, case, step, speed * np.exp(-slower), closer * unsaid)
+    wider: Floats = np.log(speed / low)
+    return wider
 
 
 def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
@@ -211,13 +249,6 @@ def alike_of(seen: cal.Observations, case: TrainingCase) -> own_runs.Alike:
 
 # Leave-one-out -------------------------------------------------------------------------------------------------------
 
-GROUPINGS: dict[str, Callable[[TrainingRow], str]] = {
-    "source": lambda row: row.source,
-    "family": lambda row: row.accelerator.family,
-    "software": lambda row: row.software,
-    "model": lambda row: row.architecture.name,
-}
-
 
 def fit_rows(found: Measurements) -> Flags:
     """Return the rows that a fit may use: those marked as suited to it, without GPU-hours of whole runs.
@@ -233,55 +264,6 @@ def timed(found: Measurements) -> Flags:
     return np.array([figure.group not in FLOP_BASES for figure in found.figures], dtype=np.bool_)
 
 
-def _fit(seen: cal.Observations, start: Values | None) -> Values:
-    return cal.fit(seen, start=start)
-
-
-def _problem(seen: cal.Observations, parameters: Sequence[Parameter]) -> core.FitProblem:
-    return cal.problem(seen, parameters=parameters)
-
-
-MODEL = outside.Model(cal.SCHEME, _fit, cal.log_predicted, _problem, core.fit)
-
-
-def observed(found: Measurements) -> outside.Observed:
-    """Return the rows as a fit and its judges see them."""
-    return outside.Observed(MODEL, observe(found), found.row_sources, fit_rows(found))
-
-
-def leave_one_out(
-    found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
-) -> Floats:
-    """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds."""
-    pool = pool or found
-    groups, others = (np.array([GROUPINGS[grouping](row) for row in some.rows]) for some in (found, pool))
-    return outside.leave_one_out(observed(found), groups, observed(pool), others, start)
-
-
-def left_out(found: Measurements, start: Values | None = None, pool: Measurements | None = None) -> Floats:
-    """Return log speeds of every row by a fit to `pool` that has not seen its part of the sources."""
-    return outside.left_out(observed(found), observed(pool or found), start)
-
-
-def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
-    """Fit the parameters to all usable rows, the ranges to sources that the fit has not seen.
-
-    Sources are left out in parts drawn by a seed, as `gpucost calibrate --choose` draws them. `first` holds the first
-    predictions of the ledger, as log(predicted ÷ measured) by row: four fifths of them must lie within the ranges too.
-    """
-    of, keep = observed(found), timed(found)
-    values = of.fitted(np.ones(len(of.seen), dtype=np.bool_), None)
-    doubts = {trait: mine[keep] for trait, mine in row_traits(of.seen, found, values).items()}
-    residual = outside.left_out(of, of, values) - of.seen.log_measured
-    before = np.array([(first or {}).get(row.id, np.nan) for row in found.rows])
-    return Calibration(values, outside.ranges_of(cal.SCHEME, residual[keep], doubts, of.source[keep], before[keep]))
-
-
-def sources(found: Measurements) -> choice.Sources:
-    """Return what terms are chosen from."""
-    return outside.to_choose_from(observed(found), PARAMETERS, timed(found))
-
-
 def tune(found: Measurements, base: Calibration) -> Calibration:
     """Lay a user's own runs over a calibration: parameters stay, predictions are corrected near the runs."""
     seen = observe(found)
@@ -295,57 +277,6 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
     return Calibration(base.values, base.ranges, kept, base.stacks)
 
 
-# What is not stated ---------------------------------------------------------------------------------------------------
-
-# Cells that hide a trait's knowledge when they are blank.
-HIDDEN_CELLS = {
-    "unstated_layout": (
-        "tp",
-        "pp",
-        "cp",
-        "ep",
-        "dp",
-        "vp",
-        "zero_stage",
-        "micro_batch",
-        "activation_recompute",
-        "flash_attention",
-        "interconnect",
-        "node_gpus",
-        "scaleout_gb_per_s",
-        "local_batch",
-    ),
-    "unknown_software": ("framework", "dispatcher", "sinks"),
-}
-
-
-def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Calibration) -> Calibration:
-    """Set the ratios of what rows leave unsaid by hiding it: few published rows lack a layout, users' mostly do.
-
-    The ratio of a side is the weighted 90 % quantile of held-out residual ÷ width without the trait, rows weighted by
-    1/√(rows of their source), kept between 1 and 2.5.
-    """
-    ranges, pool = dict(calibration.ranges), gather(rows, facts)
-    for trait, cells in HIDDEN_CELLS.items():
-        found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
-        found = found.select(timed(found))
-        seen = observe(found)
-        residual = left_out(found, calibration.values, pool) - seen.log_measured
-        doubts = row_traits(seen, found, calibration.values)
-        ranges |= unsaid_ratio(trait, residual, doubts, seen.source, ranges)
-    return Calibration(calibration.values, ranges)
-
-
-def unsaid_ratio(trait: str, residual: Floats, doubts: Doubts, source: Sources, ranges: Values) -> dict[str, float]:
-    """Return by how much a trait widens each side, from the residuals of rows whose knowledge of it is hidden."""
-    found = {}
-    for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
-        size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
-        quantile = core.weighted_quantile(size, core.one_voice(source), (1 + COVERAGE) / 2)
-        found[trait + side] = float(np.clip(quantile, max(ranges[trait + side], 1.0), WIDEST_RATIO))
-    return found
-
-
 # Baselines -----------------------------------------------------------------------------------------------------------
 
 
@@ -354,6 +285,26 @@ def rule_of_thumb(found: Measurements) -> Floats:
     seen = observe(found)
     peak = peak_tflops(seen.case.hardware, seen.case.layout.precision) * TERA
     logged: Floats = np.log(RULE_OF_THUMB_MFU * peak / (6 * transformer.active_parameters(seen.case.shape)))
+    return logged
+
+
+def by_roofs(found: Measurements) -> Floats:
+    """Return log tokens/s as calculators of roofs count them (llm-analysis among them), at half of every peak.
+
+    A token takes its FLOP, what is recomputed and attention's among them, or the reading of the weights if that is
+    longer; then come the all-reduces of its tensor group: two a layer forward, two backward, two where the forward
+    pass is repeated.
+    """
+    case = observe(found).case
+    shape, layout, chip = case.shape, case.layout, case.hardware
+    flop = transformer.hardware_flop(shape, case.recipe.sequence_tokens, layout.recompute, layout.flash)
+    compute_s = flop / (HALF * peak_tflops(chip, layout.precision) * TERA)
+    passes = np.where(layout.recompute == FULL, 4.0, 3.0)
+    tokens = layout.micro_batch * case.recipe.sequence_tokens
+    weights_s = passes * HALF_BYTES * transformer.total_parameters(shape) / tokens / (HALF * chip.hbm_gb_per_s * GB)
+    reduces = 2 * (passes - 1) * shape.layers * 2 * (layout.tensor - 1) / layout.tensor
+    moved_s = reduces * shape.hidden * HALF_BYTES / (HALF * chip.scaleup_gb_per_s * GB)
+    logged: Floats = -np.log(np.maximum(compute_s, weights_s) + layout.tensor * moved_s)
     return logged
 
 

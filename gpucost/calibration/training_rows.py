@@ -198,6 +198,7 @@ def searched(
 
 # --- From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
 
+EIGHT_BITS = ("fp8", "fp4", "int8")  # precisions that stacks train in by kernels written for them
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
@@ -225,8 +226,12 @@ class TrainingRow(MeasuredRow, frozen=True, kw_only=True):
     vocabulary_split: bool
     tuning: bool  # of a model that was trained before
     offload: str
+    full_precision: bool  # a quantised base as Hugging Face prepares it: all but its stored bytes is fp32
+    blocking: bool  # pipeline stages wait while they hand over
+    library_scores: bool  # unfused attention as Hugging Face writes it
     document_tokens: float  # infinite where each fills its sequence
     stated_recompute: bool
+    stated_attention: bool  # by the row, or by a stack that has one kernel
     end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
     long_run_ratio: float  # hours of a published run ÷ those of its steps; 1 where the figure is of no such run
 
@@ -244,8 +249,24 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int,
     framework = str(row.get("framework") or "")
     framework = "" if framework == "nan" else framework
     software = software_class(framework, wording.flag(row.get("compiled")))
-    likely = software if framework.strip() else likely_software(accelerator, precision, gpus, year)
+    open_name = not framework.strip() or (software == "unknown" and precision in EIGHT_BITS)
+    likely = likely_software(accelerator, precision, gpus, year) if open_name else software
     return likely, software != "unknown"
+
+
+def prepares_whole(framework: object) -> bool:
+    """Tell whether a stack may compute beside a 4-bit base in fp32: Hugging Face's own, without a trainer's autocast.
+
+    Where attention is fused it does not, for those kernels take 16-bit values alone.
+
+    >>> prepares_whole("transformers 4.49"), prepares_whole("TRL on transformers"), prepares_whole("torchtune")
+    (True, False, False)
+    """
+    word = str(framework or "").lower()
+    library = re.search(r"transformers|hugging ?face|\bhf\b|\bpeft\b", word)
+    return (
+        library is not None and re.search(r"\btrl\b|axolotl|factory|unsloth|swift|autocast|amp\b|trainer", word) is None
+    )
 
 
 def unnamed_note(row: Row) -> str:
@@ -273,6 +294,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)
+    fused = flash if flash is not None else default_flash(software, year, accelerator)
     basis = str(row.get("value_basis") or "").strip()
     return TrainingRow(
         id=str(row.get("id") or ""),
@@ -282,7 +304,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         system=system,
         layout=layout,
         shard_ranks=hybrid_ranks(row, layout, system),
-        flash=flash if flash is not None else default_flash(software, year, accelerator),
+        flash=fused,
         sequence_tokens=sequence,
         method=method,
         software=software,
@@ -291,7 +313,11 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         dispatcher={"alltoall": ALLTOALL, "fused": FUSED}.get(str(row.get("dispatcher") or ""), UNSAID),
         sinks={"apart": ALLTOALL, "fused": FUSED}.get(str(row.get("sinks") or ""), UNSAID),
         **read_recipe(row),
+        full_precision=method == "qlora" and not fused and prepares_whole(row.get("framework")),
+        library_scores=not fused and wording.attends_as_library(str(row.get("framework") or "")),
+        blocking="nanotron" in str(row.get("framework") or "").lower(),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
+        stated_attention=flash is not None or software not in ("eager", "unknown"),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
         end_to_end=basis in ("gpu_hours", "time-to-train"),
         long_run_ratio=long_run(architecture, layout, system, facts) if basis == "gpu_hours" else 1.0,
@@ -466,7 +492,7 @@ def likely_software(accelerator: Accelerator, precision: str, gpus: int, year: f
         return "compiler"
     if year < FUSED_YEAR:
         return "unknown"
-    return "vendor" if gpus >= LARGE_RUN_GPUS or precision in ("fp8", "fp4", "int8") else "unknown"
+    return "vendor" if gpus >= LARGE_RUN_GPUS or precision in EIGHT_BITS else "unknown"
 
 
 def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:

@@ -1,8 +1,9 @@
 """Reading the cells of published tables: numbers, flags, and names that a table of signs knows."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -21,14 +22,6 @@ MOST_COUNTED = 1e9  # of accelerators, layers, tokens of a sequence
 _MISSING = ("", "nan", "none", "null", "n/a", "na", "<na>", "-", "–", "?", "unknown", "not stated")
 _MOST = 1e18  # of any figure of a table; a long run trains on 1e14 tokens
 _YES = ("flash", "sdpa", "on", "enabled")
-_FLAG = rf"^([yt1nf0]|off|disabled|eager|{'|'.join(_YES)})"
-_KNOWN = {  # words of a column that are understood, and what any others are taken as
-    "task": ("train|tun|sft|lora|peft|adapter|full", "the training of all weights"),
-    "zero_stage": (r"zero|^[0-3](\D|$)|grad_op|[fh]sdp|full|shard|optimizer|ddp|^(no|off)", "the software's usual one"),
-    "activation_recompute": ("^(sel|partial|min|full|all|every|block|on|[nf0yt1]|off)|recomp|checkp", "full"),
-    "scenario": ("prefill|pool|decode|single|batch|offline|throughput|server|concurren|interactive|steady", ""),
-    **dict.fromkeys(("flash_attention", "gated_mlp", "compiled", "loss_chunk_recompute", "core"), (_FLAG, "no")),
-}
 _SIGNED = {"precision": "precision", "weight_precision": "format", "kv_precision": "format"}  # and its kind of signs
 
 
@@ -87,13 +80,50 @@ def unknown(row: Mapping[str, Any]) -> list[str]:
     ["precision 'zz' is not known: taken as bf16"]
     """
     notes = []
-    for column in (*_SIGNED, *_KNOWN):
+    for column, (understood, taken) in _READERS.items():
         word = str(row.get(column)).strip().lower()
-        pattern, taken = _KNOWN.get(column, ("^auto$", "bf16"))
-        sign = column in _SIGNED and signed(_SIGNED[column], word.replace("-bit", "bit").replace(" ", ""))
-        if not (missing(word) or sign or re.search(pattern, word)):
+        if not (missing(word) or understood(word)):
             notes.append(f"{column} {shown(row[column])} is not known" + f": taken as {taken}" * bool(taken))
     return notes
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith((*"yt1nf0", "off", "disabled", "eager", *_YES))
+
+
+def _is_task(word: str) -> bool:
+    return any(part in word for part in ("train", "tun", "sft", "lora", "peft", "adapter", "full"))
+
+
+def _is_sharding(word: str) -> bool:
+    if sharding(word) is not None or word.startswith(("no", "off")):
+        return True
+    return any(part in word for part in ("shard", "optimizer", "ddp"))
+
+
+def _is_recompute(word: str) -> bool:
+    begins = (*"nf0yt1", "sel", "partial", "min", "all", "every", "block", "on", "off")
+    return word.startswith(begins) or "recomp" in word or "checkp" in word
+
+
+def _is_scenario(word: str) -> bool:
+    scenarios = ("prefill", "pool", "decode", "single", "batch", "offline", "throughput", "server", "concurren")
+    return any(part in word for part in (*scenarios, "interactive", "steady"))
+
+
+def _is_signed(column: str, word: str) -> bool:
+    return word == "auto" or bool(signed(_SIGNED[column], word.replace("-bit", "bit").replace(" ", "")))
+
+
+# what understands a column, and what other words are taken as
+_READERS: dict[str, tuple[Callable[[str], bool], str]] = {
+    **{column: (partial(_is_signed, column), "bf16") for column in _SIGNED},
+    "task": (_is_task, "the training of all weights"),
+    "zero_stage": (_is_sharding, "the software's usual one"),
+    "activation_recompute": (_is_recompute, "full"),
+    "scenario": (_is_scenario, ""),
+    **dict.fromkeys(("flash_attention", "gated_mlp", "compiled", "loss_chunk_recompute", "core"), (_is_flag, "no")),
+}
 
 
 def year(day: object, default: float, notes: list[str]) -> float:
@@ -285,3 +315,12 @@ def spread(row: Mapping[str, Any], gpus: int, heads: int, moe: bool) -> Spread:
         count(row.get("decode_workers")) or 0,
         stated,
     )
+
+
+def attends_as_library(words: str) -> bool:
+    """Tell whether words name attention as Hugging Face writes it for want of a kernel, which it calls eager.
+
+    >>> attends_as_library("transformers 5.17, eager attention"), attends_as_library("plain PyTorch, eager mode")
+    (True, False)
+    """
+    return re.search(r"attn_implementation\W{0,3}eager|eager attention", words.lower()) is not None

@@ -1,30 +1,32 @@
 """Prices on a day, as known on a day; the dense history in the shape of offers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
 
 from gpucost.catalog import cached
+from gpucost.catalog.availability import UNSOLD
 from gpucost.catalog.discounts import matching
-from gpucost.catalog.loader import Store, engine, file_name
+from gpucost.catalog.loader import Store, engine, file_name, quoted
 from gpucost.catalog.price_rows import offer_id_sql
 from gpucost.money.private_discount import paid_fraction_sql
-from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, OPTIONS
+from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKET_LIMIT_DAYS, MARKETS, OPTIONS
 from gpucost.schemas import TABLES
 
 # --- One row per offer on a day.
 #
 # A price holds from `valid_from`, else from `observed_on`, and to `valid_until` where a contract ends. Among the rows
 # of an offer that hold on the day asked about and had been recorded by the day of knowledge, the user's own book
-# speaks before list prices, shipped or refreshed, and among these the latest `recorded_on`, then `observed_on`, then
-# `valid_from`, then the better confidence. Rows that are still equal and disagree on the price are a conflict: shown,
-# never ranked. A change point of the history counts as seen as long as its source listed it.
+# speaks before list prices, shipped or refreshed, and among these the latest `observed_on`, whoever recorded it when:
+# what was learned late of an early day is no news. Then the latest `recorded_on`, which corrects, then `valid_from`,
+# then the better confidence. Rows that are still equal and disagree on the price are a conflict: shown, never ranked. A
+# change point of the history counts as seen as long as its source listed it.
 #
-# A price ends: by a row of `price_ends` that is younger than its last sight (stated, replaced, withdrawn or wrong),
-# where a catalogue lists the product no more, where it names no region and a newer sight of the product does, or by
-# an age at which a price of its kind is history. What has ended speaks only where nothing else does, and says why in
-# the column `ended`: shown, never ranked.
+# A price ends: by a row of `price_ends` that is younger than its last sight (stated, replaced, withdrawn or wrong) and
+# than the day from which it was announced to hold, where a catalogue lists the product no more, where it names no
+# region and a newer sight of the product does, or by an age at which a price of its kind is history. What has ended
+# speaks only where nothing else does, and says why in the column `ended`: shown, never ranked.
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
 BOOKS = ("shipped", "refreshed", "user")  # the user's own wins; of the list prices the newest observation
@@ -39,8 +41,8 @@ _SEEN_ON = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
 
 # The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
 # a book of ten million rows is answered in little memory. Prices of the user's own differ in its lower part alone.
-_LATEST = f"""{_DAYS.format(date="recorded_on")}) * {DAY_BITS}
-    + {_DAYS.format(date="observed_on")}) * {DAY_BITS}
+_LATEST = f"""{_DAYS.format(date="observed_on")}) * {DAY_BITS}
+    + {_DAYS.format(date="recorded_on")}) * {DAY_BITS}
     + {_DAYS.format(date=PRICE_ON)}) * 4
     + list_position(['low', 'medium', 'high'], confidence)"""
 USERS_PREFERENCE = f"((({_LATEST}"
@@ -63,21 +65,6 @@ def offers_view(parts: Sequence[str]) -> str:
     return "CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts)
 
 
-# A large book knows of each price from which day it holds and on which another of its offer supersedes it, and lies in
-# that order: `prices_on` reads the rows between. Those of other layers may speak on any day.
-NEVER = "DATE '99999-12-31'"  # beyond every day that can be asked about
-SPEAKS = ("speaks_from", "superseded_on")
-_ALWAYS = f"DATE '0001-01-01' AS speaks_from, {NEVER} AS superseded_on"
-_MAY_SPEAK = """speaks_from <= CAST(on_day AS DATE)
-      AND superseded_on > least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND """
-
-
-def speaking_view(parts: Sequence[str], indexed: Sequence[str]) -> str:
-    """Return the SQL that makes the view `speaking_offers`: `book_offers` with the days of each price between."""
-    every = [*(f"SELECT *, {_ALWAYS} FROM ({part})" for part in parts), *indexed]
-    return "CREATE OR REPLACE VIEW speaking_offers AS " + " UNION ALL BY NAME ".join(every)
-
-
 _EXPIRES = " ".join(f"WHEN '{option}' THEN {rule.expires_days}" for option, rule in OPTIONS.items())
 
 _ENDED = f"""
@@ -88,8 +75,9 @@ _ENDED = f"""
         WHERE e.provider = k.provider AND coalesce(e.instance_type = k.instance_type, e.instance_type IS NULL)
           AND coalesce(e.region = k.region, e.region IS NULL) AND coalesce(e.option = k.option, e.option IS NULL)
           AND coalesce(e.usd_per_hour = k.usd_per_hour, e.usd_per_hour IS NULL)
-          AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND {PRICE_ON} <= e.ended_on
-          AND (observed_on < e.ended_on OR (e.reason = 'wrong' AND observed_on = e.ended_on))
+          AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE))
+          AND ((observed_on < e.ended_on AND {PRICE_ON} < e.ended_on)
+            OR (e.reason = 'wrong' AND observed_on <= e.ended_on AND {PRICE_ON} <= e.ended_on))
     ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE WHEN tier IN {MARKETS} THEN {MARKET_EXPIRY_DAYS}
         ELSE CASE option {_EXPIRES} END END THEN '{EXPIRED}' END) END"""
 
@@ -162,18 +150,44 @@ SELECT * EXCLUDE (paid_fraction) REPLACE (
 _PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 
 
-def prices_macro(
-    booked: bool, usual_known_day: date | None = None, indexed: bool = False, discounted: bool = False
-) -> str:
-    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`, over `speaking_offers` if `indexed`.
+# Why an answer does not rank an offer.
+ENDED_BECAUSE = {
+    "stated": "its own end has passed",
+    "replaced": "a newer price of the same list replaced it",
+    "withdrawn": "no longer listed",
+    "wrong": "the price of another product",
+    EXPIRED: "too old for its kind to be an offer",
+    UNSOLD: "not sold in its region",
+}
+CONFLICT, AMBIGUOUS = "two prices on one day", "which GPU is not stated"
+
+
+def ranks_sql(prices: str, unsold: Iterable[str]) -> str:
+    """Return the SQL of prices with `stale`, `ranks`, whether answers rank the offer, and why they do not.
+
+    A price is stale as `gpucost.options.age_limit_days` says: its offer ranks behind all others. `unsold` are the
+    offers of machines that no list has in their region.
+    """
+    told = " ".join(f"WHEN {quoted(ended)} THEN {quoted(reason)}" for ended, reason in ENDED_BECAUSE.items())
+    ids = ", ".join(map(quoted, unsold)) or "NULL"
+    limits = " ".join(f"WHEN {quoted(option)} THEN {rule.age_limit_days}" for option, rule in OPTIONS.items())
+    hosts = f"(tier IN {MARKETS} OR provider IN (SELECT p.provider FROM providers AS p WHERE p.kind IN {MARKETS}))"
+    most = f"least(CASE option {limits} END, CASE WHEN {hosts} THEN {MARKET_LIMIT_DAYS} ELSE 1000000 END)"
+    stale = f"price_kind <> 'contracted' AND age_days > {most}"
+    return f"""SELECT *, not_ranked_because IS NULL AS ranks, {stale} AS stale FROM (
+        SELECT * EXCLUDE (reason), CASE reason {told} ELSE CASE WHEN conflict THEN {quoted(CONFLICT)}
+            WHEN gpu_ambiguous THEN {quoted(AMBIGUOUS)} END END AS not_ranked_because
+        FROM (SELECT *, coalesce(ended, CASE WHEN offer_id IN ({ids}) THEN {quoted(UNSOLD)} END) AS reason
+            FROM {prices}))"""
+
+
+def prices_macro(booked: bool, usual_known_day: date | None = None, discounted: bool = False) -> str:
+    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`.
 
     With a usual day of knowledge it is `prices_on(on_day)`, too.
     """
     made = "CREATE OR REPLACE MACRO prices_on"
     body = _WINNERS + (_DISCOUNTED if discounted else _BOOKED if booked else _PLAIN)
-    if indexed:
-        body = body.replace("SELECT * REPLACE", "SELECT * EXCLUDE (speaks_from, superseded_on) REPLACE", 1)
-        body = body.replace("FROM book_offers\n    WHERE ", f"FROM speaking_offers\n    WHERE {_MAY_SPEAK}", 1)
     if usual_known_day is None:
         return f"{made}(on_day, known_day) AS TABLE {body}"
     known = body.replace("known_day", f"DATE '{usual_known_day}'")

@@ -28,8 +28,19 @@ _TABLE_OF = {  # of one or several
     "discount": DISCOUNTS,
     "credit": CREDITS,
     "exchange_rate": RATES,
+    "capacity": "capacity",
 }
-_NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "exchange_rates")
+_NAMES = (
+    "offers",
+    "accelerators",
+    "systems",
+    "models",
+    "sources",
+    "discounts",
+    "credits",
+    "capacity",
+    "exchange_rates",
+)
 _KINDS = (".csv", ".toml", ".xlsx", ".parquet")
 
 

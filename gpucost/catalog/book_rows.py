@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from gpucost import gate
+from gpucost.catalog import names
 from gpucost.catalog.book_files import Draft, Row
 from gpucost.catalog.names import NameIndex
 from gpucost.catalog.records import OWN_SOURCE
@@ -31,6 +32,7 @@ _DEFAULTS: dict[str, Row] = {
         "source_id": OWN_SOURCE,
         "confidence": "medium",
     },
+    "capacity": {"basis": "own", "source": "the user's own book"},
     "systems": {"kind": "node", "source_id": OWN_SOURCE, "confidence": "medium"},
     "llms": {
         "family": "own",
@@ -173,6 +175,16 @@ class Completion:
         links = {"scaleup_gb_per_s": chip.get("scaleup_gb_per_s", 0), "scaleup_gpus": chip.get("scaleup_gpus", 1)}
         return {"name": values.get("id", ""), **links, **values}
 
+    def capacity(self, values: Row) -> Row:
+        """Complete what a seller sells at once: its provider and accelerators are ids; the count may be `gpus`."""
+        if "gpus" in values:
+            values.setdefault("largest_gpus", values.pop("gpus"))
+        if values.get("provider"):
+            values["provider"] = self.provider(str(values["provider"]))
+        if values.get("gpu"):
+            values["gpu"] = " ".join(id_ for name in names.listed(values["gpu"]) for id_ in self.accelerators(name))
+        return values
+
     def source(self, values: Row) -> Row:
         """Complete a source, of which only its id is needed."""
         return {"title": values.get("source_id", ""), "locator": "the user's own book", **values}
@@ -194,6 +206,7 @@ _COMPLETE: dict[str, Callable[[Completion, Row], Row]] = {
     "systems": Completion.node,
     "llms": Completion.model,
     "price_sources": Completion.source,
+    "capacity": Completion.capacity,
 }
 
 

@@ -13,11 +13,10 @@ from msgspec import Struct, field
 
 from gpucost import gate
 from gpucost.catalog import discounts
-from gpucost.catalog.asof import offers_view, speaking_view
+from gpucost.catalog.asof import offers_view
 from gpucost.catalog.book_files import (
     CREDITS,
     DISCOUNTS,
-    LARGE_BYTES,
     RATES,
     Draft,
     Row,
@@ -117,22 +116,9 @@ def _digest(files: Sequence[Path]) -> str:
     digest = blake2b(digest_size=16)
     for file in files:
         digest.update(fsencode(file.name) + b"\0")
-        if _bytes_of(file) > LARGE_BYTES:
-            from gpucost.catalog import book_index
-
-            book_index.refuse_large(file)
-            digest.update(book_index.digest_of(file).encode())
-        else:
-            for part in read_parts(file, "limit_book_file_bytes"):
-                digest.update(part)
+        for part in read_parts(file, "limit_book_file_bytes"):
+            digest.update(part)
     return digest.hexdigest()
-
-
-def _bytes_of(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0  # who reads it says what is wrong
 
 
 def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
@@ -177,13 +163,9 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     return books
 
 
-def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[str]) -> bool:
-    """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether a large file is there.
-
-    Then there is also the view `speaking_offers`, with the days between which a price speaks.
-    """
+def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[str]) -> None:
+    """Make the view `book_offers` over every layer and the table `book_discounts`."""
     store, parts = shipped.store, [*below]
-    large: list[Prices] = []
     for book in books:
         if book.prices:
             parts.append(book.prices.layer)
@@ -194,14 +176,10 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
             completion = Completion(shipped, book.rows, book.exchange_rates)
             found = [prices_of_parquet(store, book.layer, file, completion) for file in packed]
             found += [prices_of_csv(store, book.layer, file, completion) for file in written]
-            parts += [prices.layer for prices in found if not prices.speaking]
-            large += [prices for prices in found if prices.speaking]
+            parts += [prices.layer for prices in found]
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
-    store.execute(offers_view([*parts, *(prices.layer for prices in large)]))
-    if large:
-        store.execute(speaking_view(parts, [prices.speaking for prices in large]))
+    store.execute(offers_view(parts))
     discounts.make_table(store, [row for book in books for row in book.discounts])
-    return bool(large)
 
 
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
@@ -240,6 +218,11 @@ class Refreshed(Struct, frozen=True):
         rest_of_ids = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
         return f"+{LAYER}-{'.'.join(ids[:_MANY])}{rest_of_ids}" if ids else ""
 
+    @property
+    def days_of_prices(self) -> list[date]:
+        """Return the days on which its prices were seen."""
+        return [part.observed_on for _, part, _ in self.parts if part.kind == "offers"]
+
     def offers(self, store: Store) -> list[str]:
         """Return the SQL of the prices of each part that can be read."""
         from gpucost.catalog.price_files import prices_of_parquet
@@ -268,12 +251,15 @@ class Refreshed(Struct, frozen=True):
                 _insert(store, table, f"SELECT {names} FROM read_parquet({file_name(file)})")
 
 
-def refreshed(store: Path | str | None, until: date, every: bool) -> Refreshed:
-    """Return what a store says until a day: the newest part of each source, or every one where the past is asked."""
+def refreshed(store: Path | str | None, until: date, every: bool, last: str | None = None) -> Refreshed:
+    """Return what a store says until a day: the newest part of each source, or every one where the past is asked.
+
+    What was published after the snapshot `last` is left out.
+    """
     if store is None:
         return Refreshed(())
     folder = opened(store)
-    parts = folder.newest(until, every) if folder else []
+    parts = folder.newest(until, every, last) if folder else []
     from gpucost.store.client import place_of
     from gpucost.store.remote import is_remote
 

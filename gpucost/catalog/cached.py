@@ -2,8 +2,7 @@
 history in the shape of offers, made once of its tables, and the program that draws charts on pages.
 
 What is kept follows from the bytes of three tables, the day and the text of the rule alone, and the file names them all
-in its key: under another key nothing is found. Refreshed prices are never kept, and of a user's own book only the
-index of a large file (`book_index`).
+in its key: under another key nothing is found. Refreshed prices and a user's own book are never kept.
 """
 
 import json
@@ -18,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec.structs import astuple
 
-from gpucost import gate
+from gpucost import clock, gate
 from gpucost.catalog.loader import Store
 from gpucost.catalog.settings import cache_folder
 from gpucost.errors import GpuCostError
@@ -47,7 +46,7 @@ def _hash(data: bytes) -> bytes:
 def _key(store: Store, rule: str) -> str:
     """Return what the offers of today follow from, as a hash."""
     tables = [store.contents(name).digest for name in ("offers", "price_ends", "availability")]
-    return _hash("\n".join((*tables, date.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
+    return _hash("\n".join((*tables, clock.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
 
 
 def unsealed(file: Path) -> bytes:
@@ -97,7 +96,7 @@ def read(store: Store, rule: str) -> Offers | None:
 
 def write(store: Store, rule: str, offers: Offers) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
-    columns = [*zip(*map(astuple, offers.offers), strict=True)]
+    columns = [*zip(*map(astuple, offers.offers), strict=True)] or [() for _ in Offer.__struct_fields__]
     saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
     seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
 

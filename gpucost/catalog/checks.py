@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpucost import clock
 from gpucost.catalog.availability import Availability
 from gpucost.catalog.loader import Store, table_files
 from gpucost.catalog.price_checks import ANNOUNCED_DAYS, FILE_STEP, Finding, Reference, check_prices, load_prices
@@ -251,7 +252,7 @@ def check_folder(root: Path) -> Report:
             if not faults:
                 places = zip(line_numbers(path), rows, strict=True)
                 checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in places)
-    reference_rows = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
+    reference_rows = reference(lambda name: [placed.row for placed in checked.get(name, ())], clock.today())
     store = Store(root)
     files = {item.file: file_number for file_number, item in enumerate(checked.get("offers", ()))}
     numbers = [(files[item.file] * FILE_STEP + item.number, item.row) for item in checked.get("offers", ())]

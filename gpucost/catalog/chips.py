@@ -1,9 +1,9 @@
 """What the tables say of chips beyond their own rows: how fast each memory is, and generations in their order."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.units import MILLI
+from gpucost.units import GB, GIB, MILLI
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 FLOP_OF_FMA, BYTES_OF_FMA = 2, 12  # a multiply-add in FP32, and its three operands
 _PRECISIONS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4")
 _COMPARED = ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "tdp_w")
+
+
+def is_sold(chip: Mapping[str, Any]) -> bool:
+    """Tell whether a chip can be bought: of one that is only rented, a price on record is somebody's estimate."""
+    return not str(chip["street_source"] or "").endswith("rent only")
 
 
 def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
@@ -94,3 +99,115 @@ def terms_of(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, Any]:
         "warranty": None if not months else f"{months / 12:g} years ({found['warranty_by']})",
         "data_centre_use": found.get("data_centre_use"),
     }
+
+
+# --- Whole machines, and what switches of software and hardware gain or lose.
+
+_OF_MAKERS = ("node", "rack", "pod")  # kinds of systems that are bought; instances of clouds are rented
+
+
+def whole_systems(catalog: "Catalog", names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what each machine has in all: dense peaks, memory, bandwidth, power and price, in the order of names.
+
+    Without names those that a maker sells, by year of their chip. A peak that a chip has not is None.
+    """
+    facts = {row["id"]: row for row in catalog.rows("accelerators")}
+    rows = {row["id"]: row for row in catalog.rows("systems")}
+    if names:
+        chosen = [rows[system.id] for name in names for system in _meant(catalog, name)]
+    else:
+        chosen = [row for row in rows.values() if row["kind"] in _OF_MAKERS and row["price_low_usd"]]
+        chosen.sort(key=lambda row: (facts[row["accelerator_id"]]["year"], row["id"]))
+    return [_whole(row, facts[row["accelerator_id"]]) for row in chosen]
+
+
+def _meant(catalog: "Catalog", name: str) -> Iterable[Any]:
+    """Return the machines of makers that a name means, the instances of clouds only where there are none."""
+    systems = catalog.systems(name)
+    of_makers = [system for system in systems if system.kind in _OF_MAKERS]
+    return of_makers or systems
+
+
+def _whole(row: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = row["gpus"]
+
+    def total(figure: float | None, times: float = 1.0) -> float | None:
+        return None if figure is None else figure * gpus * times
+
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "accelerator_id": row["accelerator_id"],
+        "gpus": gpus,
+        **{f"{kind}_pflops": total(chip[f"{kind}_tflops"], MILLI) for kind in ("bf16", "fp8", "fp4")},
+        "memory_gb": total(chip["memory_gib"], GIB / GB),
+        "hbm_gb_per_s": total(chip["hbm_gb_per_s"]),
+        "max_power_kw": row["max_power_kw"],
+        "price_low_usd": row["price_low_usd"],
+        "price_high_usd": row["price_high_usd"],
+        "price_observed": row["price_observed"],
+        "source_id": row["source_id"],
+    }
+
+
+class Switch(NamedTuple):
+    """Something that one turns on: what it changes, and the command that shows it."""
+
+    name: str
+    changes: str
+    shown_by: str
+
+
+_SWITCHES = (
+    Switch("torch.compile", "training speed", ""),
+    Switch("FP8 training", "training speed", "throughput --precision fp8"),
+    Switch("activation checkpointing", "training speed", "throughput --recompute full"),
+    Switch("power limit", "training speed", "tco --set power_cap_fraction=0.8"),
+    Switch("ECC", "usable memory", "gpus NAME"),
+    Switch("MIG", "memory of each part", "fit --serving --gpu NAME"),
+    Switch("2:4 sparsity", "peak on the datasheet", "audit --tflops N --sparse"),
+    Switch("2:4 sparsity", "training speed", ""),
+)
+
+
+def switches(catalog: "Catalog", chip: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return what each switch gains or loses as a fraction, by what was measured or stated; None where nobody knows.
+
+    Of one chip its own facts speak too: whether it has ECC, how many MIG instances, which sparse peak.
+    """
+    facts = catalog.rows("switches")
+    rows = []
+    for switch in _SWITCHES:
+        known = [row for row in facts if (row["switch"], row["changes"]) == (switch.name, switch.changes)]
+        memory = "" if chip is None else str(chip["memory_type"])
+        known = [row for row in known if not row["memory"] or not memory or memory.startswith(row["memory"])]
+        row = {
+            "switch": switch.name,
+            "changes": switch.changes,
+            "low_fraction": min((row["low_ratio"] - 1 for row in known), default=None),
+            "high_fraction": max((row["high_ratio"] - 1 for row in known), default=None),
+            "available": True,
+            "basis": known[0]["basis"] if known else "not known",
+            "seen_on": "; ".join(row["seen_on"] for row in known),
+            "source_ids": [row["source_id"] for row in known],
+            "shown_by": switch.shown_by,
+        }
+        rows.append(row if chip is None else _on_chip(row, chip))
+    return rows
+
+
+def _on_chip(row: dict[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a switch as its chip has it."""
+    stated: dict[str, Any] = {"basis": "datasheet", "source_ids": [chip["source_id"]]}
+    none: dict[str, Any] = {"available": False, "low_fraction": None, "high_fraction": None}
+    absent = {**row, **stated, **none, "seen_on": f"{chip['id']} has none"}
+    if (row["switch"], row["changes"]) == ("2:4 sparsity", "peak on the datasheet"):
+        gain = (chip["sparse_ratio"] or 1) - 1
+        return {**row, **stated, "low_fraction": gain, "high_fraction": gain, "seen_on": chip["id"]} if gain else absent
+    if row["switch"] == "MIG":
+        return {**row, "seen_on": f"up to {chip['mig_slices']} parts of {chip['id']}"} if chip["mig_slices"] else absent
+    if row["switch"] == "ECC" and chip["ecc"] == 0:
+        return absent
+    if row["switch"] == "FP8 training" and not chip["fp8_tflops"]:
+        return absent
+    return row

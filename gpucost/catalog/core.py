@@ -1,7 +1,7 @@
 """The catalog as the rest of gpucost sees it: its layers, records by name, offers as of a day, rows, SQL, sources."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from itertools import starmap
@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
 
-from gpucost import gate
+from gpucost import clock, gate
 from gpucost.arguments.kinds import DATE, FILE
 from gpucost.catalog import asof, cached, names, records
 from gpucost.catalog.availability import UNSOLD, Availability
 from gpucost.catalog.loader import Store, shipped_root
-from gpucost.catalog.names import Regions
+from gpucost.catalog.machines import MachineOnSale, machine_among, sold_index
+from gpucost.catalog.names import Regions, near
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.settings import book_layers, said, setting, store_place
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.options import counted_age_days
 from gpucost.schemas import HISTORY, TABLES
-from gpucost.types import Accelerator, Architecture, Offer, System
+from gpucost.types import Accelerator, Architecture, Offer, ServedAs, System
 
 if TYPE_CHECKING:
     import pandas
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from gpucost.catalog.books import PriceBook, Refreshed
     from gpucost.catalog.relations import Relation
     from gpucost.catalog.sandbox import Answer
+
+
+Fill = Callable[["Catalog", Iterable[str], Mapping[str, Any]], Mapping[str, "Relation"]]
 
 
 # --- The layers of a catalog: the shipped facts, refreshed prices over them, the user's own books over both.
@@ -50,15 +54,16 @@ class Layered(Shipped):
         root: Path,
         layers: dict[str, Path],
         kept_at: str | Path | None = None,
+        version_asked: str | None = None,
     ) -> None:
         super().__init__(root, as_of, known_as_of)
-        self._layers, self._kept_at = layers, kept_at
+        self._layers, self._kept_at, self._version_asked = layers, kept_at, version_asked
         self._over = False  # whether refreshed sources and tokens lie over the shipped tables
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
-        self._indexed = False  # whether a large book speaks through its index
         self.derived: dict[str, Any] = {}  # what others made of these facts, kept as long as they are
+        self.fill: Fill | None = None  # fills the relations of a question: the engines stand above the catalog
         self.making = RLock()  # whoever makes what takes long of these facts holds it: threads may share a catalog
 
     # --- rows and SQL
@@ -87,12 +92,40 @@ class Layered(Shipped):
     @cached_property
     def refreshed(self) -> "Refreshed | None":
         """Return what the store of refreshed prices says on the catalog's days; None where there is none."""
-        if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
+        if self._version_asked in ("shipped", self.shipped_version):
             return None
-        from gpucost.catalog.books import refreshed
+        if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
+            if self._version_asked is not None:
+                raise self._unknown_version([])
+            return None
+        from gpucost.catalog.books import opened, refreshed
 
+        last = None
+        if self._version_asked is not None:
+            ids = [snapshot.id for snapshot in opened(self._kept_at).snapshots]
+            last = self._snapshot_of(self._version_asked)
+            if last not in ids:
+                raise self._unknown_version(ids)
         until = min(self.as_of, self.known_as_of or self.as_of)
-        return refreshed(self._kept_at, until, self.looks_back)
+        return refreshed(self._kept_at, until, self.looks_back, last)
+
+    def _snapshot_of(self, version: str) -> str:
+        """Return the snapshot that a version names: by its id, or as the stamp of an answer over these facts."""
+        _, digest, *layers = version.split("+") if "+" in version else ("", "", version)
+        if digest and digest != self.store.digest()[:12]:
+            return ""
+        named = (layer for layer in layers if not digest or layer.startswith("refreshed-"))
+        return next(named, "").removeprefix("refreshed-").partition(".")[0]
+
+    @cached_property
+    def shipped_version(self) -> str:
+        """Return the version of the facts that this package ships."""
+        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}"
+
+    def _unknown_version(self, ids: Sequence[str]) -> UnknownNameError:
+        hint = "`gpucost prices snapshots` lists what is here; other versions came with other releases of gpucost."
+        asked, known = str(self._version_asked), [self.shipped_version, "shipped", *ids]
+        return UnknownNameError("version of the facts", asked, near(asked, known), hint)
 
     def _lay_refreshed(self) -> None:
         if self.refreshed is not None and not self._over:
@@ -119,11 +152,12 @@ class Layered(Shipped):
 
     @cached_property
     def version(self) -> str:
-        """Return the date and the content hash that stamp every answer."""
+        """Return the day of the newest price and the content hash that stamp every answer."""
         fresh = self.refreshed.version if self.refreshed is not None else ""
         books = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
         dense = f"+history-{self.store.table_digest('price_history')[:8]}" if self.looks_back else ""
-        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{books}"
+        newest = max((self.dated, *(self.refreshed.days_of_prices if self.refreshed is not None else ())))
+        return f"{newest.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{books}"
 
     # --- provenance
 
@@ -179,6 +213,7 @@ def open_catalog(
     root: str | Path | None = None,
     book: str | Path | None = None,
     store: str | Path | None = None,
+    version: str | None = None,
     checked: bool = True,
 ) -> "Catalog":
     """Open the catalog as of a day, as known on a day; nothing is read before it is asked for.
@@ -187,7 +222,8 @@ def open_catalog(
     hides what was recorded later. `root` replaces the shipped data by another folder of the same layout, the setting
     `data` unless given; it is refused where it breaks a rule of the shipped one, unless `checked` is False. `book` is
     the folder of the user's own facts, the setting `book` unless given; `store` is the folder or address of refreshed
-    prices, the setting `store` unless given.
+    prices, the setting `store` unless given. `version` answers from the facts of a version that an answer named, or of
+    a snapshot of the store, or from what is "shipped": the setting `catalog` unless given.
     """
     day, known_day = parse_day(as_of, "as_of"), parse_day(known_as_of, "known_as_of")
     paths = {"--root": root, "--book": book, "--store": store}
@@ -195,7 +231,9 @@ def open_catalog(
         value if value is None else FILE.read(value, argument) for argument, value in paths.items()
     )
     store_path = kept_at or (None if folder else store_place())
-    catalog = Catalog(day, known_day, data_root(folder), book_layers(book_place), store_path)
+    catalog = Catalog(
+        day, known_day, data_root(folder), book_layers(book_place), store_path, version or setting("catalog")
+    )
     if checked and catalog.store.root != shipped_root():
         _refuse_faulty(catalog, _called(catalog.store.root, folder))
     return catalog
@@ -253,11 +291,18 @@ class Catalog(Layered):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Say how another process opens it again: on the same days, from the same folders."""
-        places = (self._asked_as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
+        places = (
+            self._asked_as_of,
+            self.known_as_of,
+            self.store.root,
+            self._layers,
+            self._kept_at,
+            self._version_asked,
+        )
         laid = self.derived.get("laid_over", ())  # what a caller put in the place of a table, for this catalog alone
         return _reopened, (
             places,
-            {name: self.derived[name] for name in ("price_moves", *laid) if name in self.derived},
+            {name: self.derived[name] for name in ("quote_fates", *laid) if name in self.derived},
         )
 
     # --- SQL
@@ -292,9 +337,11 @@ class Catalog(Layered):
         places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
         filled: Mapping[str, Relation] = {}
         if question:
-            from gpucost import relations  # the engines stand above the catalog: the package knows where
-
-            filled = relations(self, questioned_in(query), question)
+            if self.fill is None:
+                raise UsageError(
+                    "this catalog holds facts alone; gpucost.open_catalog() also answers questions in SQL."
+                )
+            filled = self.fill(self, questioned_in(query), question)
         return run({**days, **places}, query, bounds(**limits), filled)
 
     def copied(self, tables: frozenset[str], history: bool = False) -> Store:
@@ -305,13 +352,20 @@ class Catalog(Layered):
             from gpucost.catalog.shipped import facts_view
 
             copy.prepare_prices(history)
+            unsold = copy._unsold()  # before the macro that also takes one day
             copy.store.ensure(*[HISTORY.name] * history)
             known_day = self.known_as_of or asof.FOREVER
             copy.store.execute(copy._prices_macro(known_day))
             copy.store.execute(facts_view())
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
-            copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
+            copy.store.execute(f"CREATE OR REPLACE VIEW prices AS {asof.ranks_sql(on, unsold)}")
         return copy.store
+
+    def _unsold(self) -> list[str]:
+        """Return the offers of machines that no list has in their region."""
+        cells = "offer_id, provider, instance_type, region, option, observed_on, book, price_kind, source_id"
+        rows = self.query_prices(f"SELECT {cells} FROM ({_ON_DAY}) WHERE region IS NOT NULL AND ended IS NULL")
+        return [str(row["offer_id"]) for row in rows if self.availability.of(row).status == "unlisted"]
 
     # --- names
 
@@ -330,7 +384,14 @@ class Catalog(Layered):
 
     @cached_property
     def _accelerators(self) -> dict[str, Accelerator]:
-        return {row["id"]: self._marked(records.record(Accelerator, row)) for row in self.rows("accelerators")}
+        measured: dict[str, dict[str, int]] = {}
+        for row in self.rows("measured_chips"):
+            record = measured.setdefault(str(row["accelerator_id"]), {})
+            record[f"{row['kind']}_sources"] = int(row["sources"])
+            if row["kind"] == "training":
+                record["training_largest_gpus"] = int(row["largest_gpus"] or 0)
+        known = {row["id"]: records.record(Accelerator, row) for row in self.rows("accelerators")}
+        return {name: self._marked(replace(chip, **measured.get(name, {}))) for name, chip in known.items()}
 
     @cached_property
     def accelerator_names(self) -> names.NameIndex:
@@ -362,8 +423,16 @@ class Catalog(Layered):
     def _architecture(self, id_: str) -> Architecture:
         """Build a preset when it is first asked for: those with a configuration are read layer by layer."""
         if id_ not in self._architectures:
-            self._architectures[id_] = self._marked(records.architecture(self._model_rows[id_]))
+            built = self._marked(records.architecture(self._model_rows[id_]))
+            self._architectures[id_] = replace(built, served_as=tuple(self._served_as.get(id_, ())))
         return self._architectures[id_]
+
+    @cached_property
+    def _served_as(self) -> dict[str, list[ServedAs]]:
+        served: dict[str, list[ServedAs]] = {}
+        for row in self.rows("serving_configurations"):
+            served.setdefault(row["model_id"], []).append(records.record(ServedAs, row))
+        return served
 
     @cached_property
     def model_names(self) -> names.NameIndex:
@@ -373,19 +442,63 @@ class Catalog(Layered):
     # --- records
 
     def accelerator(self, name: str) -> Accelerator:
-        """Return the one accelerator that a name means: of a family its flagship, of a system what it holds."""
-        ids = self.accelerator_names.matches(name)
+        """Return the one accelerator that a name means: of a family its flagship, of a machine what it holds."""
+        ids = self._accelerator_ids(name)
         if len(ids) != 1 and (flagship := self.flagship(name)):
             ids = [flagship]
-        if not ids and len(systems := self.system_names.matches(name)) == 1:
-            ids = [self._systems[systems[0]].accelerator_id]
         return self._accelerators[ids[0] if len(ids) == 1 else self.accelerator_names.one(name)]
 
+    def _accelerator_ids(self, name: str) -> list[str]:
+        """Return the accelerators that a name means, at least one: its own matches, else what its machine holds."""
+        if ids := self.accelerator_names.matches(name):
+            return ids
+        machine = self.machine(name)
+        return [machine.accelerator_id if machine else self.accelerator_names.unknown(name, self._nearest_hardware)]
+
+    def machine(self, name: str | None) -> MachineOnSale | None:
+        """Return the machine that is named where an accelerator is asked for; None for an accelerator's own name.
+
+        Servers and instance types of the systems are looked through first, then what is on sale.
+        """
+        if not name or self.accelerator_names.matches(name) or names.why_not("accelerator", name):
+            return None
+        machine = machine_among(self.system_names, name)
+        if machine:
+            return machine
+        machine = machine_among(self._sold_names, name)
+        return replace(machine, id=None) if machine else None
+
+    def gpus_in(self, name: str | None) -> int | None:
+        """Return how many accelerators are in the machine that is named where an accelerator is asked for."""
+        machine = self.machine(name)
+        return machine.gpus if machine else None
+
+    @cached_property
+    def _sold_names(self) -> names.NameIndex:
+        return sold_index(self.offers())
+
+    def _nearest_hardware(self, name: str) -> list[str]:
+        """Return up to three accelerators, flagships first, and systems that look like a name."""
+        flagships = set(self._flagships.values())
+        near = [
+            (away[0], index is not self.accelerator_names, id_ not in flagships, away[1], id_)
+            for index in (self.accelerator_names, self.system_names)
+            for away, id_ in index.resembling(name)
+        ]
+        return [id_ for *_, id_ in sorted(near)[:3]]
+
+    def holding(self, *typed: names.Names) -> list[str]:
+        """Say what each machine that a filter by accelerator names holds, and how to keep to its seller."""
+        meant = dict.fromkeys(name for filtered in typed if filtered for name in names.listed(filtered))
+        return [machine.sentence + machine.seller for name in meant if (machine := self.machine(name))]
+
     def taken(self, *names: str | None) -> list[str]:
-        """Say which accelerator each name that may mean several is taken as, and which the others are."""
+        """Say which accelerator each name is taken as that is a machine's or may mean several."""
         sentences = []
         for name in dict.fromkeys(names):
-            if name and len(ids := self.accelerator_names.matches(name)) > 1:
+            if machine := self.machine(name):
+                sentences.append(machine.sentence)
+            elif name and len(ids := self.accelerator_names.matches(name)) > 1:
                 taken_id = self.accelerator(name).id
                 other_ids = " or ".join(id_ for id_ in ids if id_ != taken_id)
                 sentences.append(f"{name} is taken as {taken_id}, not {other_ids}.")
@@ -403,7 +516,7 @@ class Catalog(Layered):
         """Return every accelerator that a name, such as a family, means; all of them without a name."""
         if name is None:
             return list(self._accelerators.values())
-        return [self._accelerators[id_] for id_ in self.accelerator_names.several(name)]
+        return [self._accelerators[id_] for id_ in self._accelerator_ids(name)]
 
     def system(self, name: str) -> System:
         """Return the one system that a name means."""
@@ -477,14 +590,14 @@ class Catalog(Layered):
         if self.books:
             from gpucost.catalog.books import price_views
 
-            self._indexed = price_views(self, self.books, listed)
+            price_views(self, self.books, listed)
         else:
             self.store.execute(asof.offers_view(listed))
         self.store.execute(self._prices_macro())
 
     def _prices_macro(self, usual_known_day: date | None = None) -> str:
         discounted = any(book.discounts for book in self.books)
-        return asof.prices_macro(bool(self.books), usual_known_day, self._indexed, discounted)
+        return asof.prices_macro(bool(self.books), usual_known_day, discounted)
 
     def _refreshed_offers(self, history: bool) -> list[str]:
         """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""
@@ -533,7 +646,7 @@ class Catalog(Layered):
             self.ended = Counter(self.cached_offers.ended)
             return self.cached_offers.offers
         offers = self._asked_offers()
-        if plain and self.usual and self.as_of == date.today():
+        if plain and self.usual and self.as_of == clock.today():
             cached.write(self.store, RULE, cached.Offers(self.dated, self.ended, offers))
         return offers
 
@@ -553,14 +666,10 @@ class Catalog(Layered):
                     offers.append(offer if sale == offer.sale else replace(offer, sale=sale))
         return sorted(offers, key=attrgetter("usd_per_gpu_hour", "offer_id"))
 
-    def price_moves(self) -> list[dict[str, Any]]:
-        """Return how quotes moved until they were looked at again; of a day in the past the quotes stand as they were.
-
-        The table knows what came after such a day. Who fits the moves anew, as the backtest does, lays them into
-        `derived`.
-        """
-        moves: list[dict[str, Any]] = self.derived.get("price_moves", [])
-        return moves if self.looks_back or moves else self.rows("price_moves")
+    def quote_fates(self) -> list[dict[str, Any]]:
+        """Return what became of quotes; who counts anew what was known on a past day lays it into `derived`."""
+        fates: list[dict[str, Any]] = self.derived.get("quote_fates") or self.rows("quote_fates")
+        return fates
 
     @cached_property
     def availability(self) -> Availability:

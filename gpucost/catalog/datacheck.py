@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpucost import clock
 from gpucost.catalog.book_files import is_large, table_named
 from gpucost.catalog.checks import Report, check_rows, line_numbers, reference
 from gpucost.catalog.core import Catalog
@@ -46,7 +47,7 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     report = Report(1, len(rows), list(faults))
     if faults:
         return report
-    known = reference(catalog.rows, date.today())
+    known = reference(catalog.rows, clock.today())
     own = {table.name: frozenset(str(row[table.key[0]]) for row in rows) | known.keys.get(table.name, frozenset())}
     sources = _sources_beside(path) | {OWN_SOURCE}
     keys = {**known.keys, **own}
@@ -73,10 +74,10 @@ def _check_large(catalog: "Catalog", path: Path) -> Report:
 
     prices_of = prices_of_parquet if path.suffix.lower() == ".parquet" else prices_of_csv
     try:
-        prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}), every=True)
+        prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
     except DataError as error:
         return _unread(error)
-    known_rows = reference(catalog.rows, max(date.today(), catalog.dated))
+    known_rows = reference(catalog.rows, max(clock.today(), catalog.dated))
     sources = known_rows.keys["price_sources"] | _sources_beside(path)
     known_rows = known_rows._replace(keys={**_without_providers(known_rows.keys), "price_sources": sources})
     report = Report(1, prices.offers)
@@ -100,7 +101,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
         return _unread(error)
     count = sum(map(len, book.rows.values())) + len(book.price_places)
     report = Report(1, count, idle_discounts(catalog, [book]))
-    known = reference(catalog.rows, date.today())
+    known = reference(catalog.rows, clock.today())
     book_rows = {name: {str(row[TABLES[name].key[0]]): row for row in rows} for name, rows in book.rows.items()}
     keys = {name: ids | frozenset(book_rows.get(name, ())) for name, ids in known.keys.items()}
     known = Reference(

@@ -154,6 +154,14 @@ def said_first(error: Exception) -> str:
     return (str(error).splitlines() or ["no reason is given"])[0][:300]
 
 
+def _file_named(error: Exception) -> str:
+    """Return the file that the database could not read, where it names one below what it says."""
+    import re
+
+    files = re.findall(r"^  file = (.+)$", str(error), re.MULTILINE)
+    return Path(files[-1]).name if files else "a file of the price book"
+
+
 def file_name(file: str | Path) -> str:
     """Quote the name of a file for SQL that reads it: a sign of its own is no pattern for others.
 
@@ -206,6 +214,13 @@ def engine() -> Any:
         return import_module("duckdb")
 
 
+def quiet(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
+    """Return a connection that draws no bar; in a notebook without widgets the database has none, and refuses."""
+    with suppress(engine().Error):
+        connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 _at_work: "set[DuckDBPyConnection]" = set()  # connections whose statement runs
 
 
@@ -239,10 +254,7 @@ class Store:
                 if self._connection is None:
                     duckdb = engine()
                     # small tables: threads cost more than they bring
-                    started = duckdb.connect(":memory:", config={"threads": 1})
-                    with suppress(duckdb.Error):  # in a notebook without widgets DuckDB has no bar to switch off
-                        started.execute("SET enable_progress_bar = false")
-                    self._connection = started
+                    self._connection = quiet(duckdb.connect(":memory:", config={"threads": 1}))
         return self._connection
 
     def folder(self) -> Path:
@@ -311,7 +323,7 @@ class Store:
             of_file = isinstance(error, engine().InvalidInputException)  # what it holds, not how it is asked for
             if not self.outside or is_of_disk(error) or (isinstance(error, engine().ProgrammingError) and not of_file):
                 raise
-            raise DataError(f"cannot be read: {said_first(error)}", file="a file of the price book") from None
+            raise DataError(f"cannot be read: {said_first(error)}", file=_file_named(error)) from None
         finally:
             _at_work.discard(cursor)
         return cursor
@@ -410,7 +422,8 @@ def write_twins(root: Path, target: Path) -> dict[str, Path]:
         path = parquet_file(root, table).relative_to(root)
         file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        store.execute(f"""COPY "{name}" TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)""")
+        how = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
+        store.execute(f'COPY "{name}" TO {quoted(str(file))} ({how})')
         twins[path.as_posix()] = file
         digests[name] = contents.digest
     manifest = target / MANIFEST

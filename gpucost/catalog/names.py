@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +41,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 _FAMILY = re.compile(r"[a-z]{3,}")
 _GENERATION = re.compile(r"(?<![a-z])[a-z]{3,}-?\d+(\.\d+)?(?![a-z0-9.])")  # qwen3.5 of qwen3.5-27b
 _SIZED = re.compile(r"(?<!\d)(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_SHORT_XL = re.compile(r"(?<=\d)xl$")
 _VARIANT = re.compile(r"\d+w")  # a power-limited variant is meant only when its power is named
 
 
@@ -51,6 +52,16 @@ def tokens_of(name: str) -> frozenset[str]:
     True
     """
     return frozenset(_spelled(name)) - _NOISE
+
+
+def machine_tokens(name: str) -> frozenset[str]:
+    """Split a machine's name into comparable tokens, those between dots too; xl is xlarge and mega is megagpu.
+
+    >>> sorted(machine_tokens("p5.48xl")), sorted(machine_tokens("a3-megagpu-8g"))
+    (['48xlarge', 'p5'], ['8gb', 'a3', 'mega'])
+    """
+    parts = frozenset(part for token in tokens_of(name) for part in token.split(".") if part)
+    return frozenset(_SHORT_XL.sub("xlarge", part.removesuffix("gpu") or part) for part in parts) - _NOISE
 
 
 def folded(name: str) -> str:
@@ -89,12 +100,19 @@ class NameIndex(Struct, frozen=True, dict=True):
 
     @cached_property
     def tokens(self) -> dict[str, frozenset[str]]:
-        """The tokens of each id: accelerators answer to much, systems to id and name, models to their id."""
+        """The tokens of each id: accelerators answer to much, systems to id, name and product, models to their id."""
         if self.kind == "accelerator":
             return {id_: accelerator_tokens(row) for id_, row in self.rows.items()}
         if self.kind == "model":
             return {id_: tokens_of(id_) for id_ in self.rows}
-        return {id_: tokens_of(id_) | tokens_of(str(row["name"])) for id_, row in self.rows.items()}
+        return {
+            id_: machine_tokens(" ".join(str(row[column] or "") for column in ("id", "name", "instance_type")))
+            for id_, row in self.rows.items()
+        }
+
+    @property
+    def _tokens_of(self) -> Callable[[str], frozenset[str]]:
+        return machine_tokens if self.kind == "system" else tokens_of
 
     @cached_property
     def _folded(self) -> dict[str, list[str]]:
@@ -149,7 +167,7 @@ class NameIndex(Struct, frozen=True, dict=True):
         if not _LETTER.search(name):
             return []
         text = self._stem(name)
-        tokens = tokens_of(text)
+        tokens = self._tokens_of(text)
         ids = self._containing(tokens) or self._containing_about(tokens)
         if not ids:
             parts = _segments(squeezed(" ".join(_spelled(text))), self._known_tokens)
@@ -170,9 +188,28 @@ class NameIndex(Struct, frozen=True, dict=True):
     def nearest(self, name: str) -> list[str]:
         """Return up to three known names that look like a name: of the same family first, and of a size like it."""
         stem = self._stem(name[:LONGEST_NAME])
+        if self.kind != "model":
+            return [id_ for _, id_ in sorted(self.resembling(stem))[:3]]
         near = nearest(squeezed(stem), self._squeezed, 6, 0.5)
-        kin = self._kin(stem) if self.kind == "model" else []
-        return list(dict.fromkeys(kin + [id_ for key in near for id_ in self._squeezed[key]]))[:3]
+        return list(dict.fromkeys(self._kin(stem) + [id_ for key in near for id_ in self._squeezed[key]]))[:3]
+
+    def resembling(self, name: str) -> Iterator[tuple[tuple[float, float], str]]:
+        """Yield each id of hardware that looks like a name, with how far it is: in edits, then in what they share.
+
+        Each token of the name is held against the nearest one of the id, and the whole name against every spelling.
+        """
+        import difflib
+
+        whole, tokens = squeezed(name[:LONGEST_NAME]), self._tokens_of(name[:LONGEST_NAME])
+        spellings: dict[str, list[str]] = {}
+        for spelling, ids in self._squeezed.items():
+            for id_ in ids:
+                spellings.setdefault(id_, []).append(spelling)
+        for id_, known in self.tokens.items():
+            by_token = sum(min((edits(token, other) for other in known), default=len(token)) for token in tokens)
+            away = min(by_token or len(whole), *(edits(whole, spelling) for spelling in spellings.get(id_, [id_])))
+            if away <= 2 or away < len(whole) / 2:
+                yield (away, -difflib.SequenceMatcher(None, whole, squeezed(id_)).ratio()), id_
 
     def _kin(self, stem: str) -> list[str]:
         """Return models of the same family and generation, the nearest in size first."""
@@ -192,15 +229,17 @@ class NameIndex(Struct, frozen=True, dict=True):
         away = abs(math.log((_size_of(id_) or 1e3) / size)) if size else 0.0
         return away, -difflib.SequenceMatcher(None, stem, id_).ratio(), id_
 
-    def unknown(self, name: str) -> str:
-        """Raise: a name resolves to nothing."""
+    def unknown(self, name: str, near: Callable[[str], Sequence[str]] | None = None) -> str:
+        """Raise: a name resolves to nothing; `near` finds what else it may mean where more than this index is asked."""
         command = {"accelerator": "gpus", "system": "systems", "model": "models"}.get(self.kind, "")
         hint = f"`gpucost {command}` lists them." if command else ""
         if self.kind == "model":
             hint += " The path of a model's config.json works too."
         reason = why_not(self.kind, name)
         shortened = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        raise UnknownNameError(self.kind, shortened, () if reason else lambda: self.nearest(name), reason or hint)
+        raise UnknownNameError(
+            self.kind, shortened, () if reason else lambda: (near or self.nearest)(name), reason or hint
+        )
 
     def _containing_about(self, tokens: frozenset[str]) -> list[str]:
         """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
@@ -218,9 +257,27 @@ class NameIndex(Struct, frozen=True, dict=True):
         if not tokens_wanted:
             return []
         ids = [id_ for id_, tokens in self.tokens.items() if tokens_wanted <= tokens]
-        exact = [id_ for id_ in ids if tokens_of(id_) <= tokens_wanted]
+        exact = [id_ for id_ in ids if self._tokens_of(id_) <= tokens_wanted]
         plain = [id_ for id_ in ids if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - tokens_wanted)]
         return (exact if len(exact) == 1 else plain) or ids
+
+
+def edits(one: str, other: str) -> int:
+    """Return how many letters are to be left out or put in, or change places, until a word is another.
+
+    >>> edits("h1000", "h100"), edits("a1000", "a4000"), edits("5900", "5090"), edits("", "l4")
+    (1, 2, 1, 2)
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        earlier, before, row = before, row, [i]
+        for j, match in enumerate(other, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + 2 * (letter != match))
+            if i > 1 and j > 1 and letter == other[j - 2] and match == one[i - 2]:
+                least = min(least, earlier[j - 2] + 1)
+            row.append(least)
+    return row[-1]
 
 
 def _size_of(text: str) -> float:
@@ -320,7 +377,7 @@ def from_file_or_size(name: str, index: NameIndex, presets: Callable[[], list[Ar
 def _holds_config(path: Path) -> bool:
     """Tell whether a path is a folder with a configuration; a name that no file can have is none."""
     try:
-        return any((path / name).is_file() for name in ("config.json", "params.json"))
+        return gate.may_look_at(path) and any((path / name).is_file() for name in ("config.json", "params.json"))
     except (OSError, ValueError):
         return False
 

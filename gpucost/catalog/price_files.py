@@ -1,20 +1,17 @@
 """Files of prices brought into the database: rows of a book, CSV and Parquet of any size, parts of a store.
 
 Each is completed and judged by the SQL of `price_rows`. The first row at fault refuses its file, by file, row and
-column. Small Parquet files that leave nothing to follow are read where they lie, small files of rows into a table;
-large files are read once into an index, which is kept (`book_index`).
+column. Parquet files that leave nothing to follow are read where they lie; the others are completed into a table or a
+Parquet file of this process.
 """
 
 import csv
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.catalog import book_index
-from gpucost.catalog.asof import SPEAKS
 from gpucost.catalog.book_files import Draft
 from gpucost.catalog.loader import Store, engine, file_name, named, quoted, refuse_long, said_first
 from gpucost.catalog.price_rows import (
@@ -76,7 +73,6 @@ class Prices(NamedTuple):
     rows: int
     speaks: str = ""  # SQL: which of the numbered ones speak; "" for all
     kept: int | None = None  # offers that speak, where they are not all
-    speaking: str = ""  # the SQL of an index: the layer with the days between which a price speaks
 
 
 class _Rows(NamedTuple):
@@ -191,11 +187,8 @@ def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[i
         waiting = sorted({*waiting} - {*ready})
 
 
-def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion", every: bool = False) -> Prices:
-    """Complete and judge a large CSV file of prices once, and ask the index of it from then on.
-
-    `every` asks for those that never speak, too.
-    """
+def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion") -> Prices:
+    """Complete and judge a large CSV file of prices."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
     _refuse_columns(file, header, 1)
@@ -210,22 +203,25 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     numbered = f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
     rows = _rows_of_file(file, numbered, dict.fromkeys(names, "VARCHAR"))
 
-    def judge(work: Store) -> Prices:
-        _refuse_copies(work, layer, file, rows, cells, source, completion)
-        return _packed(work, layer, file, rows, completion)
-
-    return _indexed(store, layer, file, rows.types, completion, judge, every)
+    store.outside = True
+    _refuse_copies(store, layer, file, rows, cells, source, completion)
+    return _few_said(file, _refuse_many(file, _packed(store, layer, file, rows, completion)))
 
 
-def prices_of_parquet(
-    store: Store, layer: str, file: Path, completion: "Completion | None" = None, every: bool = False
-) -> Prices:
+def _refuse_many(file: Path, prices: Prices) -> Prices:
+    """Refuse a file of more rows than are read for every question."""
+    if prices.rows > (most := limit("limit_book_rows")):
+        reason = f"holds {prices.rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
+        raise DataError(reason, file=str(file))
+    return prices
+
+
+def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> Prices:
     """Judge a Parquet file of prices where it lies; without a completion it is a part of a store.
 
-    One of a book whose rows leave something to follow, or name something by another name, is completed first. A large
-    one of a book is judged once, and the index of it asked from then on; `every` asks for those that never speak, too.
+    One of a book whose rows leave something to follow, or name something by another name, is completed first.
     """
-    row_count = _refuse_heavy(store, file)
+    _refuse_heavy(store, file)
     types_in_file = {
         row["column_name"]: row["column_type"]
         for row in _fetch(store, f"DESCRIBE SELECT * FROM read_parquet({file_name(file)})", file)
@@ -241,18 +237,7 @@ def prices_of_parquet(
         _refuse_columns(file, [name for name in types_in_file if name != "gone"], None)
     gone = "gone" in types_in_file
     try:
-        if completion is None or gone or row_count < book_index.FEWEST_ROWS:
-            return _few_said(file, _judged_where_it_lies(store, layer, file, types, gone, bool(missing), completion))
-        judge = partial(
-            _judged_where_it_lies,
-            layer=layer,
-            file=file,
-            types=types,
-            gone=False,
-            is_short=bool(missing),
-            completion=completion,
-        )
-        return _indexed(store, layer, file, types, completion, judge, every)
+        return _few_said(file, _judged_where_it_lies(store, layer, file, types, gone, bool(missing), completion))
     finally:
         store.outside = True
         store.lying.append(file)
@@ -349,91 +334,8 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     return _few(store, file, Prices(_as_layer(numbered, layer), numbered, offers, rows_found))
 
 
-def _indexed(
-    store: Store,
-    layer: str,
-    file: Path,
-    types: Mapping[str, str],
-    completion: "Completion",
-    judge: Callable[[Store], Prices],
-    every: bool,
-) -> Prices:
-    """Return the prices of a large file as its index holds them; `judge` reads the file where there is none yet."""
-    digest = book_index.digest_of(file)
-    key = book_index.key_of(digest, *_follows(store, layer, types, completion))
-    index = book_index.find(key)
-    if every and index is not None and index.kept is not None:  # it holds those alone that speak
-        return _few_said(file, judge(store))
-    if index is None:
-        index = _made(store, layer, file, digest, key, judge)
-    if index.rows > (most := limit("limit_book_rows")):
-        reason = f"holds {index.rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
-        raise DataError(reason, file=str(file))
-    store.outside = True
-    store.lying += index.files
-    prices = Prices(
-        _as_layer(index.prices(), layer),
-        index.prices("n"),
-        index.offers,
-        index.rows,
-        kept=index.kept,
-        speaking=_as_layer(index.prices(*SPEAKS), layer, "".join(f", {name}" for name in SPEAKS)),
-    )
-    return _few_said(file, prices)
-
-
-def _made(
-    store: Store, layer: str, file: Path, digest: str, key: str, judge: Callable[[Store], Prices]
-) -> book_index.Index:
-    """Read and judge a file and make its index: in little memory, or in what a step of it takes at once."""
-    for bounded in (True, False):
-        try:
-            with book_index.workshop(store, bounded) as work:
-                _lend(store, work, f"{layer}_offers")
-                prices = judge(work)
-                counts = {"rows": prices.rows, "offers": prices.offers, "kept": prices.kept}
-                numbered = f"SELECT * FROM ({prices.numbered}){prices.speaks}"
-                index, reason = book_index.make(work, key, numbered, counts, store.folder())
-            break
-        except engine().OutOfMemoryException:
-            if not bounded:
-                raise DataError(
-                    "needs more memory than there is. Split it into several files.", file=str(file)
-                ) from None
-    if book_index.digest_of(file) != digest:
-        raise DataError("was changed while it was read. Ask again.", file=str(file))
-    if reason:
-        warnings.warn(
-            f"{file}: what was read is not kept, as {book_index.place()} cannot be written ({reason}): every command"
-            " reads the file anew.",
-            stacklevel=2,
-        )
-    return index
-
-
-def _follows(store: Store, layer: str, types: Mapping[str, str], completion: "Completion") -> Iterator[str]:
-    """Yield what the prices of a file follow from beside its bytes: the rules, the limits, and what its names mean."""
-    cells = read("written", types)
-    yield judged(completed(cells, "names", "rates", "models"))
-    yield judged(complete_already(cells, "names", "contracted"))
-    yield f"{_ALIKE} {MOST_NAMES} {limit('limit_book_offers')}"
-    yield completion.digest("currency" in types)
-    if not {"like", "offer_id"}.isdisjoint(types):
-        yield store.table_digest("offers")
-        if _has(store, f"{layer}_offers"):
-            yield str(store.fetch(f"SELECT count(*), sum(hash(o)), bit_xor(hash(o)) FROM {layer}_offers AS o"))
-
-
 def _has(store: Store, table: str) -> bool:
     return bool(store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}'"))
-
-
-def _lend(store: Store, other: Store, table: str) -> None:
-    """Copy a small table, if there is one, into another database."""
-    if _has(store, table):
-        types = {row["column_name"]: row["column_type"] for row in store.fetch(f"DESCRIBE {table}")}
-        rows = store.fetch(f"SELECT * FROM {table}")
-        other.load(table, types, [[row[name] for row in rows] for name in types])
 
 
 def _resolve(store: Store, layer: str, rows: _Rows, completion: "Completion", file: Path | None = None) -> None:

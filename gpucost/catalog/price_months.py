@@ -20,7 +20,6 @@ from gpucost.options import OPTIONS
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
-FIRST_MONTH = date(2022, 1, 31)
 LIST_DAYS, SPOT_DAYS = 180, 62
 KINDS = ("hyperscaler", "cloud", "marketplace")
 OF_OPTION = {"on demand": "on_demand", "preemptible": "spot"}  # family of an option -> what a month calls it
@@ -44,35 +43,32 @@ def month_ends(first: date, last: date) -> Iterator[date]:
         year, month = year + month // 12, month % 12 + 1
 
 
-def monthly_prices(catalog: "Catalog") -> list[dict[str, Any]]:
-    """Return the price of each cell at the end of each month, with the lowest and highest seller and their number."""
+def prices_of_day(catalog: "Catalog", day: date, list_days: int = LIST_DAYS) -> list[dict[str, Any]]:
+    """Return the price of each cell on a day, of list prices what was seen within so many days before."""
     catalog.prepare_prices(history=True)
     kinds = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
-    months = []
-    for day in month_ends(FIRST_MONTH, catalog.as_of):
-        sellers: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
-        for row in catalog.query(_QUERY, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
-            option, kind = _option_of(row), kinds.get(row["provider"])
-            most = SPOT_DAYS if option == SPOT else LIST_DAYS
-            if option is not None and kind in KINDS and row["age"] <= most:
-                sellers[row["gpu"], kind, option, row["provider"]].append(row["usd"])
-        cells: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        for (*cell, _), prices in sellers.items():
-            cells[cell[0], cell[1], cell[2]].append(median(prices))
-        for (gpu, kind, option), prices in sorted(cells.items()):
-            months.append(
-                {
-                    "month": day,
-                    "gpu": gpu,
-                    "seller_kind": kind,
-                    "option": option,
-                    "sellers": len(prices),
-                    "low_usd_per_gpu_hour": min(prices),
-                    "usd_per_gpu_hour": median(prices),
-                    "high_usd_per_gpu_hour": max(prices),
-                }
-            )
-    return months
+    sellers: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+    for row in catalog.query(_QUERY, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
+        option, kind = _option_of(row), kinds.get(row["provider"])
+        most = SPOT_DAYS if option == SPOT else list_days
+        if option is not None and kind in KINDS and row["age"] <= most:
+            sellers[row["gpu"], kind, option, row["provider"]].append(row["usd"])
+    cells: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for (*cell, _), prices in sellers.items():
+        cells[cell[0], cell[1], cell[2]].append(median(prices))
+    return [
+        {
+            "month": day,
+            "gpu": gpu,
+            "seller_kind": kind,
+            "option": option,
+            "sellers": len(prices),
+            "low_usd_per_gpu_hour": min(prices),
+            "usd_per_gpu_hour": median(prices),
+            "high_usd_per_gpu_hour": max(prices),
+        }
+        for (gpu, kind, option), prices in sorted(cells.items())
+    ]
 
 
 def _option_of(row: dict[str, Any]) -> str | None:

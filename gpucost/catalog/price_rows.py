@@ -16,6 +16,7 @@ from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES, TableColumn
+from gpucost.schemas.dictionary import LONGEST_NAME, NAME_IN_SQL
 from gpucost.schemas.validation import FIRST_DAY, FLAGS, TEXT_FORMULA, cell_fault
 from gpucost.units import HOURS_PER_MONTH, SMALLEST
 
@@ -104,6 +105,9 @@ def forbidden(column: TableColumn, cell: str, is_text: bool = True) -> str:
             f"length({value}) > {int(limit('limit_text_characters'))}",
             f"(starts_with({value}, '=') AND regexp_matches({value}, '^{TEXT_FORMULA}'))",
         ]
+        if column.is_name:
+            plain = f"regexp_full_match({value}, {quoted(NAME_IN_SQL)})"
+            faults += [f"({value} <> '' AND (length({value}) > {LONGEST_NAME} OR NOT {plain}))"]
         faults += [f"{value} NOT IN ({_list(column.choices)})"] if column.choices else []
         faults += [f"{value} = ''"] if column.required else []
     elif column.kind == "date":

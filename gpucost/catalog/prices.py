@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from math import exp, log
+from typing import Any, NamedTuple
 
+from gpucost.answers.common import old_prices
 from gpucost.catalog import names
-from gpucost.catalog.asof import FOREVER, load_history
+from gpucost.catalog.asof import AMBIGUOUS, CONFLICT, ENDED_BECAUSE, FOREVER, load_history
 from gpucost.catalog.availability import UNSOLD
 from gpucost.catalog.core import Catalog
 from gpucost.errors import OverBudgetError, PriceMissingError, UsageError
-from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, MOVE_DAYS, OPTIONS, age_limit_days, counted_age_days
+from gpucost.options import MARKET_LIMIT_DAYS, OPTIONS, age_limit_days, counted_age_days
 from gpucost.units import DAYS_PER_YEAR
 
 Filters = dict[str, set[str] | None]  # column -> the values that it may have, None for any
@@ -62,16 +64,6 @@ KEYS = (
 _SALE = ("sale", "sale_on", "sale_source_id", "zones")  # of the offers of a day
 
 
-_ENDED = {
-    "stated": "its own end has passed",
-    "replaced": "a newer price of the same list replaced it",
-    "withdrawn": "no longer listed",
-    "wrong": "the price of another product",
-    EXPIRED: "too old for its kind to be an offer",
-    UNSOLD: "not sold in its region",
-}
-
-
 def current(
     catalog: Catalog, filters: Filters, max_age_days: float | None, *, ended: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
@@ -81,7 +73,9 @@ def current(
     fresh = [row for row in rows_admitted if max_age_days is None or _age_days(row) <= max_age_days]
     rows = [_described(row, sellers.get(row["provider"])) for row in fresh]
     rows.sort(key=lambda row: (not row["rankable"], row["usd_per_gpu_hour"], row["offer_id"]))
-    return rows, _warnings(rows, len(rows_admitted) - len(fresh), max_age_days)
+    notice = old_prices(catalog.as_of.isoformat(), catalog.version)
+    warnings = _warnings(rows, len(rows_admitted) - len(fresh), max_age_days)
+    return rows, [notice, *warnings] if notice else warnings
 
 
 def _age_days(row: dict[str, Any]) -> float:
@@ -90,8 +84,8 @@ def _age_days(row: dict[str, Any]) -> float:
 
 def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
     candidates = row["gpu"].split("|")
-    reason = _ENDED.get(row["ended"]) or (
-        "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
+    reason = ENDED_BECAUSE.get(row["ended"]) or (
+        CONFLICT if row["conflict"] else AMBIGUOUS if len(candidates) > 1 else ""
     )
     stale = _age_days(row) > age_limit_days(row["option"], (row["tier"], seller))
     cells = {key: stale if key == "stale" else row[key] for key in (*KEYS, *_SALE)}
@@ -161,6 +155,16 @@ def difference(catalog: Catalog, first: date, filters: Filters, everything: bool
     changed = [row for row in rows if names.admits(filters, row) and (everything or row["change"] != "same")]
     changed.sort(key=lambda row: (row["change"], row["change_fraction"] or 0, row["offer_id"]))
     return changed, len(unknown)
+
+
+def difference_of_versions(then: Catalog, now: Catalog, filters: Filters, everything: bool) -> list[dict[str, Any]]:
+    """Return the offers whose price differs between two versions of the facts, on the day of the second."""
+    then.prepare_prices(history=False)
+    now.prepare_prices(history=False)
+    old, new = _orderable(then, now.as_of), _orderable(now, now.as_of)
+    rows = [_compared(old.get(offer_id, {}), new.get(offer_id, {})) for offer_id in new.keys() | old]
+    changed = [row for row in rows if names.admits(filters, row) and (everything or row["change"] != "same")]
+    return sorted(changed, key=lambda row: (row["change"], row["change_fraction"] or 0, row["offer_id"]))
 
 
 def _orderable(catalog: Catalog, day: date) -> dict[str, dict[str, Any]]:
@@ -455,15 +459,13 @@ def _on_day(
 #
 #     volatility = sqrt(sum of squared log changes / years seen)              per square root of a year
 #     share above x = days with spot > x times on demand / days with both
-#     move = price MOVE_DAYS later / price, one a month from each series; its 10th and 90th percentile
 #
 # Lists. A machine's list price is a step function of time; its fall per year is that of the line through log price by
 # day, every quarter one point. A chip's fall is the median over its sellers of their machines' medians, and its range
 # the lowest and highest seller: sellers, not regions, decide on prices.
 
 FEWEST_DAYS = 90  # of a spot series
-FEWEST_QUARTERS = 4  # of a list price
-FEWEST_MOVES = 12
+FEWEST_DAYS_WATCHED = 180  # of a list price
 _QUARTERS = 17
 
 _SPOT = f"""
@@ -515,65 +517,34 @@ def spot_risk(catalog: Catalog, filters: Filters, above: float) -> list[Row]:
     ]
 
 
-_MOVES = f"""
-WITH points AS (
-    SELECT concat_ws('/', source_id, provider, instance_type, gpu, gpus, region) AS series, provider, gpu, region,
-        usd_per_hour AS usd, observed_on AS since, seen_until
-    FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0
-), months AS (
-    SELECT series, provider, gpu, region, unnest(days)::DATE AS day FROM (
-        SELECT series, provider, gpu, region,
-            generate_series(min(since), max(seen_until) - {MOVE_DAYS}, INTERVAL 30 DAY) AS days
-        FROM points GROUP BY ALL)
-), moves AS (
-    SELECT m.provider, m.gpu, m.region, b.usd / a.usd AS ratio
-    FROM months AS m
-    ASOF JOIN points AS a ON m.series = a.series AND m.day >= a.since
-    ASOF JOIN points AS b ON m.series = b.series AND m.day + {MOVE_DAYS} >= b.since
-    WHERE a.seen_until >= m.day AND b.seen_until >= m.day + {MOVE_DAYS}
-), sold AS (
-    SELECT DISTINCT provider, gpu, region FROM offers
-    WHERE option = 'spot' AND observed_on > (SELECT max(observed_on) FROM offers) - 180
-)
-SELECT provider, gpu, region, count(*) AS moves, least(1, quantile_cont(ratio, 0.1)) AS low_ratio,
-    greatest(1, quantile_cont(ratio, 0.9)) AS high_ratio
-FROM moves GROUP BY GROUPING SETS ((provider, gpu, region), (provider, gpu), (provider), ())
-HAVING count(*) >= $fewest AND min(ratio) < max(ratio) AND (region IS NULL OR EXISTS (SELECT 1 FROM sold AS s
-    WHERE s.provider = moves.provider AND s.gpu = moves.gpu AND s.region = moves.region))
-ORDER BY provider NULLS LAST, gpu NULLS LAST, region NULLS LAST"""
+class Watched(NamedTuple):
+    """How far a price moved, ln(last / first), over the years between the sights of it."""
 
+    log_ratio: float
+    years: float
 
-def spot_moves(catalog: Catalog, fewest: int = FEWEST_MOVES) -> list[Row]:
-    """Return how far spot prices moved within MOVE_DAYS: by seller, accelerator and region, and over wider groups."""
-    load_history(catalog.store)
-    above: dict[tuple[str | None, ...], list[tuple[float, int]]] = {}
-    for row in spot_risk(catalog, {}, 0.5):
-        if row["above_fraction"] is not None:
-            market = row["provider"], row["gpu"], row["region"]
-            for group in (market, (*market[:2], None), (market[0], None, None), (None, None, None)):
-                above.setdefault(group, []).append((row["above_fraction"], row["days"]))
-    rows = catalog.query(_MOVES, parameters={"fewest": fewest})
-    for row in rows:
-        series = above.get((row["provider"], row["gpu"], row["region"]), ())
-        row["above_fraction"] = (
-            sum(share * days for share, days in series) / sum(days for _, days in series) if series else None
-        )
-    return rows
+    @property
+    def fall(self) -> float:
+        """Return the fall per year; negative is a rise.
+
+        >>> round(Watched(log(0.25), 2.0).fall, 3), Watched(0.0, 2.0).fall
+        (0.5, 0.0)
+        """
+        return 1 - exp(self.log_ratio / self.years)
 
 
 def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
-    """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
-    from statistics import median
-
+    """Return per chip the yearly fall of its list prices: over the years of all sellers, and the range of sellers."""
     declines = []
-    for gpu, sellers in _falls(catalog, filters).items():
-        falls = sorted(median(seller_falls) for seller_falls in sellers.values())
+    for gpu, sellers in list_moves(catalog, filters).items():
+        watched = [mean_move(moves) for moves in sellers.values()]
+        falls = sorted(seller.fall for seller in watched)
         declines.append(
             {
                 "gpu": gpu,
                 "sellers": len(falls),
                 "machines": sum(map(len, sellers.values())),
-                "decline_fraction": median(falls),
+                "decline_fraction": taken_together(watched).fall,
                 "decline_low_fraction": falls[0],
                 "decline_high_fraction": falls[-1],
             }
@@ -581,43 +552,25 @@ def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
     return sorted(declines, key=lambda row: (-row["sellers"], row["gpu"]))
 
 
-def generation_declines(catalog: Catalog) -> list[Row]:
-    """Return per generation of chips what is left of a list price after a year, the last row over all of them.
-
-    A seller counts once for each chip, with the median of its machines; the ends hold 80 % of these.
-    """
-    from statistics import median
-
-    names = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
-    groups: dict[str | None, list[tuple[str, str, float]]] = {}
-    for gpu, sellers in _falls(catalog, {}).items():
-        for seller, falls in sellers.items():
-            for group in (names[gpu], None):
-                groups.setdefault(group, []).append((gpu, seller, median(falls)))
-    rows = []
-    for generation in (*sorted(filter(None, groups)), None):
-        ratios = sorted(1 - fall for _, _, fall in groups[generation])
-        low, typical, high = (ratios[round(share * (len(ratios) - 1))] for share in (0.1, 0.5, 0.9))
-        rows.append(
-            {
-                "generation": generation,
-                "chips": len({gpu for gpu, _, _ in groups[generation]}),
-                "sellers": len({seller for _, seller, _ in groups[generation]}),
-                "low_ratio": low,
-                "typical_ratio": typical,
-                "high_ratio": high,
-            }
-        )
-    return rows
-
-
-def _falls(catalog: Catalog, filters: Filters) -> dict[str, dict[str, list[float]]]:
-    """Return the yearly fall of each machine's list price, by chip and seller."""
-    chips: dict[str, dict[str, list[float]]] = {}
+def list_moves(catalog: Catalog, filters: Filters) -> dict[str, dict[str, list[Watched]]]:
+    """Return how each machine's list price moved, by chip and seller."""
+    chips: dict[str, dict[str, list[Watched]]] = {}
     for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS), filters).items():
-        if len(points) >= FEWEST_QUARTERS:
-            chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
+        (first, first_usd), (last, last_usd) = points[0], points[-1]
+        if (last - first).days >= FEWEST_DAYS_WATCHED:
+            watched = Watched(log(last_usd / first_usd), (last - first).days / DAYS_PER_YEAR)
+            chips.setdefault(gpu, {}).setdefault(provider, []).append(watched)
     return chips
+
+
+def taken_together(moves: Sequence[Watched]) -> Watched:
+    """Return the moves as one, over the years of all."""
+    return Watched(sum(move.log_ratio for move in moves), sum(move.years for move in moves))
+
+
+def mean_move(moves: Sequence[Watched]) -> Watched:
+    """Return the move of a seller that counts once, however many machines it lists."""
+    return Watched(*(total / len(moves) for total in taken_together(moves)))
 
 
 def overall(rows: list[Row]) -> Row:
@@ -639,27 +592,12 @@ def _series(
     known_day = catalog.known_as_of or FOREVER
     query = f"""SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
         WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
-        AND option IN ('on_demand', 'secure') AND {admitted}"""
+        AND observed_on > $before AND option IN ('on_demand', 'secure') AND {admitted}"""  # not an older sight again
     series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
-    for day in days:
-        for row in catalog.query(query, parameters={"day": day, "known": known_day, **parameters}):
+    for day, before in zip(days, (date.min, *days), strict=False):
+        for row in catalog.query(query, parameters={"day": day, "known": known_day, "before": before, **parameters}):
             series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
     return series
-
-
-def yearly_fall(points: list[tuple[date, float]]) -> float:
-    """Return the fall per year of the line through log price by day; negative is a rise.
-
-    >>> halved = [(date(2024, 1, 1), 8.0), (date(2024, 12, 31), 4.0)]
-    >>> round(yearly_fall(halved), 3), yearly_fall([(date(2024, 1, 1), 2.0), (date(2025, 1, 1), 2.0)])
-    (0.5, 0.0)
-    """
-    from math import exp, log
-    from statistics import linear_regression
-
-    years = [(day - points[0][0]).days / DAYS_PER_YEAR for day, _ in points]
-    slope = linear_regression(years, [log(usd) for _, usd in points]).slope
-    return 1 - exp(slope) if slope else 0.0
 
 
 # --- One row for each provider, accelerator, region or option.
@@ -673,28 +611,33 @@ _KIND_COLUMNS = {
 
 
 def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, Any]]:
-    """Return a row for each value of a column: its cheapest price by kind of option, when seen, and by which source.
+    """Return a row for each value of a column: its cheapest price by kind of option, with day, machine and source.
 
-    What is not ranked (ended, contradictory, not sold there) is left out; a kind without a price is empty, never zero.
+    Of a kind the cheapest that is not old for it, else the cheapest; a value of which no price on demand is that young
+    stands behind those with one. What is not ranked (ended, contradictory, not sold there) is left out; a kind without
+    a price is empty, never zero.
     """
     groups: dict[Any, list[Mapping[str, Any]]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (bool(row.get("stale")), float(row["usd_per_gpu_hour"]))):
         if row["rankable"]:
             groups.setdefault(row[column] or "any", []).append(row)
-    found = []
+    lines = []
     for value, of_value in groups.items():
         cheapest: dict[str, Mapping[str, Any]] = {}
-        for row in sorted(of_value, key=lambda row: float(row["usd_per_gpu_hour"])):
+        for row in of_value:
             cheapest.setdefault(_kind_of(row), row)
         first = cheapest.get("on demand") or next(iter(cheapest.values()))
         days = sorted(row["observed_on"] for row in of_value)
-        found.append(
-            {column: value}
+        line = {column: value, "machine": _machine_of(first)}
+        for kind, name in _KIND_COLUMNS.items():
+            offer = cheapest.get(kind, {})
+            line |= {name: offer.get("usd_per_gpu_hour")}
+            line |= {name.replace("usd_per_gpu_hour", "observed_on"): offer.get("observed_on")}
+        lines.append(
+            line
             | {
-                name: cheapest[kind]["usd_per_gpu_hour"] if kind in cheapest else None
-                for kind, name in _KIND_COLUMNS.items()
-            }
-            | {
+                "old": bool(first.get("stale")),
+                "seen_since_on": min(offer["observed_on"] for offer in cheapest.values()),
                 "offers": len(of_value),
                 "gpus_offered": len({row["gpu"] for row in of_value}),
                 "regions": len({row["region"] for row in of_value if row["region"]}),
@@ -704,7 +647,34 @@ def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, 
                 "source_id": first["source_id"],
             }
         )
-    return sorted(found, key=lambda row: (row["on_demand_usd_per_gpu_hour"] is None, _least(row), str(row[column])))
+    on_demand = "on_demand_usd_per_gpu_hour"
+    return sorted(lines, key=lambda row: (row["old"], row[on_demand] is None, _least(row), str(row[column])))
+
+
+def _machine_of(offer: Mapping[str, Any]) -> str:
+    """Return what one orders by name; of a seller without names, so many of the chip.
+
+    >>> _machine_of({"instance_type": "p5.48xlarge", "gpus": 8, "gpu": "h100-sxm5-80gb"})
+    'p5.48xlarge'
+    """
+    return str(offer.get("instance_type") or f"{offer.get('gpus') or 1} × {offer['gpu']}")
+
+
+def cheapest_of_sellers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each seller, chip, option and term: its cheapest offer that ranks, and in how many regions."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["rankable"]:
+            key = (row["provider"], row["gpu"], row["option"], row["tier"], row["term_months"])
+            groups.setdefault(key, []).append(row)
+    cheapest = []
+    for offers in groups.values():
+        first = min(offers, key=lambda row: float(row["usd_per_gpu_hour"]))
+        term = f" {first['term_months']} months" if first["term_months"] else ""
+        regions = len({row["region"] for row in offers if row["region"]}) or None
+        purchase = f"{first['option'].replace('_', ' ')}{term}"
+        cheapest.append({**first, "purchase": purchase, "regions": regions})
+    return sorted(cheapest, key=lambda row: (float(row["usd_per_gpu_hour"]), str(row["offer_id"])))
 
 
 def _kind_of(row: Mapping[str, Any]) -> str:

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from gpucost.types import Accelerator, Architecture, Offer, System
+from gpucost.types import Accelerator, Architecture, Offer, ServedAs, System
 from gpucost.units import BITS_PER_BYTE
 
 OWN_SOURCE = "user"  # source_id of the figures of a user's own book
 
-Record = TypeVar("Record", Accelerator, Architecture, System, Offer)
+Record = TypeVar("Record", Accelerator, Architecture, System, Offer, ServedAs)
 
 
 _DEFAULTS: dict[str, tuple[tuple[str, Any], ...]] = {}

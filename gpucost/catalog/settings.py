@@ -21,9 +21,14 @@ from gpucost.errors import UsageError
 
 PREFIX = "GPUCOST_"
 _TOOL = re.compile(rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpucost|\]|=)")
-NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
+NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE", "TODAY"))
+# what reaches another machine, opens files to others or writes them: whoever owns the working folder does not say it
+OF_THE_USER_ALONE = frozenset(
+    ("store", "mirror", "from", "publish", "scheduler", "files", "output", "output_file", "into")
+)
 # settings that belong to no single option: their defaults
 GENERAL = {
+    "catalog": "the newest",
     "book": "book/ beside the user file",
     "store": "prices/ in the user's data folder",
     "data": "the package's own",
@@ -123,15 +128,30 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
-    """Yield every setting that someone made, the weakest speaker first, so that a later one overrules."""
-    file_of_user = user_file()
-    for turn, path in enumerate((file_of_user if file_of_user and file_of_user.is_file() else None, project_file())):
-        if path is not None:
-            yield from _of_file(path, turn)
+    """Yield every setting that someone made, the weakest speaker first, so that a later one overrules.
+
+    A file of the working folder, which others may have written, speaks of what stays on this machine alone.
+    """
+    file_of_user, file_of_project = user_file(), project_file()
+    if file_of_user and file_of_user.is_file():
+        yield from _of_file(file_of_user, 0)
+    if file_of_project:
+        yield from (item for item in _of_file(file_of_project, 1) if not _of_the_user_alone(item))
     variables = os.environ if environment is None else environment
     for name in sorted(variables):
         if name.startswith(PREFIX) and name[len(PREFIX) :] not in NOT_SETTINGS and not name.endswith("_COMPLETE"):
             yield Setting(name[len(PREFIX) :].lower(), variables[name], f"environment variable {name}", turn=2)
+
+
+def unheeded() -> list[Setting]:
+    """Return the settings of the working folder that only the user may make."""
+    file_of_project = project_file()
+    return [item for item in _of_file(file_of_project, 1) if _of_the_user_alone(item)] if file_of_project else []
+
+
+def _of_the_user_alone(item: Setting) -> bool:
+    """Tell whether a setting, with or without its command's name before it, is one that only the user may make."""
+    return any(item.name == name or item.name.endswith(f"_{name}") for name in OF_THE_USER_ALONE)
 
 
 def _of_file(path: Path, turn: int) -> Iterator[Setting]:
@@ -166,10 +186,15 @@ def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, S
     return {item.name: item for item in spoken(dict(variables)) if not item.command}
 
 
+def general() -> Mapping[str, Setting]:
+    """Return the settings that hold for every command: of the user, of the present folder and of the environment."""
+    variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
+    return _general(present_folder(), variables)
+
+
 def said(name: str) -> Setting | None:
     """Return a setting of one value that holds for every command, or None where nobody spoke."""
-    variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
-    item = _general(present_folder(), variables).get(name)
+    item = general().get(name)
     if item and not isinstance(item.value, str):
         raise UsageError(f"{item.speaker}: {name} takes one value, found {gate.shown(item.value)}.")
     return item
@@ -203,6 +228,20 @@ def book_folder() -> Path | None:
         return gate.expanded(named)
     folder = user_folder()
     return folder / "book" if folder else None
+
+
+@contextmanager
+def facts_of(version: str) -> Iterator[None]:
+    """Have this process, and those that it starts, answer from one version of the facts."""
+    name = f"{PREFIX}CATALOG"
+    before = os.environ.get(name)
+    os.environ[name] = version
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from gpucost import clock
 from gpucost.catalog.core import Catalog, data_root, open_catalog, parse_day
-from gpucost.catalog.settings import PREFIX, book_layers, present_folder, store_place
+from gpucost.catalog.settings import book_layers, general, present_folder, store_place
 
 _MOST = 4  # catalogs kept, each with its market at some tens of megabytes
 
@@ -29,9 +30,11 @@ def shared_catalog(as_of: date | str | None = None, known_as_of: date | str | No
         return open_catalog(as_of, known_as_of)
     day, known_day = parse_day(as_of, "as_of"), parse_day(known_as_of, "known_as_of")
     root, layers = data_root(), book_layers()
-    settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX)))
+    settings = tuple(sorted((item.name, str(item.value)) for item in general().values()))
+    places = [Path(one) for one in (root, place, *layers.values()) if one is not None]
+    here = "" if all(one.is_absolute() for one in places) else present_folder()
     key = (
-        (day, known_day, date.today(), present_folder(), settings, root, place),
+        (day, known_day, clock.today(), here, settings, root, place),
         tuple(layers.items()),
         tuple(_looks(_tables(root))),
         tuple(_looks(file for folder in layers.values() for file in _below(folder))),

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gpucost import clock
 from gpucost.catalog.loader import Store
 from gpucost.catalog.names import NameIndex, index
 from gpucost.errors import UnknownNameError
@@ -30,7 +31,7 @@ class Shipped:
     @cached_property
     def as_of(self) -> date:
         """Return the day that the catalog is seen from."""
-        return self._asked_as_of or max(date.today(), self.dated)
+        return self._asked_as_of or max(clock.today(), self.dated)
 
     @cached_property
     def exchange_rates(self) -> dict[str, float]:

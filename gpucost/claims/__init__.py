@@ -1,4 +1,4 @@
-"""Auditing claims about time, cost, memory, speed, specifications, prices, energy and payback; also in sentences."""
+"""Auditing claims about time, cost, memory, speed, specifications, prices, energy and payback."""
 
 from gpucost.claims.audit import audit, make_claim
 

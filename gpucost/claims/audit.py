@@ -1,7 +1,6 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,26 +10,43 @@ from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
-from gpucost.market.facts import Rentable, rentable
+from gpucost.market.budget import LIKELY
+from gpucost.market.hires import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
+from gpucost.market.supply import Key
 from gpucost.money.cashflow import annuity_usd, simple_payback_months
 from gpucost.options import is_plain
-from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
+from gpucost.physics.columns import PRECISIONS, VALUE_BYTES
 from gpucost.physics.hardware import half_precision, peak, peak_share
-from gpucost.physics.serving.roof import decode_roof
+from gpucost.physics.serving.cases import FORMATS, native_format
+from gpucost.physics.serving.roof import DecodeRoof, decode_roof
 from gpucost.physics.training.layouts import latest_year
 from gpucost.physics.training.memory_recipe import state_bytes
 from gpucost.types import Accelerator, Architecture
-from gpucost.units import GB, GIB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY
-from gpucost.workloads.deployment import ModelDeployment, deployed, offloaded, served, served_weights_gb, timed
-from gpucost.workloads.service import Service
+from gpucost.units import GB, GIB, GIGA, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY, TERA
+from gpucost.workloads.deployment import (
+    ModelDeployment,
+    deployed,
+    offloaded,
+    served,
+    served_weights_gb,
+    serving_speed,
+    timed,
+)
+from gpucost.workloads.service import (
+    DEFAULT_OUTPUT_TOKENS,
+    DEFAULT_PROMPT_TOKENS,
+    USUAL_TPOT_MS,
+    USUAL_TTFT_MS,
+    Service,
+)
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, make_workload, sizes
 
 # --- A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict.
 
 POSSIBLE, IMPLAUSIBLE, IMPOSSIBLE, UNKNOWN = "possible", "implausible", "impossible", "unknown"
-_ORDER = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
+VERDICTS = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
 
 
 class Claim(NamedTuple):
@@ -87,7 +103,7 @@ def worst(verdicts: Sequence[str]) -> str:
     >>> worst(["possible", "impossible", "implausible"])
     'impossible'
     """
-    return max(verdicts, key=_ORDER.index) if verdicts else UNKNOWN
+    return max(verdicts, key=VERDICTS.index) if verdicts else UNKNOWN
 
 
 # --- Claims about memory: the size of weights, of training states, and whether a model fits.
@@ -96,20 +112,34 @@ LEANEST_OPTIMIZER = "adamw-8bit-bf16"  # 16-bit weights and gradients, 8-bit mom
 _TOLERANCE = 0.10
 STORED_FORMATS = {"fp4": "nvfp4"}
 SERVED_FORMATS = {**STORED_FORMATS, "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
-FITTED_PROMPT_TOKENS, FITTED_OUTPUT_TOKENS = 1024.0, 256.0  # as `fit --serving` asks where nothing is said
+SHORT_TOKENS = 128.0  # prompt and output of requests by which the highest throughputs are quoted
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 
 
-def check_weights(claimed_gb: float, catalog: Catalog, workload: Workload, precision: str) -> Check:
+def form_of(architecture: Architecture, precision: str | None, chip: Accelerator) -> str:
+    """Return the format that an engine holds weights in: the one claimed, else as `inference` serves them on a chip."""
+    if precision is None:
+        return usual_service("auto").written_in(architecture, chip)
+    return SERVED_FORMATS.get(precision, precision)
+
+
+def value_bytes(precision: str) -> float:
+    """Return the bytes of a value, in a format of engines with its scales."""
+    return VALUE_BYTES.get(precision) or FORMATS[precision].weight_bytes
+
+
+def check_weights(claimed_gb: float, catalog: Catalog, workload: Workload, stated: str | None) -> Check:
     """Judge a claimed size of weights: from parameters × bytes to what a file holds, whose ends stay at 16 bits.
 
     70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32; in 4 bits 35.3 GB, and 39.8 GB as AWQ files have them.
     """
-    parameters = sizes(workload).parameters
-    true = parameters * VALUE_BYTES[precision] / GB
+    precision = stated or native_format(workload.architecture)
+    parameters, each = sizes(workload).parameters, value_bytes(precision)
+    true = parameters * each / GB
     form = STORED_FORMATS.get(precision, precision)
-    held = max(true, served_weights_gb(catalog, workload.architecture, form)) if VALUE_BYTES[precision] < 2 else true
-    reason = f"{parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
+    held = max(true, served_weights_gb(catalog, workload.architecture, form)) if each < 2 else true
+    told = f"{precision}{'' if stated else ', as published,'}"
+    reason = f"{parameters:,.0f} parameters × {each:g} bytes in {told} are {true:,.1f} GB."
     if held > true * 1.01:
         reason += f" With scales, and embeddings in 16 bits, engines hold {held:,.1f} GB."
     same = [name for name, size in VALUE_BYTES.items() if abs(parameters * size / GB / claimed_gb - 1) < _TOLERANCE]
@@ -165,22 +195,34 @@ def check_fits_training(
 
 
 def check_fits_serving(
-    catalog: Catalog, architecture: Architecture, precision: str, accelerator: Accelerator, gpus: int
+    catalog: Catalog, architecture: Architecture, precision: str | None, accelerator: Accelerator, gpus: int
 ) -> Check:
     """Judge whether a model fits for serving, by the deployments that `fit --serving` finds; else by its weights."""
-    form = SERVED_FORMATS.get(precision, precision)
-    key = key_of(catalog, accelerator.id)
-    asked = Service(prompt_tokens=FITTED_PROMPT_TOKENS, output_tokens=FITTED_OUTPUT_TOKENS, precision=form)
-    plans = served(catalog, architecture, [key], asked)
+    form = form_of(architecture, precision, accelerator)
+    plans = served(catalog, architecture, [key_of(catalog, accelerator.id)], usual_service(form))
     serving = plans.gpus[plans.serves]
     fewest = float(serving.min()) if len(serving) else None
-    weights = served_weights_gb(catalog, architecture, form)
-    have = gpus * accelerator.memory_gib * GIB / GB
-    reason = f"Weights take {weights:,.1f} GB in {form} and {gpus} × {accelerator.id} hold {have:,.0f} GB."
-    verdict = POSSIBLE if fewest is not None and fewest <= gpus else IMPLAUSIBLE if weights < have else IMPOSSIBLE
+    holds, reason = weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
+    verdict = POSSIBLE if fewest is not None and fewest <= gpus else IMPLAUSIBLE if holds else IMPOSSIBLE
     if verdict != POSSIBLE and fewest is not None:
         reason += f" With room for the KV cache it takes {fewest:g}."
     return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason)
+
+
+def usual_service(form: str) -> Service:
+    """Return requests of the lengths that `inference` and `fit --serving` assume."""
+    return Service(prompt_tokens=DEFAULT_PROMPT_TOKENS, output_tokens=DEFAULT_OUTPUT_TOKENS, precision=form)
+
+
+def weights_fit(
+    catalog: Catalog, architecture: Architecture, form: str, accelerator: Accelerator, gpus: int, *, stated: bool
+) -> tuple[bool, str]:
+    """Return whether so many accelerators hold the weights at all, and the sentence that says so."""
+    weights, have = served_weights_gb(catalog, architecture, form), gpus * accelerator.memory_gib * GIB / GB
+    by = "published" if form == native_format(architecture) else "usually served"
+    told = f"{form}{'' if stated else f', as {by},'}"
+    machine = f"{gpus} × {accelerator.id} hold{'s' if gpus == 1 else ''}"
+    return weights < have, f"Weights take {weights:,.1f} GB in {told} and {machine} {have:,.0f} GB."
 
 
 # --- Claims about payback: what buying saves each month against what it costs, and how busy the cluster would be.
@@ -236,42 +278,85 @@ def _discounted(buy: float, rent: float, own_usd: float, fraction: float) -> Che
     return Check("present value", verdict, owning, None, renting, None, "USD", reason)
 
 
-# --- Claims about serving speed: the bandwidth roof of decoding and the compute roof of batches.
+def break_even_verdict(claimed: float, few: float | None, usual: float | None, many: float | None) -> tuple[str, str]:
+    """Judge hours a month from which buying is cheaper, by those of a dearer, the usual and a cheaper rent.
 
-_BEST_SHARE = 0.85  # of the roof, reached by the best engines
-_USUAL_SHARE = 0.6
+    None: it never is. A month has 730 hours.
+
+    >>> break_even_verdict(100, 357, 446, None)[0], break_even_verdict(500, 357, 446, None)[0]
+    ('implausible', 'possible')
+    """
+    words = ["never" if hours is None else f"from {hours:,.0f} hours a month" for hours in (usual, few, many)]
+    reason = f"buying is cheaper {words[0]}; at a rent a quarter dearer {words[1]}, a quarter cheaper {words[2]}."
+    if claimed > HOURS_PER_MONTH:
+        return IMPOSSIBLE, f"a month has {HOURS_PER_MONTH:,.0f} hours; {reason}"
+    lowest = few if few is not None else np.inf
+    highest = many if many is not None else HOURS_PER_MONTH
+    near = lowest * (1 - _TOLERANCE) <= claimed <= highest * (1 + _TOLERANCE)
+    return POSSIBLE if near else IMPLAUSIBLE, reason
+
+
+# --- Claims about serving speed: what engines reach, as `inference` says, below the roofs of bandwidth and compute.
+
 LARGEST_BATCH = 4096  # sequences; above it no engine is known to decode
 
 
 def check_decode(
     claimed_tokens_per_s: float,
+    catalog: Catalog,
     architecture: Architecture,
-    precision: str,
+    precision: str | None,
     accelerator: Accelerator,
     gpus: int,
     batch: int | None,
 ) -> Check:
-    """Judge output tokens per second against the roof of decoding: the reading of the weights, and the peak.
+    """Judge output tokens per second by the speed of every other question, and by the roof that nothing exceeds.
 
-    Without a stated batch the claim is judged by the batch that suits it best, and the answer says which it needs.
+    The slow end is a server as it comes at the usual lengths of requests; the fast end short requests in offline
+    batches, or more where somebody measured more on the same chip.
     """
-    roofs = decode_roof(architecture, accelerator, precision, gpus)
+    form, unit = form_of(architecture, precision, accelerator), "tokens per second"
+    usual, key = usual_service(form), key_of(catalog, accelerator.id)
+    # without a batch as users accept it, as `inference` does; what keeps no such latency is judged without
+    accepted = [] if batch else [replace(usual, ttft_ms=USUAL_TTFT_MS, tpot_ms=USUAL_TPOT_MS)]
+    speeds = (serving_speed(catalog, architecture, key, asked, gpus, batch) for asked in (*accepted, usual))
+    speed = next((found for found in speeds if found is not None), None)
+    if speed is None:
+        holds, reason = weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
+        together = f" with {batch:,} sequences at once" if batch and holds else ""
+        verdict = IMPLAUSIBLE if holds else IMPOSSIBLE
+        reason = f"{reason} It does not fit{together}."
+        return Check("decode speed", verdict, claimed_tokens_per_s, None, None, None, unit, reason)
+    short = replace(usual, prompt_tokens=SHORT_TOKENS, output_tokens=SHORT_TOKENS, server="offline")
+    fastest = serving_speed(catalog, architecture, key, short, gpus, batch) or speed
+    roofs = decode_roof(architecture, accelerator, form, gpus)
     roof, roof_name = roofs.at(batch or LARGEST_BATCH)
-    stated = f"at batch {batch}" if batch else "at any batch"
+    high = min(max(speed.high, fastest.high), roof)
+    at = f"at batch {batch:,}" if batch else "as usually served"
     reason = (
-        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s {stated} ({roof_name} roof,"
-        f" {roofs.weights_gb:,.1f} GB of weights per step)."
+        f"{architecture.name} on {gpus} × {accelerator.id} in {form}: about {amount(speed.typical)} output tokens/s"
+        f" {at}, {amount(fastest.typical)} in offline batches of short requests; the {roof_name} roof is {roof:,.0f}."
     )
-    needed = ceil(roofs.sequences_for(claimed_tokens_per_s / _BEST_SHARE))
-    if batch is None and needed > 1:
-        single, _ = roofs.at(1)
-        reason += f" One sequence gets at most {single:,.0f}: the claim needs a batch of {needed:,} or more (--batch)."
-    verdict = IMPLAUSIBLE if claimed_tokens_per_s > roof * _BEST_SHARE else POSSIBLE
+    single, _ = roofs.at(1)
+    if batch is None and claimed_tokens_per_s > single:
+        reason += f" One sequence gets at most {single:,.0f} (--batch)."
+    verdict = POSSIBLE
     if claimed_tokens_per_s > roof:
         verdict = IMPOSSIBLE
-    return Check(
-        "decode speed", verdict, claimed_tokens_per_s, 0.0, roof * _USUAL_SHARE, roof, "tokens per second", reason
-    )
+    elif claimed_tokens_per_s > high and (batch or claimed_tokens_per_s > measured_decode(catalog, key, roofs) * gpus):
+        verdict = IMPLAUSIBLE
+    low = min(speed.low, fastest.low)
+    return Check("decode speed", verdict, claimed_tokens_per_s, low, speed.typical, high, unit, reason)
+
+
+def measured_decode(catalog: Catalog, key: Key, roofs: DecodeRoof) -> float:
+    """Return the output tokens per second of one accelerator at the highest rate of work measured on its kind."""
+    rates = [
+        row["highest_gflop_per_s_per_gpu"]
+        for row in catalog.rows("measured_chips")
+        if row["kind"] == "serving" and row["accelerator_id"] == key.accelerator.id
+    ]
+    return max(filter(None, rates), default=0.0) * GIGA / roofs.flop_per_token
 
 
 # --- Claims about training runs: time, speed and cost against physics and prices.
@@ -282,6 +367,7 @@ _DOUBLINGS = 12  # of a node, that are tried where a claim names no number of ac
 # Hours of a whole run against the slow end of its steps with the usual overhead: restarts, evaluation and idle time
 # that nobody states. Of the 25 runs of docs/published-runs.md three took longer than that end, the longest 1.8 times.
 WHOLE_RUN_RATIO = 2.0
+ROUNDED = 0.02  # by which a figure is rounded when it is told again
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
@@ -355,10 +441,47 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
     return None if np.isnan(share) else share
 
 
+class Record(NamedTuple):
+    """The most that somebody measured of training on a chip: the share of a peak, and the sentence that says so."""
+
+    share: float
+    told: str
+
+
+def record_of(
+    catalog: Catalog, architecture: Architecture, accelerator: Accelerator, precision: str, *, stated: bool
+) -> Record | None:
+    """Return the highest speed measured on a chip of a model of its kind, as a share of the peak at a precision.
+
+    Dense models are held to dense ones, mixtures of experts to mixtures; a claim that names no precision to what was
+    measured in 16 bits and in the format that the model was published in.
+    """
+    formats = {"bf16", "fp16", precision, *(() if stated else (native_format(architecture),))}
+    rows = [
+        row
+        for row in catalog.rows("training_records")
+        if row["accelerator_id"] == accelerator.id
+        and row["experts"] == bool(architecture.experts)
+        and row["precision"] in formats
+    ]
+    if not rows:
+        return None
+    best = max(rows, key=lambda row: row["model_tflops_per_gpu"])
+    share = peak_share(accelerator, precision, best["model_tflops_per_gpu"] * TERA)
+    source = catalog.source(best["source_id"])["title"]
+    told = f"{best['model']} on {best['gpus']:,} of them in {best['precision']} reached {share:.0%} ({source})."
+    return Record(share * (1 + ROUNDED), told)
+
+
 def check_time(
-    workload: Workload, sizes: Sizes, run: ClaimedRun, found: ModelDeployment, precision_stated: bool
+    workload: Workload,
+    sizes: Sizes,
+    run: ClaimedRun,
+    found: ModelDeployment,
+    precision_stated: bool,
+    record: Record | None = None,
 ) -> Check:
-    """Judge a claimed duration by the MFU that it implies."""
+    """Judge a claimed duration by the MFU that it implies; what somebody measured on the chip is possible."""
     tokens, gpus, days, counted, _ = run
     accelerator = found.key.accelerator
     unit, of_day = run.unit
@@ -380,7 +503,7 @@ def check_time(
     elif implied > 1:
         verdict, reason = IMPLAUSIBLE, f"{reason} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
     elif low is not None and claimed < low:
-        verdict, reason = IMPLAUSIBLE, f"{reason} No measured software comes near this."
+        verdict, reason = faster_than_usual(implied, record, reason)
     elif high is not None and claimed > high * WHOLE_RUN_RATIO:
         verdict, reason = IMPLAUSIBLE, f"{reason} Usual software needs less time."
     elif high is not None and claimed > high:
@@ -403,6 +526,14 @@ def check_time(
             f"{reason} No usual number of them holds the run in its memory.",
         )
     return Check("duration", verdict, claimed, low, typical, high, unit, reason)
+
+
+def faster_than_usual(implied: float, record: Record | None, reason: str) -> tuple[str, str]:
+    """Judge a speed above the range of usual software by the most that somebody measured."""
+    if record is not None and implied <= record.share:
+        return POSSIBLE, f"{reason} That is faster than usual software, and was done: {record.told}"
+    best = "" if record is None else f" The most measured: {record.told}"
+    return IMPLAUSIBLE, f"{reason} No measured software comes near this.{best}"
 
 
 def _fastest_precision(accelerator: Accelerator, precision: str, precision_stated: bool) -> str:
@@ -432,12 +563,12 @@ class HourlyPrices(NamedTuple):
 def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrices | None:
     """Return the prices of so many of an accelerator without a term; None where none is known.
 
-    A quote far below its peers is probably an error, and makes no claim plausible while others are known.
+    A quote that is probably gone makes no claim plausible while others are known.
     """
     found = rentable(catalog, accelerator.id, gpus, lambda offer: not offer.term_months)
     if not found:
         return None
-    kept = [entry for entry in found if not entry.is_far] or found
+    kept = [entry for entry in found if entry.chance >= LIKELY] or found
     today = sorted(entry.usd_per_gpu_hour for entry in kept)
     first = next((entry for entry in found if is_plain(entry.offer.option)), found[0])
     return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
@@ -451,29 +582,32 @@ def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, a
         reason += f" No price of {accelerator.id} is known."
         return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
     ok = known.low * _CHEAPEST_PLAUSIBLE <= implied <= known.high * _DEAREST_PLAUSIBLE
-    what = "The lowest that nobody verified is" if known.first.missing else "The first that one can order on demand is"
-    reason += f" Prices expected today run from {known.low:.2f} to {known.high:.2f}."
-    reason += f" {what} {known.first.told()}, at {known.first.offer.provider}."
+    reason += f" Prices run from {known.low:.2f} to {known.high:.2f}."
+    reason += f" The first that one can order on demand is {known.first.told()}, at {known.first.offer.provider}."
     verdict = POSSIBLE if ok else IMPLAUSIBLE
     return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 
 
 def check_cost(cost_usd: float, tokens: float, found: ModelDeployment, known: HourlyPrices | None) -> Check | None:
-    """Judge a claimed cost by the hours that the run really takes and the prices that are expected today."""
+    """Judge a claimed cost by the hours that the run really takes and the prices of the day."""
     low_days, typical_days, high_days = true_days(tokens, found)
     if known is None or low_days is None or typical_days is None or high_days is None:
         return None
     of_day = int(found.accelerators) * HOURS_PER_DAY  # accelerator-hours
-    low, high = low_days * of_day * known.low, high_days * of_day * known.high
     hours = typical_days * of_day
+    typical = hours * known.typical
+    # speed and price are seldom at their ends at once: their logarithms add up as squares
+    below, above = (
+        float(np.exp(np.hypot(np.log(days / typical_days), np.log(price / known.typical))))
+        for days, price in ((low_days, known.low), (high_days * WHOLE_RUN_RATIO, known.high))
+    )
+    low, high = typical / below, typical * above
     verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
     reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
-        reason += (
-            f" Even the cheapest known hour ({known.low:.2f} USD) on the fastest software costs more than claimed."
-        )
-        verdict = IMPOSSIBLE if cost_usd < low / 1.5 else IMPLAUSIBLE
-    return Check("cost", verdict, cost_usd, low, hours * known.typical, high, "USD", reason)
+        reason += f" At the cheapest known hour ({known.low:.2f} USD) that is {amount(hours * known.low)} USD."
+        verdict = IMPOSSIBLE if cost_usd < low_days * of_day * known.low / 1.5 else IMPLAUSIBLE
+    return Check("cost", verdict, cost_usd, low, typical, high, "USD", reason)
 
 
 _FEWEST_DAYS = 2.0  # shorter runs are said in hours
@@ -485,11 +619,6 @@ def make_claim(asked: Mapping[str, Any]) -> Claim:
     if asked["hours"] is not None:
         values["days"] = asked["hours"] / HOURS_PER_DAY
     return Claim(**values)
-
-
-def run_checks(claim: Claim, catalog: Catalog, candidates: list[Accelerator]) -> list[Check]:
-    """Run the checks of a run on the most favourable of some accelerators."""
-    return _physical(claim, catalog, [], candidates)
 
 
 def audit(claim: Claim, catalog: Catalog, stated: Sequence[Check] = (), notes: Sequence[str] = ()) -> Audit:
@@ -526,7 +655,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
     for check in (candidate for candidate in checks if candidate.name in ("duration", "cost")):
         if check.low is not None and check.typical is not None and check.high is not None:
-            unit, times = {"USD": "USD at the price expected today"}.get(check.unit, check.unit), 1.0
+            unit, times = {"USD": "USD at today's price"}.get(check.unit, check.unit), 1.0
             if check.unit == "days" and check.typical < _FEWEST_DAYS:
                 unit, times = "hours", HOURS_PER_DAY
             low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
@@ -542,7 +671,6 @@ def _physical(
     architecture = catalog.architecture(claim.model)
     if claim.model != architecture.name:
         notes.append(f"{claim.model} = {architecture.name}.")
-    code_of(claim.precision or "bf16", tuple(VALUE_BYTES), "--precision")
     trained_in = claim.precision if claim.precision in PRECISIONS else None
     workload = make_workload(
         architecture,
@@ -556,12 +684,11 @@ def _physical(
         candidates = catalog.accelerators(claim.gpu)
     chip = _chip(claim, catalog, workload, notes, candidates) if candidates else None
     usual = "bf16" if chip is None else half_precision(chip)
-    precision = claim.precision or usual
     workload = replace(workload, precision=trained_in or usual)
     size = sizes(workload)
     checks = []
     if claim.weights_gb is not None:
-        checks.append(check_weights(claim.weights_gb, catalog, workload, precision))
+        checks.append(check_weights(claim.weights_gb, catalog, workload, claim.precision))
     if claim.training_gb is not None:
         checks.append(check_training_memory(claim.training_gb, size, claim.method))
     if chip is None:
@@ -572,9 +699,10 @@ def _physical(
     if claim.fits == "training":
         checks.append(check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
-        checks.append(check_fits_serving(catalog, architecture, precision, chip, gpus))
+        checks.append(check_fits_serving(catalog, architecture, claim.precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
-        checks.append(check_decode(claim.decode_tokens_per_s, architecture, precision, chip, gpus, claim.batch))
+        rate = claim.decode_tokens_per_s
+        checks.append(check_decode(rate, catalog, architecture, claim.precision, chip, gpus, claim.batch))
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
@@ -616,7 +744,9 @@ def _run(
         lacking = counted and not found.fits
         offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
         run = ClaimedRun(claim.tokens, gpus, days, counted, offload)
-        checks.append(check_time(workload, size, run, found, claim.precision is not None))
+        stated = claim.precision is not None
+        record = record_of(catalog, workload.architecture, chip, workload.precision_on(chip), stated=stated)
+        checks.append(check_time(workload, size, run, found, stated, record))
     if claim.cost_usd is not None:
         known_prices = prices(catalog, chip, gpus)
         if days is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gpucost.catalog import Catalog
+from gpucost.catalog.chips import is_sold
 from gpucost.claims.audit import (
     IMPLAUSIBLE,
     IMPOSSIBLE,
@@ -21,9 +22,12 @@ from gpucost.claims.audit import (
     Check,
     Claim,
     amount,
+    best_count,
     deployment_of,
+    faster_than_usual,
     implied_mfu,
     most_favourable,
+    record_of,
 )
 from gpucost.errors import UsageError
 from gpucost.physics import collectives
@@ -50,9 +54,18 @@ class Truth(NamedTuple):
 
 
 def hold(
-    name: str, claimed: float, truths: Sequence[Truth], unit: str, slack: float = NEAR, about: float = ABOUT
+    name: str,
+    claimed: float,
+    truths: Sequence[Truth],
+    unit: str,
+    slack: float = NEAR,
+    about: float = ABOUT,
+    *,
+    most: bool = False,
 ) -> Check:
     """Hold a figure against those on record: the right ones first, then what it may be instead.
+
+    What a datasheet gives as the `most` cannot be exceeded, under no convention.
 
     >>> truths = [Truth(989.4, "dense bf16 peak"), Truth(1978.8, "the bf16 peak with sparsity", False, IMPLAUSIBLE)]
     >>> hold("peak", 989, truths, "TFLOP/s").verdict, hold("peak", 1979, truths, "TFLOP/s").verdict
@@ -75,10 +88,12 @@ def hold(
         if off(truth) <= slack:
             reason = f"{amount(claimed, 4)} {unit} is {truth.told}. {told}"
             return Check(name, truth.doubt, claimed, low, best.value, high, unit, reason)
-    if off(best) <= about:
+    above = most and claimed > max(truth.value for truth in truths if truth.right or truth.doubt == IMPLAUSIBLE)
+    if off(best) <= about and not above:
         reason = f"{told} The claim is {claimed / best.value - 1:+.0%} off."
         return Check(name, IMPLAUSIBLE, claimed, low, best.value, high, unit, reason)
-    for truth in (truth for truth in truths if truth.doubt == IMPLAUSIBLE and off(truth) <= about * 1.2):
+    doubtful = (truth for truth in truths if truth.doubt == IMPLAUSIBLE and off(truth) <= about * 1.2)
+    for truth in () if above else doubtful:
         reason = f"{amount(claimed, 4)} {unit} is near {truth.told} ({amount(truth.value, 4)}). {told}"
         return Check(name, IMPLAUSIBLE, claimed, low, best.value, high, unit, reason)
     ratio = claimed / best.value if claimed > best.value else best.value / claimed
@@ -96,7 +111,6 @@ def check_peak(
     *,
     sparse: bool = False,
     gpus: int = 1,
-    slack: float = NEAR,
 ) -> Check:
     """Judge a claimed peak: dense unless it says "with sparsity"; of so many accelerators together."""
     truths = []
@@ -118,10 +132,10 @@ def check_peak(
     if not any(truth.right for truth in truths):
         reason = f"{chips[0].id} has no {precision} units on record."
         return Check("peak", IMPOSSIBLE, claimed_tflops, None, None, None, "TFLOP/s", reason)
-    return hold("peak", claimed_tflops, truths, "TFLOP/s", slack)
+    return hold("peak", claimed_tflops, truths, "TFLOP/s", most=True)
 
 
-def check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus: int = 1, slack: float = NEAR) -> Check:
+def check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
     """Judge a claimed memory bandwidth, of so many accelerators together."""
     truths = []
     for chip in chips:
@@ -131,22 +145,16 @@ def check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus:
             truths.append(Truth(2 * chip.scaleup_gb_per_s, "the link of one accelerator, both directions", False))
         if chip.pcie_gb_per_s:
             truths.append(Truth(chip.pcie_gb_per_s, "its PCIe link, not its memory", False))
-    return hold("memory bandwidth", claimed_gb_per_s, truths, "GB/s", slack)
+    return hold("memory bandwidth", claimed_gb_per_s, truths, "GB/s", most=True)
 
 
-def check_memory(claimed_gb: float, chips: Sequence[Accelerator], gpus: int = 1, slack: float = NEAR) -> Check:
+def check_memory(claimed_gb: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
     """Judge a claimed size of memory; makers write GiB as GB, so that both are right."""
     truths = []
     for chip in chips:
         truths.append(Truth(chip.memory_gib * gpus, f"the memory of {_of(chip, gpus)}"))
         truths.append(Truth(chip.memory_gib * GIB / GB * gpus, f"the memory of {_of(chip, gpus)} in bytes of 10⁹"))
-    return hold("memory", claimed_gb, truths, "GB", slack)
-
-
-def check_cache(claimed_mb: float, chips: Sequence[Accelerator]) -> Check:
-    """Judge a claimed size of the second-level cache."""
-    truths = [Truth(chip.l2_mb, f"the L2 cache of {chip.id}") for chip in chips if chip.l2_mb]
-    return hold("L2 cache", claimed_mb, truths, "MB", 0.05)
+    return hold("memory", claimed_gb, truths, "GB", most=True)
 
 
 def check_link(
@@ -156,7 +164,6 @@ def check_link(
     pcie: bool = False,
     one_way: bool = False,
     gpus: int = 1,
-    slack: float = NEAR,
 ) -> Check:
     """Judge a claimed speed of the links of one accelerator: makers print the sum of both directions."""
     truths = []
@@ -166,12 +173,12 @@ def check_link(
             continue
         link = f"PCIe of {chip.id}" if pcie else f"{chip.scaleup_link} of {chip.id}"
         truths.append(Truth(rate * gpus, f"{link}, one direction"))
-        truths.append(Truth(2 * rate * gpus, f"{link}, both directions together", not one_way, IMPLAUSIBLE))
+        truths.append(Truth(2 * rate * gpus, f"{link}, both directions together", not one_way))
     if not truths:
         said = "a PCIe link" if pcie else "links between accelerators"
         reason = f"No {said} of {chips[0].id} is on record."
         return Check("link", UNKNOWN if pcie else IMPOSSIBLE, claimed_gb_per_s, None, None, None, "GB/s", reason)
-    return hold("link", claimed_gb_per_s, truths, "GB/s", max(slack, 0.03))
+    return hold("link", claimed_gb_per_s, truths, "GB/s", 0.03, most=True)
 
 
 def check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:
@@ -185,15 +192,7 @@ def check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:
     return hold("FP32 cores", claimed, truths, "cores", 0.004, about=0)
 
 
-def check_multiprocessors(claimed: float, chips: Sequence[Accelerator]) -> Check:
-    """Judge a claimed number of multiprocessors or compute units."""
-    truths = [Truth(chip.multiprocessors, f"of {chip.id} as sold") for chip in chips if chip.multiprocessors]
-    return hold("multiprocessors", claimed, truths, "units", 0.004, about=0)
-
-
-def check_power(
-    claimed_w: float, chips: Sequence[Accelerator], systems: Sequence[System], gpus: int = 1, slack: float = NEAR
-) -> Check:
+def check_power(claimed_w: float, chips: Sequence[Accelerator], systems: Sequence[System], gpus: int = 1) -> Check:
     """Judge claimed watts: of accelerators alone, or of the whole server that holds them."""
     whole = [
         Truth((system.max_power_kw or 0) * 1000, f"the whole {system.name}")
@@ -205,57 +204,7 @@ def check_power(
         for chip in chips
         if chip.tdp_w
     ]
-    return hold("power", claimed_w, [*whole, *cards], "W", slack)
-
-
-def check_ridge(claimed: float, chips: Sequence[Accelerator], precision: str) -> Check:
-    """Judge a claimed ridge point: dense peak ÷ memory bandwidth, in FLOP per byte."""
-    truths = [
-        Truth(dense * 1000 / chip.hbm_gb_per_s, f"dense {precision} peak ÷ memory bandwidth of {chip.id}")
-        for chip in chips
-        if (dense := getattr(chip, f"{precision}_tflops", None))
-    ]
-    return hold("ridge point", claimed, truths, "FLOP per byte", 0.05)
-
-
-# --- What is more of what: ratios of two chips.
-
-RATIOS = {"bandwidth": "memory bandwidth", "memory": "memory", "link": "link", "power": "power"}
-
-
-def check_ratio(claimed: float, of: str, one: Sequence[Accelerator], other: Sequence[Accelerator]) -> Check:
-    """Judge "so many times": the figure of one chip ÷ that of another, both dense; of sparse against dense, too."""
-
-    def figure(chip: Accelerator) -> float | None:
-        named = {
-            "bandwidth": chip.hbm_gb_per_s,
-            "memory": chip.memory_gib,
-            "link": chip.scaleup_gb_per_s,
-            "power": chip.tdp_w,
-        }
-        return named[of] if of in named else getattr(chip, f"{of}_tflops", None)
-
-    truths = []
-    for first in one:
-        for second in other:
-            above, below = figure(first), figure(second)
-            if not above or not below:
-                continue
-            truths.append(Truth(above / below, f"{RATIOS.get(of, f'dense {of}')} of {first.id} ÷ {second.id}"))
-            if of not in RATIOS and first.sparse_ratio > 1:
-                told = f"the sparse {of} peak of {first.id} over the dense one of {second.id}"
-                truths.append(Truth(above * first.sparse_ratio / below, told, False, IMPLAUSIBLE))
-    return hold("ratio", claimed, truths, "×", 0.03)
-
-
-def check_precisions(claimed: float, chips: Sequence[Accelerator], one: str, other: str) -> Check:
-    """Judge "so many times" of two precisions of one chip: their dense peaks."""
-    truths = [
-        Truth(max(peaks) / min(peaks), f"dense {one} and {other} of {chip.id}")
-        for chip in chips
-        if all(peaks := [getattr(chip, f"{name}_tflops", None) or 0.0 for name in (one, other)])
-    ]
-    return hold("ratio", claimed, truths, "×", 0.03)
+    return hold("power", claimed_w, [*whole, *cards], "W")
 
 
 # --- What moves: all-reduce.
@@ -276,7 +225,7 @@ def check_all_reduce(
     wire, one = payload_gb / rate, np.ones(1)
     group = collectives.Tier(gpus * one, rate * one, rate * one, 0 * one)
     least = float(collectives.all_reduce_s(group, payload_gb * GB * one)[0])
-    low, typical, high = least, least / 0.8, least / 0.5
+    low, typical, high = least, least / collectives.RING_FRACTION, least / 0.5
     where = "PCIe" if pcie else key.system.id
     reason = (
         f"{payload_gb:g} GB over {gpus} × {chip.id} move 2({gpus}−1)/{gpus} × {payload_gb:g} GB through {rate:g} GB/s"
@@ -322,10 +271,26 @@ def check_training_speed(
     if implied > 1:
         verdict, reason = IMPOSSIBLE, f"{reason} {BEYOND_PEAK}"
     elif claimed_tokens_per_s > high:
-        verdict, reason = IMPLAUSIBLE, f"{reason} No measured software comes near this."
+        record = record_of(catalog, workload.architecture, chip, precision, stated=workload.precision is not None)
+        verdict, reason = faster_than_usual(implied, record, reason)
     elif claimed_tokens_per_s < low / WHOLE_RUN_RATIO:
         verdict, reason = IMPLAUSIBLE, f"{reason} Usual software is faster."
     return Check("training speed", verdict, claimed_tokens_per_s, low, typical, high, unit, reason)
+
+
+def check_mfu(
+    claimed_fraction: float, catalog: Catalog, workload: Workload, chip: Accelerator, gpus: int | None
+) -> Check:
+    """Judge a claimed share of the dense peak, MFU, as the tokens per second that it means."""
+    precision = workload.precision_on(chip)
+    count = gpus or best_count(catalog, workload, chip)
+    of_peak = implied_mfu(sizes(workload).model_flop_per_token, chip, precision, count, 1.0)  # of one token a second
+    if of_peak is None:
+        reason = f"{chip.id} has no {precision} matrix units; name another --precision."
+        return Check("MFU", IMPOSSIBLE, claimed_fraction, None, None, None, "fraction of one", reason)
+    found = check_training_speed(claimed_fraction / of_peak, catalog, workload, chip, count)
+    low, typical, high = (None if end is None else end * of_peak for end in (found.low, found.typical, found.high))
+    return Check("MFU", found.verdict, claimed_fraction, low, typical, high, "fraction of one", found.explanation)
 
 
 # --- What it costs.
@@ -334,9 +299,9 @@ _CHEAPEST, _DEAREST = 0.9, 1.1  # of the lowest and highest price on record
 
 
 def rent_rows(
-    catalog: Catalog, chips: Sequence[Accelerator], provider: str | None, instance: str | None, option: str | None
+    catalog: Catalog, chips: Sequence[Accelerator], provider: str | None, option: str | None
 ) -> list[dict[str, Any]]:
-    """Return the prices that hold on the catalog's day and are for sale, of accelerators, a seller, a machine."""
+    """Return the prices that hold on the catalog's day and are for sale, of accelerators at a seller."""
     ids = {chip.id for chip in chips}
     return [
         row
@@ -345,7 +310,6 @@ def rent_rows(
         and not row["ended"]
         and not row["conflict"]
         and (provider is None or row["provider"] == provider)
-        and (instance is None or str(row["instance_type"]).lower() == instance.lower())
         and (option is None or row["option"] == option)
     ]
 
@@ -355,39 +319,31 @@ def check_rent(
     catalog: Catalog,
     chips: Sequence[Accelerator],
     *,
-    gpus: int | None = None,
     provider: str | None = None,
-    instance: str | None = None,
     option: str | None = None,
 ) -> Check:
     """Judge a claimed price of an hour by the prices on record that day, and where none agrees by older ones."""
-    unit = "USD per hour" if (gpus and gpus > 1) or instance else "USD per GPU-hour"
-    rows = rent_rows(catalog, chips, provider, instance, option)
+    unit = "USD per GPU-hour"
+    rows = rent_rows(catalog, chips, provider, option)
     ids = list(dict.fromkeys(str(row["gpu"]) for row in rows)) or [chip.id for chip in chips]
-    machine = instance or (" or ".join(ids) if len(ids) < 4 else f"{len(ids)} variants")
+    machine = " or ".join(ids) if len(ids) < 4 else f"{len(ids)} variants"
     name = " ".join(filter(None, (provider, machine, option)))
     if not rows:
         return Check("rent", UNKNOWN, claimed_usd, None, None, None, unit, f"No price of {name} is on record that day.")
-    per_hour = instance is not None
-
-    def of(row: dict[str, Any]) -> float:
-        return float(row["usd_per_hour"]) if per_hour else float(row["usd_per_gpu_hour"]) * (gpus or 1)
-
-    values = sorted(of(row) for row in rows)
+    values = sorted(float(row["usd_per_gpu_hour"]) for row in rows)
     low, high, middle = values[0], values[-1], float(np.median(values))
     days = {row["observed_on"] for row in rows}
     reason = (
         f"{len(rows):,} prices of {name}, seen {min(days)} to {max(days)}: {amount(low, 3)} to {amount(high, 3)},"
         f" median {amount(middle, 3)}."
     )
-    slack = NEAR if per_hour else 1 - _CHEAPEST  # one machine of one seller has few prices
-    if low * (1 - slack) <= claimed_usd <= high * (1 + slack):
+    if low * _CHEAPEST <= claimed_usd <= high * _DEAREST:
         return Check("rent", POSSIBLE, claimed_usd, low, middle, high, unit, reason)
-    if (when := _once(catalog, claimed_usd, chips, gpus, provider, instance, option)) is not None:
+    if (when := _once(catalog, claimed_usd, chips, provider, option)) is not None:
         reason += f" So much was a price until {when}; it is no more."
         return Check("rent", IMPLAUSIBLE, claimed_usd, low, middle, high, unit, reason)
     for factor, told in ((8.0, "a node of 8"), (1 / 8, "an eighth of it"), (HOURS_PER_MONTH, "a month")):
-        if low * _CHEAPEST <= claimed_usd / factor <= high * _DEAREST and not (gpus and gpus > 1):
+        if low * _CHEAPEST <= claimed_usd / factor <= high * _DEAREST:
             reason += f" It may be the price of {told}."
             return Check("rent", IMPLAUSIBLE, claimed_usd, low, middle, high, unit, reason)
     verdict = IMPOSSIBLE if claimed_usd < low / 3 or claimed_usd > high * 3 else IMPLAUSIBLE
@@ -398,25 +354,18 @@ def _once(
     catalog: Catalog,
     claimed: float,
     chips: Sequence[Accelerator],
-    gpus: int | None,
     provider: str | None,
-    instance: str | None,
     option: str | None,
 ) -> str | None:
     """Return the last day on which a price within 3 % of the claim was seen, of prices that hold no more."""
     catalog.prepare_prices(history=True)
-    parameters: dict[str, Any] = {"claimed": claimed, "day": catalog.as_of, "gpus": float(gpus or 1)}
+    parameters: dict[str, Any] = {"claimed": claimed, "day": catalog.as_of}
     sql = """SELECT max(coalesce(seen_until, observed_on)) AS last_on FROM book_offers
-        WHERE observed_on <= $day AND offer_kind = 'offer' AND abs(
-            CASE WHEN $whole THEN usd_per_hour ELSE usd_per_gpu_hour * $gpus END / $claimed - 1) <= 0.03"""
-    parameters["whole"] = instance is not None
+        WHERE observed_on <= $day AND offer_kind = 'offer' AND abs(usd_per_gpu_hour / $claimed - 1) <= 0.03"""
     for column, value in (("provider", provider), ("option", option)):
         if value is not None:
             sql += f" AND {column} = ${column}"
             parameters[column] = value
-    if instance is not None:
-        sql += " AND lower(instance_type) = $instance"
-        parameters["instance"] = instance.lower()
     if chips:
         sql += " AND list_contains($chips, gpu)"
         parameters["chips"] = [chip.id for chip in chips]
@@ -431,12 +380,12 @@ def check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Acceler
     for chip in chips:
         row = rows[chip.id]
         prices = [row[name] for name in ("street_low_usd", "street_high_usd", "launch_usd") if row[name]]
-        if prices:
+        if prices and is_sold(row):
             lows.append(min(prices) * gpus)
             highs.append(max(prices) * gpus)
             told.append(f"{chip.id} {amount(min(prices))} to {amount(max(prices))}")
     if not lows:
-        reason = f"No price to buy {chips[0].id} is on record."
+        reason = f"No price to buy {chips[0].id} is on record, or it is for rent only."
         return Check("purchase", UNKNOWN, claimed_usd, None, None, None, "USD", reason)
     low, high = min(lows), max(highs)
     reason = f"On record, street and launch, for one: {'; '.join(told)} USD."
@@ -444,95 +393,6 @@ def check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Acceler
     if claimed_usd < low / 3 or claimed_usd > high * 3:
         verdict = IMPOSSIBLE
     return Check("purchase", verdict, claimed_usd, low, None, high, "USD", reason)
-
-
-_SERVER_SLACK = 0.15  # beyond the prices on record, which are few
-
-
-def check_server(claimed_usd: float, catalog: Catalog, chips: Sequence[Accelerator], gpus: int | None = None) -> Check:
-    """Judge a claimed price of a whole server, or a rack of them, by the prices of such machines on record."""
-    ids = {chip.id for chip in chips}
-    rows = [row for row in catalog.rows("systems") if row["accelerator_id"] in ids and row["price_low_usd"]]
-    of_size = [row for row in rows if gpus is None or row["gpus"] == gpus]
-    if not of_size:
-        held = f", of other sizes: {', '.join(str(row['id']) for row in rows)}" if rows else ""
-        reason = f"No price of a server with {gpus or 'several'} × {chips[0].id} is on record{held}."
-        return Check("server price", UNKNOWN, claimed_usd, None, None, None, "USD", reason)
-    low = min(row["price_low_usd"] for row in of_size)
-    high = max(row["price_high_usd"] or row["price_low_usd"] for row in of_size)
-    told = "; ".join(
-        f"{row['id']} {amount(row['price_low_usd'])} to {amount(row['price_high_usd'] or row['price_low_usd'])}"
-        f" ({row['price_observed']})"
-        for row in of_size
-    )
-    reason = f"On record, for a whole machine: {told} USD."
-    verdict = POSSIBLE if low * (1 - _SERVER_SLACK) <= claimed_usd <= high * (1 + _SERVER_SLACK) else IMPLAUSIBLE
-    if claimed_usd < low / 3 or claimed_usd > high * 3:
-        verdict = IMPOSSIBLE
-    return Check("server price", verdict, claimed_usd, low, (low + high) / 2, high, "USD", reason)
-
-
-class TokenPrice(NamedTuple):
-    """What a million tokens of a model cost: on machines that one can rent, full, or at hosts of the model."""
-
-    low: float
-    typical: float
-    high: float
-    where: str  # of the typical one
-
-
-def check_token_price(claimed_usd: float, known: TokenPrice | None) -> Check:
-    """Judge a claimed price of a million tokens by those that `inference` finds; half-empty machines cost more."""
-    unit = "USD per million tokens"
-    if known is None:
-        return Check("token price", UNKNOWN, claimed_usd, None, None, None, unit, "No price of it is known.")
-    low, typical, high, where = known
-    reason = f"From {amount(low)} to {amount(high)} USD; {where}: {amount(typical)}."
-    if claimed_usd < low * _CHEAPEST:
-        reason += " Less is below the cheapest full machine."
-        return Check(
-            "token price", IMPOSSIBLE if claimed_usd < low / 3 else IMPLAUSIBLE, claimed_usd, *known[:3], unit, reason
-        )
-    if claimed_usd > high * _DEAREST:
-        reason += f" So much is paid where machines are used {typical / claimed_usd:.0%} of the time."
-        verdict = IMPLAUSIBLE if claimed_usd > high * 3 else POSSIBLE
-        return Check("token price", verdict, claimed_usd, *known[:3], unit, reason)
-    return Check("token price", POSSIBLE, claimed_usd, *known[:3], unit, reason)
-
-
-def check_cheaper(claimed_fraction: float, dear: "SellerPrices", cheap: "SellerPrices") -> Check:
-    """Judge by how much one price of an hour is said to lie below another: 1 − ratio at each seller that has both."""
-    sellers = sorted(set(dear.usd_by_seller) & set(cheap.usd_by_seller))
-    if not sellers:
-        reason = f"Nobody on record sells both {cheap.name} and {dear.name}."
-        return Check("saving", UNKNOWN, claimed_fraction, None, None, None, "fraction of one", reason)
-    saved = {name: 1 - cheap.usd_by_seller[name] / dear.usd_by_seller[name] for name in sellers}
-    low, high, middle = min(saved.values()), max(saved.values()), float(np.median(list(saved.values())))
-    ends = sorted(sellers, key=saved.__getitem__)
-    reason = (
-        f"{cheap.name} against {dear.name}, each at its lowest price, of {len(sellers)} with both: median {middle:.0%}"
-        f" less, from {low:.0%} ({ends[0]}) to {high:.0%} ({ends[-1]})."
-    )
-    verdict = POSSIBLE if low - 0.02 <= claimed_fraction <= high + 0.02 else IMPLAUSIBLE
-    return Check("saving", verdict, claimed_fraction, low, middle, high, "fraction of one", reason)
-
-
-class SellerPrices(NamedTuple):
-    """The lowest price of an accelerator-hour at each seller."""
-
-    name: str
-    usd_by_seller: dict[str, float]
-
-
-def seller_prices(
-    catalog: Catalog, name: str, chips: Sequence[Accelerator], provider: str | None, option: str
-) -> SellerPrices:
-    """Return the lowest price on record that day at each seller of some accelerators."""
-    lowest: dict[str, float] = {}
-    for row in rent_rows(catalog, chips, provider, None, option):
-        seller, price = str(row["provider"]), float(row["usd_per_gpu_hour"])
-        lowest[seller] = min(price, lowest.get(seller, price))
-    return SellerPrices(f"{name} {option.replace('_', ' ')}", lowest)
 
 
 # --- Energy and carbon of a run.
@@ -596,6 +456,7 @@ class Stated(NamedTuple):
     all_reduce_s: float | None = None
     payload_gb: float | None = None
     training_tokens_per_s: float | None = None
+    mfu_fraction: float | None = None
     energy_kwh: float | None = None
     kgco2e: float | None = None
     provider: str | None = None
@@ -642,9 +503,10 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
         chip = most_favourable(chips, claim.precision)
         over_pcie = stated.over_pcie
         checks.append(check_all_reduce(stated.all_reduce_s, stated.payload_gb, gpus, catalog, chip, pcie=over_pcie))
-    if stated.training_tokens_per_s is not None:
+    if stated.training_tokens_per_s is not None or stated.mfu_fraction is not None:
         if claim.model is None:
-            raise UsageError("--train-tokens-per-s: of which model? Add --model, such as --model 8b.")
+            flag = "--mfu" if stated.training_tokens_per_s is None else "--train-tokens-per-s"
+            raise UsageError(f"{flag}: of which model? Add --model, such as --model 8b.")
         workload = make_workload(
             catalog.architecture(claim.model),
             sequence_tokens=claim.sequence_tokens,
@@ -653,7 +515,10 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
         )
         chip = most_favourable(chips, claim.precision)
         workload = replace(workload, precision=claim.precision if claim.precision in TRAINED_IN else None)
-        checks.append(check_training_speed(stated.training_tokens_per_s, catalog, workload, chip, gpus))
+        if stated.training_tokens_per_s is not None:
+            checks.append(check_training_speed(stated.training_tokens_per_s, catalog, workload, chip, gpus))
+        if stated.mfu_fraction is not None:
+            checks.append(check_mfu(stated.mfu_fraction, catalog, workload, chip, claim.gpus))
     if stated.energy_kwh is not None:
         hours = claim.gpu_hours or (claim.days and claim.days * HOURS_PER_DAY * gpus)
         if hours:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from types import FrameType
 
 import click
 
@@ -20,8 +21,9 @@ from gpucost.gate import beside
 COLLECT_AFTER = (100_000, 20, 50)
 
 # command -> (module with an attribute of its name, or `command`, or `command_of`, which makes any question's; its help)
-COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, module, text in beside(__file__, "commands")[1:]}
-
+_LISTED = beside(__file__, "commands")[1:]  # a subcommand of note is listed too, without a module
+COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, _, module, text in _LISTED if module}
+MOVED = {name: (group, command) for name, group, command in beside(__file__, "moved")[1:]}  # for one more release
 
 _INVOKED = "gpucost.asked"  # where a context keeps the command found, and the words behind it
 
@@ -35,6 +37,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of one command."""
+        if cmd_name in MOVED:
+            group, name = MOVED[cmd_name]
+            parent = self.get_command(ctx, group)
+            assert isinstance(parent, click.Group)
+            return parent.get_command(ctx, name)
         if cmd_name not in COMMANDS:
             return None
         module = import_module(COMMANDS[cmd_name][0])
@@ -52,6 +59,8 @@ class LazyGroup(click.Group):
         try:
             resolved = super().resolve_command(ctx, args)
             ctx.meta[_INVOKED] = (*resolved[:2], tuple(resolved[2]))  # the parser eats its list
+            if args[0] in MOVED:
+                say(f"`gpucost {args[0]}` is now `gpucost {' '.join(MOVED[args[0]])}`; the old name goes with 0.2.")
             return resolved
         except click.UsageError as error:
             near = nearest(args[0], COMMANDS, 2, 0.5)
@@ -76,9 +85,13 @@ class LazyGroup(click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from their table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """Write the commands in their groups, from their table alone."""
+        width = max(len(name) for name, *_ in _LISTED)
+        for group in dict.fromkeys(group for _, group, *_ in _LISTED):
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), text) for name, title, _, text in _LISTED if title == group])
+        formatter.write_paragraph()
+        formatter.write_text("Each command: gpucost COMMAND --help")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -129,8 +142,8 @@ def main() -> None:
         say(shortened(f"cannot read or write{file_text}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
-        if str(error) == "Query interrupted":  # the engine's own word for a signal while it works
-            sys.exit(_told_by + 128 if _told_by else 130)
+        if _told_by or str(error) == "Query interrupted":  # a library told to end says so in its own way
+            sys.exit(128 + (_told_by or signal.SIGINT))
         _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
@@ -213,7 +226,13 @@ def _wake_on_signals() -> None:
 _told_by = 0  # the signal that ends the program
 
 
-def _end(number: int, frame: object) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _told_by
+    _told_by = number
+    signal.default_int_handler(number, frame)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
     global _told_by
     _told_by = number
     signal.signal(number, signal.SIG_DFL)  # a second one does not wait
@@ -226,7 +245,7 @@ def run() -> None:
     _wake_on_signals()
     try:
         if callable(signal.getsignal(signal.SIGINT)):  # until now it ended the program at once: nothing was begun
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
         main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.bench.cases import GROUPS, PROFILES
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import Output, catalog_options, output_options
 from gpucost.units import TERA
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gpucost.render.document import Document
 
 
-@click.command(name="bench")
+@click.command(name="bench", cls=GroupedCommand)
 @click.argument("file", type=click.Path(dir_okay=False), default="bench.json", required=False)
 @click.option("--profile", type=click.Choice(PROFILES), default="short", show_default=True, help="How much to measure.")
 @click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", help="What to measure.")
@@ -59,7 +60,8 @@ def command(
     gpucost calibrate node7.json --save
     """
     from gpucost.bench import verdict
-    from gpucost.bench.run import bench, read_bench
+    from gpucost.bench.file import read_bench
+    from gpucost.bench.run import bench
     from gpucost.render.bench import document
 
     measured = (

@@ -1,4 +1,4 @@
-"""`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
+"""`gpucost calibrate`: fit the efficiencies to one's own measurements, on top of the shipped ones."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gpucost.cli.messages import say, working
+from gpucost.cli.help import GroupedCommand
+from gpucost.cli.messages import say
 from gpucost.cli.options import Output, output_options, spoke
 from gpucost.gate import shown
 from gpucost.units import MS_PER_S
@@ -23,7 +24,7 @@ FILES = {"training": "calibration.csv", "serving": "serving_calibration.csv"}
 SMALLEST_CHANGE = 0.002
 
 
-@click.command(name="calibrate")
+@click.command(name="calibrate", cls=GroupedCommand)
 @click.argument("files", type=click.Path(exists=True, dir_okay=False), nargs=-1, required=False)
 @click.option(
     "--kind", type=click.Choice(["training", "serving"]), default="training", show_default=True, help="What is fitted."
@@ -38,7 +39,8 @@ SMALLEST_CHANGE = 0.002
     "--from-log",
     type=click.Path(exists=True, dir_okay=False),
     metavar="LOG",
-    help="The log of a training job or of a server.",
+    help="The log of a training job or of a server, or the result of a load test (JSON or JSONL of vLLM, SGLang, "
+    "GenAI-Perf, AIPerf, guidellm or inference-perf).",
 )
 @click.option("--model", metavar="NAME", help="With --from-log: the model.")
 @click.option("--gpu", metavar="NAME", help="With --from-log: the accelerator.")
@@ -82,18 +84,6 @@ SMALLEST_CHANGE = 0.002
 @click.option(
     "--undo", is_flag=True, help="Remove the calibration from your book; with --machine or --software, only theirs."
 )
-@click.option(
-    "--choose",
-    is_flag=True,
-    help="Show what each term of the model earns on sources that took no part in fitting it, and whether it stays.",
-)
-@click.option(
-    "--enter",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Predict sources that the model has not seen, write the errors into models/ledger.csv, then the rows into the "
-    "measurements; in a checkout.",
-)
 @click.option("--list", "listed", is_flag=True, help="List your own software classes.")
 @output_options
 def command(
@@ -106,15 +96,13 @@ def command(
     save: bool,
     undo: bool,
     listed: bool,
-    enter: str | None,
-    choose: bool,
     **log: Any,
 ) -> None:
     """Fit the efficiencies of training or serving to measurements.
 
     FILES are benches (`gpucost bench`), or your own runs as CSV. They are laid over the shipped calibration, which
     they correct near what was run and as far as they say: one run a little, twenty much. Without --save the change is
-    only shown. Without any file the shipped measurements are fitted again (minutes).
+    only shown.
 
     \b
     gpucost calibrate bench.json
@@ -124,25 +112,17 @@ def command(
         --gpus 8 --sequence 8192 --save
     gpucost calibrate --kind serving --from-log vllm.log --model 70b \\
         --gpu h100-sxm --gpus 4 --prompt-tokens 1000 --output-tokens 250 --save
+    gpucost calibrate --kind serving --from-log profile_export_aiperf.json \\
+        --gpu h100-sxm --save
     gpucost calibrate runs.csv --software my-stack --save
     gpucost estimate --model 8b --tokens 100b --software my-stack
     gpucost calibrate --undo
-    gpucost calibrate --format csv -o models/calibration.csv
-    gpucost calibrate --kind serving --enter measured.csv
     """
     from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
 
     if undo or listed:
         _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
-    if choose:
-        _alone("--choose", "kind")
-        _choose(out, kind)
-        return
-    if enter:
-        _alone("--enter", "kind")
-        _enter(out, kind, enter)
-        return
     if undo:
         if machine is not None or log["software"] is not None:
             say(_without(machine, log["software"]))
@@ -166,9 +146,6 @@ def command(
     runs_by_kind: dict[str, list[dict[str, Any]]] = {}
     for of in list(FILES) if both else [kind]:
         rows = _own_rows(catalog, of, named if of == kind else benches, log)
-        if rows is None:
-            _show_shipped(out, catalog, kind, save)
-            return
         if machine:
             rows = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(rows, 1)]
         if rows or of == kind:
@@ -183,61 +160,19 @@ def _alone(flag: str, *also: str) -> None:
         raise click.UsageError(f"{flag} fits nothing, so it does not use {typed}: leave it out.")
 
 
-def _choose(out: Output, kind: str) -> None:
-    """Show what each term of the model earns on sources that took no part in fitting it."""
-    from gpucost.calibration import fits
-    from gpucost.catalog import open_catalog
-
-    catalog = open_catalog()
-    say("fitting halves of the sources, and asking the other halves …")
-    with working("choosing"):
-        terms = fits.choose(catalog, kind)
-    paying = sum(term["parameters"] for term in terms if term["kept"])
-    hint = [
-        f"{paying} of {sum(term['parameters'] for term in terms)} parameters pay on sources outside their proposal."
-    ]
-    hint.append(f"gpucost/physics/{kind}/parameters.csv says which are fitted (parameter) and which held (constant).")
-    out.rows(terms, "calibrate terms", catalog, hint, title="What each term earns outside its proposal")
-
-
-def _enter(out: Output, kind: str, path: str) -> None:
-    """Write down what the model predicts for sources that it has not seen, then add their rows to the measurements."""
-    from gpucost.calibration import ledger
-    from gpucost.calibration.measurements import read_file
-    from gpucost.catalog import open_catalog
-    from gpucost.catalog.loader import shipped_root
-
-    root, catalog, rows = shipped_root(), open_catalog(), read_file(path)
-    lines = ledger.enter(kind, rows, catalog, root, ledger.model_commit(root), date.today())
-    out.rows(ledger.as_shares(lines), "ledger", catalog, title="First predictions")
-
-
 def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
     """Refuse what was typed of a log where there is none, and of runs of one's own where no file holds any."""
     benches = any(file.lower().endswith(".json") for file in (*files, measurements or ""))  # a bench is held to --gpu
     if typed := _typed(lambda name: name in OF_A_LOG and not (benches and name == "gpu")):
         raise click.UsageError(f"{typed}: only with --from-log, the log of the run.")
-    if not files and not measurements and (typed := _typed(lambda name: name in OF_OWN_RUNS)):
-        raise click.UsageError(f"{typed}: needs your own runs. Name a bench, a file of runs or --from-log.")
+    if not files and not measurements:
+        raise click.UsageError("nothing to fit: name a bench, a file of your own runs, or a log with --from-log.")
 
 
 def _typed(of: Callable[[str], bool]) -> str:
     """Return the options of a kind that stand on the command line."""
     named = [option for option in click.get_current_context().command.params if option.name and of(option.name)]
     return ", ".join(option.opts[0] for option in named if spoke(str(option.name)) is ParameterSource.COMMANDLINE)
-
-
-def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
-    """Fit the shipped measurements again."""
-    from gpucost.calibration import fits
-
-    if save:
-        raise click.UsageError("--save stores the fit to your own runs: name a bench, a file of runs or --from-log.")
-    say("fitting the shipped measurements, each source held out in turn …")
-    with working("fitting"):
-        _, rows = fits.fit_shipped(catalog, kind)
-    if not _as_table(out, rows):
-        out.rows(rows, "calibrate", catalog, title="Calibration")
 
 
 def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
@@ -380,12 +315,13 @@ def _width(option: Mapping[str, Any], name: str) -> float:
     return math.log(high / low) if low > 0 else 0.0
 
 
-def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the user's own runs as rows of measurements; None where no file was named."""
+def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the user's own runs as rows of measurements."""
     from gpucost.bench import file as from_bench
-    from gpucost.bench.run import read_bench
+    from gpucost.bench.file import read_bench
     from gpucost.bench.verdict import accelerator_of
     from gpucost.calibration import serving
+    from gpucost.calibration.load_results import is_result
     from gpucost.calibration.measurements import read_file
 
     rows: list[dict[str, Any]] = []
@@ -404,8 +340,22 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
         else:
             rows += serving.own_steps(from_bench.serving_steps(bench, chip.id))
     if log["from_log"]:
-        rows.append(_log_row(log, kind))
-    return rows if files or log["from_log"] else None
+        rows += _result_rows(log) if kind == "serving" and is_result(log["from_log"]) else [_log_row(log, kind)]
+    return rows
+
+
+def _result_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the load tests of a result, as runs of serving."""
+    from gpucost.calibration.load_results import TestedServer, read_results, said, serving_row
+
+    if typed := _typed(lambda name: name in STATED_BY_RESULTS):
+        raise click.UsageError(f"{typed}: the result of a load test says it itself. Leave it out.")
+    path = log["from_log"]
+    degrees = {name: log[name] for name in ("model", "gpu", "gpus", "tensor", "precision")}
+    tests = read_results(path, TestedServer(**degrees, engine=log["software"]))
+    for test in tests:
+        say(said(test))
+    return [serving_row(test) for test in tests]
 
 
 ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
@@ -422,8 +372,8 @@ LAYOUT_COLUMNS = {
     "sharding": "zero_stage",
     "recompute": "activation_recompute",
 }
+STATED_BY_RESULTS = {"prompt_tokens", "output_tokens", "concurrency"}
 OF_A_LOG = {"model", "gpu", *LAYOUT_COLUMNS, "prompt_tokens", "output_tokens", "concurrency", "precision"}
-OF_OWN_RUNS = {"machine", "software", "estimate"}
 
 
 def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import Output, output_options
 from gpucost.errors import nearest
 
@@ -14,7 +15,7 @@ _LONGEST = 80  # signs of a name
 _WIDE = 110  # signs of a line that has room for reasons
 
 
-@click.command(name="config")
+@click.command(name="config", cls=GroupedCommand)
 @output_options
 def command(out: Output) -> None:
     """Show where the data, your settings and your book are, which settings apply, and where each comes from.
@@ -22,7 +23,7 @@ def command(out: Output) -> None:
     A flag overrides GPUCOST_* variables, which override ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, which
     override the user file and then the default. A setting is an option's long name: `provider = "aws"` applies to
     every command that has --provider; in a table [estimate] only to that command, in [prices] also to its subcommands.
-    Of two in one file, the more specific one counts. The reason for each limit is shown on lines of 110 characters and
+    Of two in one file, the more specific one counts. The reason for each limit is shown in terminals of 110 columns or
     more, and with --format json.
 
     Shell completion, one line in your shell's start-up file:
@@ -80,7 +81,7 @@ def _speaker(name: str, otherwise: str) -> str:
 
 
 def _settings() -> list[dict[str, Any]]:
-    from gpucost.catalog.settings import GENERAL, Setting, spoken
+    from gpucost.catalog.settings import GENERAL, Setting, spoken, unheeded
 
     latest: dict[tuple[str, str], Setting] = {(item.command, item.name): item for item in spoken()}
     rows = [
@@ -94,6 +95,10 @@ def _settings() -> list[dict[str, Any]]:
         called = f"{table}.{name}" if table else name
         called = called if len(called) <= _LONGEST else f"{called[:40]}… ({len(called):,} characters)"
         rows.append(_row("setting", called, value, item.speaker, note))
+    note = "left out: only your own settings file, the environment or the command line may say this"
+    for item in unheeded():
+        called = f"{item.command}.{item.name}" if item.command else item.name
+        rows.append(_row("setting", called[:_LONGEST], "(not shown)", item.speaker, note))
     return rows
 
 

@@ -6,11 +6,12 @@ import click
 
 from gpucost.arguments.kinds import FILE, USD, share
 from gpucost.arguments.signature import PLACE, detail
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.messages import say
 from gpucost.cli.options import signature_options
 
 
-@click.command(name="diff")
+@click.command(name="diff", cls=GroupedCommand)
 @signature_options
 @click.option(
     "--format",
@@ -36,12 +37,12 @@ def command(
         detail(example="10%"),
     ] = None,
 ) -> None:
-    """Say what changed between two saved answers, of which kind, and what it does to cost and days.
+    """Show what changed between two saved answers, and how that affects cost and duration.
 
     \b
-    gpucost diff main.json branch.json
-    gpucost diff main.json branch.json --format github -o comment.md
-    gpucost diff main.json branch.json --budget 50000 --most-rise 10%
+    gpucost saved diff main.json branch.json
+    gpucost saved diff main.json branch.json --format github -o comment.md
+    gpucost saved diff main.json branch.json --budget 50000 --most-rise 10%
     """
     from gpucost.errors import OverBudgetError
     from gpucost.library.diff import as_github, as_text, beyond, difference

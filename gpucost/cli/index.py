@@ -1,17 +1,18 @@
-"""`gpucost index`: what three standard jobs cost in each month since 2022."""
+"""`gpucost prices index`: what three standard jobs cost in each month since 2022."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from gpucost.arguments.kinds import FLAG
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import ENDINGS, Output, envelope, output_options, signature_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
-@click.command(name="index")
+@click.command(name="index", cls=GroupedCommand)
 @signature_options
 @output_options
 def command(
@@ -26,9 +27,9 @@ def command(
     a page charts them.
 
     \b
-    gpucost index
-    gpucost index --format csv -o index.csv
-    gpucost index -o index.html
+    gpucost prices index
+    gpucost prices index --format csv -o index.csv
+    gpucost prices index -o index.html
     """
     from gpucost.library.price_index import FAULTS, index_rows, yearly
 

@@ -8,6 +8,7 @@ import click
 
 from gpucost.arguments.kinds import FLAG, GPU, MODEL, PROVIDER, SYSTEM, named, whole
 from gpucost.arguments.signature import PLACE
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import Output, is_setting, output_options, signature_options
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_BESIDE = 4
 NOT_KNOWN = "not known"
 SPEEDS = (
-    "GB/s: measured 'of' a stated peak, or computed; cycles: to the use of a load. `gpucost sources --table"
+    "GB/s: measured 'of' a stated peak, or computed; cycles: to the use of a load. `gpucost data sources --table"
     " memory_speeds`."
 )
 _YES = {"ecc": "yes"}
@@ -78,12 +79,15 @@ def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> lis
 
 def _fact(label: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[str, Any]:
     """Return one fact of every chip, of one column or of two in a cell."""
+    from gpucost.catalog.chips import is_sold
     from gpucost.render.document import format_value
 
     def cell(row: "Mapping[str, Any]") -> Any:
         if names[0] in ("ecc", "mig_slices"):
             return None if row[names[0]] is None else "no" if not row[names[0]] else _YES.get(names[0]) or row[names[0]]
         if names[0] == "street_low_usd":
+            if not is_sold(row):
+                return "for rent only"
             return None if row[names[0]] is None else f"{row[names[0]]:,.0f}–{row[names[1]] or row[names[0]]:,.0f}"
         if names[-1] == "scaleup_gpus":
             return f"{row[names[0]]:g} × {row[names[1]]}" if row[names[0]] else None
@@ -171,7 +175,7 @@ def _meant(catalog: "Catalog", names: "Sequence[str]", compare: bool) -> tuple[l
     return [], list(dict.fromkeys(id_ for ids in every.values() for id_ in ids))
 
 
-@click.command(name="gpus")
+@click.command(name="gpus", cls=GroupedCommand)
 @signature_options
 @output_options
 def gpus(
@@ -181,6 +185,8 @@ def gpus(
     gpu: Annotated[str | None, GPU, "GPU or family, such as h100; the same as NAME."] = None,
     vendor: Annotated[str | None, named("NAME", "vendors"), "Only this vendor's accelerators."] = None,
     generations: Annotated[bool, FLAG, "A row per generation, with its ratios to the one before."] = False,
+    systems: Annotated[bool, FLAG, "Whole machines, such as dgx-h100; by default all that makers sell."] = False,
+    switches: Annotated[bool, FLAG, "What torch.compile, FP8, a power limit, ECC, MIG and sparsity gain."] = False,
 ) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
 
@@ -188,13 +194,17 @@ def gpus(
     names are shown side by side, with their memories from registers to HBM (size, bandwidth, latency), ECC, MIG, prices
     to buy, warranty and where they may stand: a desktop card beside one of a data centre. --generations
     gives a row per generation of a maker: 16-bit peak, memory, bandwidth, link and power, each with its ratio to the
-    generation before, its link and cores, and the precisions that it brought.
+    generation before, its link and cores, and the precisions that it brought. --systems gives whole machines: PFLOP/s,
+    memory, power and price. --switches says what each gains or loses where somebody measured it, else that it is not
+    known.
 
     \b
     gpucost gpus h100
     gpucost gpus h100-sxm,mi300x,b200
     gpucost gpus rtx-4090,h100-pcie
     gpucost gpus --generations --vendor nvidia
+    gpucost gpus --systems dgx-a100,dgx-h100,gb200-nvl72
+    gpucost gpus --switches h100-sxm
     gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
     """
     from gpucost.catalog.chips import generations as generations_of
@@ -204,6 +214,14 @@ def gpus(
     if name is not None and gpu is not None and not is_setting("gpu"):
         raise click.UsageError(f"name accelerators either as NAME or with --gpu, not both: {name},{gpu}.")
     named = name if name is not None else gpu
+    if generations + systems + switches > 1:
+        raise click.UsageError("--generations, --systems and --switches exclude each other. Choose one.")
+    if systems:
+        _list_systems(catalog, out, named)
+        return
+    if switches:
+        _list_switches(catalog, out, named)
+        return
     if named is not None:
         taken_notes, ids = _meant(catalog, listed(named), out.is_plain and not generations)
         rows = sorted((row for row in rows if row["id"] in ids), key=lambda row: ids.index(row["id"]))
@@ -218,10 +236,53 @@ def gpus(
     out.rows(rows, "gpus", catalog)
 
 
+def _list_systems(catalog: "Catalog", out: Output, named: str | None) -> None:
+    """Write whole machines, a price as its span."""
+    from gpucost.catalog.chips import whole_systems
+    from gpucost.catalog.names import listed
+
+    rows = whole_systems(catalog, listed(named) if named else ())
+    if out.is_plain:
+        for row in rows:
+            ends = [row["price_low_usd"], row["price_high_usd"] or row["price_low_usd"]]
+            row["price"] = None if ends[0] is None else f"{ends[0] / 1000:,.0f}–{ends[1] / 1000:,.0f}k"
+            row |= {kind: row[f"{kind}_pflops"] for kind in ("bf16", "fp8", "fp4")}
+    notes = ["Peaks are dense, of all accelerators together; prices in USD, as last seen in the year beside them."]
+    out.rows(rows, "gpus systems" if out.is_plain else "gpus systems data", catalog, notes)
+
+
+def _list_switches(catalog: "Catalog", out: Output, named: str | None) -> None:
+    """Write what switches gain or lose, for one chip as it has them."""
+    from gpucost.catalog.chips import switches as switches_of
+
+    chip = None if named is None else catalog.accelerator(named).id
+    facts = {row["id"]: row for row in catalog.rows("accelerators")}
+    rows = switches_of(catalog, None if chip is None else facts[chip])
+    if out.is_plain:
+        for row in rows:
+            row["gain"] = _gain(row["low_fraction"], row["high_fraction"]) if row["available"] else "not there"
+            if row["changes"] == "memory of each part" and row["low_fraction"] is not None:
+                row["gain"] = f"× {1 + row['low_fraction']:.3g}"
+    notes = [*([] if named is None else catalog.taken(named)), "Not known: no source on record measured it."]
+    out.rows(rows, "gpus switches" if out.is_plain else "gpus switches data", catalog, notes)
+
+
+def _gain(low: float | None, high: float | None) -> str:
+    """Write a gain or a loss with its ends.
+
+    >>> _gain(0.157, 0.272), _gain(-0.0625, -0.0625), _gain(0, 0), _gain(None, None)
+    ('+16% to +27%', '-6%', 'none', 'not known')
+    """
+    if low is None or high is None:
+        return "not known"
+    ends = dict.fromkeys(f"{end:+.0%}" if end else "none" for end in (low, high))
+    return " to ".join(ends)
+
+
 # --- Nodes, instances and racks.
 
 
-@click.command(name="systems")
+@click.command(name="systems", cls=GroupedCommand)
 @signature_options
 @output_options
 def systems(
@@ -236,8 +297,8 @@ def systems(
     Links are per GPU and one direction; an empty network means that none is known.
 
     \b
-    gpucost systems p5.48xlarge
-    gpucost systems --gpu h100-sxm
+    gpucost data systems p5.48xlarge
+    gpucost data systems --gpu h100-sxm
     """
     from gpucost.catalog.names import chosen, listed
 
@@ -257,7 +318,7 @@ def systems(
 NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
 
 
-@click.command(name="models")
+@click.command(name="models", cls=GroupedCommand)
 @signature_options
 @output_options
 def models(
@@ -301,7 +362,10 @@ def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
 def described(
     catalog: "Catalog", architectures: "Sequence[Architecture]", context_tokens: int = 8192
 ) -> list[dict[str, Any]]:
-    """Return rows of architectures with their recounted and published parameters, cache and weights."""
+    """Return rows of architectures with their recounted and published parameters, cache and weights.
+
+    Publishers count the active parameters with or without embeddings: where one states a number, it is shown.
+    """
     from msgspec.structs import asdict
 
     from gpucost.physics.blocks import cache_values, state_values
@@ -318,7 +382,7 @@ def described(
             "id": item.name,
             "family": item.family,
             "parameters": int(total[index]),
-            "active_parameters": int(active[index]),
+            "active_parameters": int(row.get("published_active_parameters") or active[index]),
             "published_parameters": row.get("published_parameters"),
             "published_active_parameters": row.get("published_active_parameters"),
             "training_tokens": row.get("training_tokens"),
@@ -336,7 +400,7 @@ def described(
 # --- Sources.
 
 
-@click.command(name="sources")
+@click.command(name="sources", cls=GroupedCommand)
 @signature_options
 @output_options
 def sources(
@@ -348,8 +412,8 @@ def sources(
     """Sources of the facts: who published what, where and when, and how many rows use each.
 
     \b
-    gpucost sources --table accelerators
-    gpucost sources --format csv -o sources.csv
+    gpucost data sources --table accelerators
+    gpucost data sources --format csv -o sources.csv
     """
     from gpucost.catalog.shipped import source_rows
 

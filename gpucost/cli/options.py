@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments import Argument, flag_of, read_list
-from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
+from gpucost.arguments.kinds import FLAG, GPUS, INPUTS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.signature import Group, argument_of, arguments_of
 from gpucost.arguments.vocabulary import AsOf, KnownAsOf
 from gpucost.catalog.settings import Setting, spoken
@@ -190,16 +190,17 @@ _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
 )
 
 DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
-SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
+SEVERAL = (QUOTES, RENTS, TABLE, INPUTS, MODELS, GPUS)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
 # endings that are no text; a list of rows is written by the first of them only
-DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html", ".pdf": "to_pdf", ".pptx": "to_pptx"}
-_ANSWERS_ONLY = (".pdf", ".pptx")
+DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html", ".pdf": "to_pdf"}
+_ANSWERS_ONLY = (".pdf",)
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
 TEXTS = ("", ".", ".txt", ".text", ".log", ".out")  # of what is written for a person
 # endings of files that would hold a text, not what they say, whatever --format names
 UNWRITTEN = (
     ".docx",
+    ".pptx",
     ".odt",
     ".ods",
     ".xls",
@@ -247,7 +248,7 @@ class Output:
         endings = {*TEXTS, *ENDINGS, *DOCUMENTS, *more}
         if self.ending not in endings and (format_ is None or self.ending in UNWRITTEN):
             raise click.UsageError(
-                f"{file}: gpucost does not write {self.ending}. Use .html (browsers print it), .pdf, .pptx,"
+                f"{file}: gpucost does not write {self.ending}. Use .html (browsers print it), .pdf,"
                 f" {', '.join(['.xlsx', *ENDINGS, *more])} or .txt."
             )
         if self.ending in {*ENDINGS, *DOCUMENTS, *more} and is_setting("format_"):
@@ -392,7 +393,7 @@ class Output:
 def output_parameters(taken: Collection[str | None] = ()) -> list[click.Parameter]:
     """Return --format, --fields and -o: how and where every command writes its answer."""
     names = ["-o", "--output-file", *(() if "output" in taken else ("--output",))]
-    help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page, .pdf a print, .pptx slides."
+    help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page, .pdf a print."
     return [
         click.Option(
             ["--format", "format_"], type=click.Choice(FORMATS), help="Output format; by default that of FILE's suffix."
@@ -400,6 +401,25 @@ def output_parameters(taken: Collection[str | None] = ()) -> list[click.Paramete
         click.Option(["--fields"], metavar="NAMES", help="Columns to show, separated by commas, in this order."),
         click.Option([*names, "output_file"], type=click.Path(dir_okay=False), metavar="FILE", help=help_),
     ]
+
+
+def version_option() -> click.Option:
+    """Return --catalog: which version of the facts a command answers from."""
+
+    def heed(ctx: click.Context, _: click.Parameter, version: str | None) -> None:
+        if version and not ctx.resilient_parsing:
+            from gpucost.catalog.settings import facts_of
+
+            ctx.with_resource(facts_of(version))
+
+    return click.Option(
+        ["--catalog"],
+        metavar="VERSION",
+        expose_value=False,
+        is_eager=True,
+        callback=heed,
+        help="Answer from this version of the facts: one that an answer names, or a snapshot.",
+    )
 
 
 def parameter_of(argument: Argument) -> click.Parameter:
@@ -484,14 +504,15 @@ def signature_options(function: Function) -> Function:
         stated = {item.name: arguments.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
         values = read_list(takes, stated, complete=True)
         if dated:
-            from gpucost.catalog import open_catalog
+            from gpucost.catalog.shared import shared_catalog
 
-            arguments["catalog"] = open_catalog(*read_list(DATES, stated).values())
+            arguments["catalog"] = shared_catalog(*read_list(DATES, stated).values())
         for name, group in groups.items():
             arguments[name] = {inner: values.pop(inner) for inner in group}
         return function(*args, **arguments, **values)
 
     parameters = [parameter_of(argument) for argument in (*takes, *(DATES if dated else ()))]
+    parameters += [version_option()] if dated else []
     return _taking(function, call, parameters)
 
 
@@ -504,12 +525,12 @@ def catalog_options(function: Function) -> Function:
     """Add --as-of and --known-as-of alone; the command gets the `catalog` of those days."""
 
     def call(*args: Any, **rest_of_arguments: Any) -> Any:
-        from gpucost.catalog import open_catalog
+        from gpucost.catalog.shared import shared_catalog
 
         days = read_list(DATES, {item.name: rest_of_arguments.pop(item.name) for item in DATES})
-        return function(*args, catalog=open_catalog(*days.values()), **rest_of_arguments)
+        return function(*args, catalog=shared_catalog(*days.values()), **rest_of_arguments)
 
-    return _taking(function, call, [option_of(argument) for argument in DATES])
+    return _taking(function, call, [*(option_of(argument) for argument in DATES), version_option()])
 
 
 def envelope(catalog: "Catalog | None", warnings: Sequence[str] = ()) -> dict[str, Any]:

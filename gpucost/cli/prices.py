@@ -1,5 +1,6 @@
 """`gpucost prices`: what is sold, where and at what price; its past and future, the store, the user's book."""
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -10,8 +11,10 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import DATE, FLAG, USD, one_of, share, whole
+from gpucost.arguments.kinds import FLAG, USD, named, one_of, share, whole
 from gpucost.arguments.signature import PLACE, detail
+from gpucost.cli.help import GroupedCommand, GroupedParent
+from gpucost.cli.index import command as index
 from gpucost.cli.messages import printable as shown
 from gpucost.cli.messages import say, tell
 from gpucost.cli.options import (
@@ -39,7 +42,7 @@ def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str]
     return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters.get("option"))
 
 
-@click.command(name="stale")
+@click.command(name="stale", cls=GroupedCommand)
 @signature_options
 @output_options
 def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
@@ -50,7 +53,7 @@ def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
     out.rows(rows, "prices stale", catalog)
 
 
-@click.command(name="coverage")
+@click.command(name="coverage", cls=GroupedCommand)
 @signature_options
 @output_options
 def coverage(
@@ -84,7 +87,7 @@ def coverage(
     out.rows(rows, "prices coverage", catalog, notes)
 
 
-@click.command(name="watch")
+@click.command(name="watch", cls=GroupedCommand)
 @signature_options
 def watch(
     catalog: "Catalog",
@@ -109,7 +112,7 @@ def watch(
     )
 
 
-@click.command(name="report")
+@click.command(name="report", cls=GroupedCommand)
 @signature_options
 @click.option("-o", "--output", "output_file", required=True, metavar="FILE", help="The page, such as prices.html.")
 def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> None:
@@ -127,7 +130,7 @@ def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> Non
     write_price_page(output_file, data, catalog.as_of.isoformat(), catalog.version)
 
 
-@click.command(name="risk")
+@click.command(name="risk", cls=GroupedCommand)
 @signature_options
 @output_options
 def risk(
@@ -150,7 +153,37 @@ def risk(
     out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
 
 
-@click.command(name="decline")
+@click.command(name="hosted", cls=GroupedCommand)
+@signature_options
+@output_options
+def hosted(
+    catalog: "Catalog",
+    out: Output,
+    model: v.Model | None = None,
+    provider: v.Provider | None = None,
+) -> None:
+    """What hosted models cost per million tokens, by seller: the newest price of each product, cheapest output first.
+
+    \b
+    gpucost prices hosted --model deepseek-v3
+    gpucost prices hosted --provider together
+    """
+    from gpucost.errors import PriceMissingError
+    from gpucost.serving.costing import offered
+
+    wanted = None if model is None else catalog.architecture(model).name
+    rows = [
+        row
+        for row in offered(catalog.rows("hosted_tokens"), catalog.as_of)
+        if wanted in (None, row["model_id"]) and provider in (None, row["provider"])
+    ]
+    if not rows:
+        raise PriceMissingError("no hosted price of that kind is on record. Name another --model or --provider.")
+    rows.sort(key=lambda row: (str(row["model_id"]), row["output_usd_per_mtok"], str(row["provider"])))
+    out.rows([dict(row) for row in rows], "prices hosted", catalog)
+
+
+@click.command(name="decline", cls=GroupedCommand)
 @signature_options
 @output_options
 def decline(
@@ -161,18 +194,22 @@ def decline(
     region: v.Region | None = None,
     option: v.Option | None = None,
 ) -> None:
-    """How list prices fell per year, by chip: the median over sellers of their machines, and the range of sellers."""
+    """How list prices fell per year, by chip: the move over the years that sellers were watched, and their range."""
     from gpucost.catalog.prices import list_declines, overall
 
     filters = {"gpu": gpu, "provider": provider, "region": region, "option": option}
     rows = list_declines(catalog, wanted_of(catalog, filters))
     every = overall(rows)
+    if out.is_plain:
+        ends = ("decline_fraction", "decline_low_fraction", "decline_high_fraction")
+        rows = [{**row, **{end: row[end] or "unchanged" for end in ends}} for row in rows]
     notes = []
     if every["chips"]:
         low, typical, high = (every[f"decline_{end}fraction"] for end in ("low_", "", "high_"))
+        moved = f"{'fall' if typical >= 0 else 'rise'} by {abs(typical):.1%}"
         notes.append(
-            f"over {every['chips']} chips with two or more sellers, list prices fall by {typical:.1%} a year"
-            f" ({low:.1%} to {high:.1%})."
+            f"over {every['chips']} chips with two or more sellers, list prices {moved} a year"
+            f" (sellers from {-high:+.1%} to {-low:+.1%})."
         )
     out.rows(rows, "prices decline", catalog, notes)
 
@@ -197,13 +234,33 @@ def plot_view(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> No
     out.text(write(history_document(points, events, left_out, envelope(catalog))), written=True)
 
 
-VIEW_COMMANDS = (stale, coverage, watch, report, risk, decline)
+@click.command(name="used")
+@signature_options
+@output_options
+def used(catalog: "Catalog", out: Output, gpu: v.Gpu | None = None) -> None:
+    """What used cards sell for: age, what is left of the launch price, and the years to come; youngest first.
+
+    \b
+    gpucost prices used
+    gpucost prices used --gpu rtx-4090
+    """
+    from gpucost.errors import PriceMissingError
+    from gpucost.market.forward import used_rows
+
+    rows = used_rows(catalog, catalog.offer_filter(gpu, None, None, None)["gpu"])
+    if not rows:
+        raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
+    notes = ["Street: the middle of the listings seen in that year. Later years: what other cards did at that age."]
+    out.rows(rows, "prices used", catalog, notes)
+
+
+VIEW_COMMANDS = (stale, coverage, watch, report, risk, decline, hosted, used)
 
 
 # --- `gpucost prices forward`: what a GPU-hour may cost in years to come, and how such forecasts did in the past.
 
 
-@click.command(name="forward")
+@click.command(name="forward", cls=GroupedCommand)
 @signature_options
 @output_options
 def forward(
@@ -278,7 +335,7 @@ FORWARD_COMMANDS = (forward,)
 # --- `gpucost prices book`: the user's contracts and discounts beside the lists.
 
 
-@click.group(name="book")
+@click.group(name="book", cls=GroupedParent)
 def book() -> None:
     """Contracts and discounts of your own book."""
 
@@ -345,7 +402,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     return opened(location)
 
 
-@click.command(name="refresh")
+@click.command(name="refresh", cls=GroupedCommand)
 @click.option(
     "--from",
     "sources",
@@ -442,8 +499,8 @@ def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
 def _row(item: "SourceOutcome") -> dict[str, Any]:
     verdict = item.verdict
     why = item.reason or "; ".join(f"{count:,} {reason}" for reason, count in _largest(verdict.held))
-    counts = verdict.counts if item.state == "published" else dict.fromkeys(verdict.counts)
-    rows = verdict.rows if item.state == "published" else None
+    counts = verdict.counts if item.state in ("published", "waiting") else dict.fromkeys(verdict.counts)
+    rows = verdict.rows if item.state in ("published", "waiting") else None
     more = {
         "held": verdict.held,
         "left": verdict.left_out,
@@ -468,7 +525,7 @@ def _remarks(outcomes: "list[SourceOutcome]") -> list[str]:
     for item in outcomes:
         for reason, count in item.verdict.held.items():
             examples = ", ".join(item.verdict.examples.get(reason, ()))
-            remarks.append(f"{item.source}: {count:,} held back, {reason}: {examples}. --accept publishes them.")
+            remarks.append(f"{item.source}: {count:,} wait, {reason}: {examples}. `gpucost prices waiting` lists them.")
         if item.failures:
             remarks.append(f"{item.source}: {said_of_parts(item.failures)}")
         if item.state == "failed":
@@ -501,7 +558,7 @@ def published_to(folder: "Folder", target: str, note: str = "") -> int:
         raise UsageError(f"cannot write {target}: {error.strerror}.") from None
 
 
-@click.command(name="unknown")
+@click.command(name="unknown", cls=GroupedCommand)
 @store_option
 @output_options
 def unknown(out: Output, store: str | None) -> None:
@@ -512,7 +569,32 @@ def unknown(out: Output, store: str | None) -> None:
     out.rows(unknown_rows(folder), "prices unknown", None, folder.faults)
 
 
-@click.command(name="verify")
+@click.command(name="waiting", cls=GroupedCommand)
+@store_option
+@output_options
+def waiting(out: Output, store: str | None) -> None:
+    """List the doubtful prices of the last refreshes: each waits until `gpucost prices accept ID` takes it."""
+    from gpucost.refresh.waiting import waiting_rows
+
+    folder = folder_of(store)
+    rows = waiting_rows(folder)
+    remarks = [f"Take one after a look at its seller's page: gpucost prices accept {rows[0]['row_id']}"] if rows else []
+    out.rows(rows, "prices waiting", None, [*folder.faults, *remarks])
+
+
+@click.command(name="accept", cls=GroupedCommand)
+@click.argument("row_ids", nargs=-1, required=True, metavar="ID...")
+@store_option
+def accept(row_ids: tuple[str, ...], store: str | None) -> None:
+    """Publish prices that wait, by their IDs from `gpucost prices waiting`; the others go on waiting."""
+    from gpucost.refresh.waiting import take
+
+    folder = folder_of(store, written=True)
+    snapshot = take(folder, row_ids)
+    tell(f"{len(set(row_ids))} prices taken. Snapshot {snapshot.id} in {folder.path}.")
+
+
+@click.command(name="verify", cls=GroupedCommand)
 @store_option
 @click.pass_context
 def verify(ctx: click.Context, store: str | None) -> None:
@@ -527,7 +609,7 @@ def verify(ctx: click.Context, store: str | None) -> None:
         ctx.exit(5)
 
 
-@click.command(name="prune")
+@click.command(name="prune", cls=GroupedCommand)
 @click.option("--keep", type=click.IntRange(1), default=100, show_default=True, help="Snapshots to keep.")
 @store_option
 def prune(keep: int, store: str | None) -> None:
@@ -536,7 +618,7 @@ def prune(keep: int, store: str | None) -> None:
     tell(f"{removed} snapshots and {freed / 1e6:.1f} MB removed.")
 
 
-@click.command(name="export")
+@click.command(name="export", cls=GroupedCommand)
 @click.argument("folder", type=click.Path(file_okay=False))
 @store_option
 def export(folder: str, store: str | None) -> None:
@@ -555,13 +637,26 @@ def export(folder: str, store: str | None) -> None:
     tell(f"{count} snapshots in {folder}.")
 
 
-@click.command(name="snapshots")
+@click.command(name="snapshots", cls=GroupedCommand)
 @store_option
 @output_options
 def snapshots(out: Output, store: str | None) -> None:
-    """What was refreshed when: every snapshot, source by source, and how its prices changed."""
+    """Versions that one can ask for with --catalog: what the package ships, then every snapshot, source by source."""
+    from gpucost.catalog import open_catalog
+
     folder = folder_of(store)
+    shipped = open_catalog(store=folder.path, version="shipped")
+    listed = shipped.query("SELECT count(*) AS n FROM offers", "offers")[0]["n"]
+    first = {"id": shipped.shipped_version, "source": "shipped", "kind": "offers", "rows": listed}
     rows = [
+        {**first, "observed_on": shipped.dated.isoformat()},
+        *_snapshot_rows(folder),
+    ]
+    out.rows(rows, "prices snapshots", None, folder.faults)
+
+
+def _snapshot_rows(folder: "Folder") -> list[dict[str, Any]]:
+    return [
         {
             "id": item.id,
             "made_at": f"{item.made_at:%Y-%m-%d %H:%M}",
@@ -576,16 +671,15 @@ def snapshots(out: Output, store: str | None) -> None:
         for item in folder.snapshots
         for part in item.parts
     ]
-    out.rows(rows, "prices snapshots", None, folder.faults)
 
 
-STORE_COMMANDS = (refresh, unknown, verify, prune, export, snapshots)
+STORE_COMMANDS = (refresh, waiting, accept, unknown, verify, prune, export, snapshots)
 
 
 # --- `gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days.
 
 
-@click.group(name="prices", invoke_without_command=True)
+@click.group(name="prices", cls=GroupedParent, invoke_without_command=True)
 @signature_options
 @output_options
 @click.pass_context
@@ -605,11 +699,15 @@ def command(
     details: Annotated[
         bool, FLAG, "Whether published lists have the machine in that region, and why a price is not ranked."
     ] = False,
+    all: Annotated[bool, FLAG, "Every offer in every region, ended and contradictory ones too."] = False,
+    check: Annotated[bool, FLAG, "Then read the five cheapest again from their sellers, over the network."] = False,
 ) -> None:
-    """Prices that can be ordered on a day, one per offer, cheapest GPU-hour first.
+    """Prices that can be ordered on a day, cheapest GPU-hour first.
 
-    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. For a
-    day before the newest shipped price, the daily price history is used too; it may know more regions.
+    One row for each seller, GPU and option: its cheapest region, and in how many it is sold. --all, --details, CSV and
+    JSON have a row for every offer. A price holds from the day its provider stated, else from the day it was seen,
+    until a newer one is known. For a day before the newest shipped price, the daily price history is used too; it may
+    know more regions.
 
     \b
     gpucost prices --gpu h100-sxm
@@ -628,15 +726,55 @@ def command(
     region = filters["region"]
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
     rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
+    warnings = [*catalog.holding(filters["gpu"]), *warnings]
     if by is not None:
         if details:
             raise click.UsageError("--details is of single prices: leave it or --by out.")
         from gpucost.catalog.prices import by_column
         from gpucost.render.document import columns, columns_of
 
-        out.rows(by_column(rows, by)[:limit], [*columns(by), *columns_of("prices by")], catalog, warnings)
+        lines = by_column(rows, by)
+        if out.is_plain:
+            most = limit or _SCREEN
+            unseen = len(lines) - most
+            warnings = [f"{unseen} more rows: --limit {len(lines)}."] if unseen > 0 and not limit else []
+            old = sum(line["old"] for line in lines)
+            warnings += (
+                [f"{old} of {len(lines)} have no price that is young for its kind: they stand last."] if old else []
+            )
+            warnings += [*catalog.holding(filters["gpu"]), "USD per GPU-hour, each the cheapest offer of its kind."]
+            lines = [{**line, "machine": _shortened(line["machine"])} for line in lines[:most]]
+        out.rows(lines[:limit], [*columns(by), *columns_of("prices by")], catalog, warnings)
         return
-    out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
+    if check:
+        from gpucost.refresh.check import FIRST_OFFERS, checked
+
+        cheapest = [row for row in rows if row["rankable"]][:FIRST_OFFERS]
+        warnings = [*warnings, *(price.sentence for price in checked(catalog, cheapest))]
+    if all or details or out.format in ("csv", "json"):
+        out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
+        return
+    from gpucost.catalog.prices import cheapest_of_sellers
+    from gpucost.render.document import columns_of
+
+    sellers = cheapest_of_sellers(rows)
+    one_chip = len({row["gpu"] for row in sellers}) == 1
+    shown_columns = [one for one in columns_of("prices by seller") if not (one_chip and one.key == "gpu")]
+    if hidden := len(rows) - len(sellers):
+        warnings = [*warnings, f"{hidden} more offers, of other regions and sizes or not ranked: --all."]
+    out.rows(sellers[:limit], shown_columns, catalog, warnings)
+
+
+_SCREEN, _NAME = 16, 20  # rows of one screen, and letters of a machine's name on it
+
+
+def _shortened(name: str) -> str:
+    """Cut a name that would push other columns off a screen.
+
+    >>> _shortened("p5.48xlarge"), _shortened("Standard_ND96isr_H100_v5")
+    ('p5.48xlarge', 'Standard_ND96isr_H1…')
+    """
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _refuse_before(ctx: click.Context, view: str) -> None:
@@ -674,23 +812,36 @@ def history(
 def diff(
     out: Output,
     *,
-    first: Annotated[str, DATE, PLACE],
-    second: Annotated[str, DATE, PLACE],
+    first: Annotated[str, named("DAY|VERSION"), PLACE],
+    second: Annotated[str, named("DAY|VERSION"), PLACE],
     all: Annotated[bool, FLAG, "Also the prices that did not change."] = False,
     filters: v.OfferFilters,
     known_as_of: v.KnownAsOf | None = None,
 ) -> None:
-    """What changed between two days, as known today (or on --known-as-of): old and new price of each offer.
+    """What changed between two days, or between two versions of the facts: old and new price of each offer.
 
-    An offer is new or gone where it could be ordered on one of the days alone.
+    FIRST and SECOND are days, as known today (or on --known-as-of), or versions as `prices snapshots` lists them. An
+    offer is new or gone where it could be ordered on one side alone.
     """
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.prices import difference
+    from gpucost.catalog.prices import difference, difference_of_versions
 
+    if not (_is_day(first, "first") and _is_day(second, "second")):
+        then, now = (open_catalog(known_as_of=known_as_of, version=version) for version in (first, second))
+        rows = difference_of_versions(then, now, wanted_of(now, filters), all)
+        out.rows(_recent(rows, now, filters["max_age"]), "prices diff", now, first=first, second=second)
+        return
     catalog = open_catalog(second, known_as_of)
     rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), all)
     notes = [f"{unknown} prices of {first} are left out: it is unknown whether they hold on {second}."] * (unknown > 0)
     out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, notes, first=first, second=second)
+
+
+def _is_day(text: str, called: str) -> bool:
+    """Tell a day from a version of the facts; what is written as a day must be one of the calendar."""
+    from gpucost.arguments.kinds import DATE
+
+    return re.fullmatch(r"\d+-\d+-\d+|\d{8}", text) is not None and DATE.read(text, called) is not None
 
 
 def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) -> list[dict[str, Any]]:
@@ -699,5 +850,5 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) 
     return [row for row, age in zip(rows, seen, strict=True) if days is None or age <= days]
 
 
-for _more in (*STORE_COMMANDS, *BOOK_COMMANDS, *VIEW_COMMANDS, *FORWARD_COMMANDS):
+for _more in (index, *STORE_COMMANDS, *BOOK_COMMANDS, *VIEW_COMMANDS, *FORWARD_COMMANDS):
     command.add_command(_more)

@@ -5,10 +5,12 @@ from typing import Any
 
 import click
 
-from gpucost.arguments import flag_of, giving_way
+from gpucost.arguments import giving_way
 from gpucost.ask import QUESTIONS
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.messages import say, working
-from gpucost.cli.options import LAUNCHED, SEVERAL, Output, is_setting, output_parameters, parameter_of
+from gpucost.cli.options import LAUNCHED, Output, is_setting, output_parameters, parameter_of, version_option
+from gpucost.heap import keep_memory
 
 # how an answer is written -> what that means, and the questions whose answers can; none: all
 _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -23,6 +25,10 @@ _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("estimate", "inference"),
     ),
     "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
+    "--check": (
+        "Then read the prices of the first offers again from their sellers, over the network.",
+        ("estimate", "inference"),
+    ),
     "--details": ("Show the full answer, not just one screen.", ()),
     "--quiet": ("Print the answer in one line.", ()),
 }
@@ -34,12 +40,10 @@ def command_of(name: str) -> click.Command:
     question, more = QUESTIONS[name], ways_of_writing(name)
     parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
     names = {parameter.name for parameter in parameters}
-    old = {old: argument for argument in question.arguments for old in argument.old if old not in names}
-    parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]
-    parameters += more
-    parameters += output_parameters(taken={*names, *old})
+    parameters += [*more, *([version_option()] if "as_of" in names else [])]
+    parameters += output_parameters(taken=names)
     examples = "\n".join(_broken(f"gpucost {line}") for line in question.examples)
-    return click.Command(
+    return GroupedCommand(
         name,
         params=parameters,
         callback=_callback(name, [str(one.name) for one in more]),
@@ -61,10 +65,22 @@ def _broken(line: str) -> str:
     return f"{line[:break_at]} \\\n{_broken(f'  {line[break_at + 1 :]}')}"
 
 
+def say_checked(payload: Any) -> None:
+    """Say what the sellers of an answer's first offers ask today."""
+    from gpucost.catalog.shared import shared_catalog
+    from gpucost.refresh.check import FIRST_OFFERS, checked
+
+    with working("asking sellers"):
+        results = checked(shared_catalog(payload["as_of"]), payload["options"][:FIRST_OFFERS])
+    for result in results:
+        say(result.sentence)
+
+
 def _callback(name: str, more: list[str]) -> Any:
     def ask(format_: str | None, fields: str | None, output_file: str | None, **stated: Any) -> None:
         from gpucost.ask.dispatch import answered
 
+        keep_memory()
         ways = {one: stated.pop(one) for one in more}
         endings = ((".toml",) if ways.get("print_plan") else ()) + (LAUNCHED if ways.get("launch") else ())
         out = Output(format_, fields, output_file, endings)
@@ -72,10 +88,11 @@ def _callback(name: str, more: list[str]) -> Any:
         if name == "estimate":
             stated["with_facts"] = out.format == "json"
         with working("thinking"):
-            result, hints = giving_way(partial(answered, name), stated, is_setting)
-        for hint in hints:
-            say(hint)
+            result = giving_way(partial(answered, name), stated, is_setting)
+        check = ways.pop("check", False)
         out.result(result, **ways)
+        if check:
+            say_checked(result.payload)
         if result.exit_code == 5:
             from gpucost.errors import CheckFailedError
 

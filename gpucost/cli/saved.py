@@ -9,6 +9,8 @@ import click
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FILE, FLAG, named
 from gpucost.arguments.signature import PLACE
+from gpucost.cli.diff import command as diff
+from gpucost.cli.help import GroupedCommand, GroupedParent
 from gpucost.cli.messages import say, working
 from gpucost.cli.options import Output, catalog_options, output_options, signature_options
 
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
 # --- Rerun: reproduce a saved answer from the facts it embeds.
 
 
-@click.command(name="rerun")
+@click.group(name="saved", cls=GroupedParent)
+def saved() -> None:
+    """Work with saved answers (--format json -o FILE): compute one again, compare two, write FOCUS charges."""
+
+
+@saved.command(name="rerun")
 @signature_options
 @output_options
 def rerun(
@@ -34,20 +41,20 @@ def rerun(
 
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o run.json
-    gpucost rerun run.json --format json | cmp - run.json
-    gpucost rerun run.json --explain
+    gpucost saved rerun run.json --format json | cmp - run.json
+    gpucost saved rerun run.json --explain
     """
     from gpucost.answers.saved import read_estimate, reading, with_changes_told
     from gpucost.answers.training import Estimate
     from gpucost.ask.estimate import rerun
     from gpucost.ask.result import Result
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import training_calibration
+    from gpucost.catalog.shared import shared_catalog
     from gpucost.render.json import dumps
     from gpucost.training.rerun import verdict
 
     saved = read_estimate(path, accept_changed)
-    calibration = training_calibration(open_catalog())
+    calibration = training_calibration(shared_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
         fresh = cast(Estimate, with_changes_told(fresh, saved))
@@ -59,13 +66,13 @@ def rerun(
 # --- Report: a workbook, page or text from a scenario file or a saved answer.
 
 
-@click.command(name="report")
+@click.command(name="report", cls=GroupedCommand)
 @signature_options
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False),
-    help="File to write: .xlsx, .html, .pdf, .pptx, .md, .json or .txt.",
+    help="File to write: .xlsx, .html, .pdf, .md, .json or .txt.",
 )
 def report(
     output: str | None,
@@ -75,9 +82,6 @@ def report(
     date: v.StampedOn | None = None,
     share_safe: v.ShareSafe = False,
     accept_changed: v.AcceptChanged = False,
-    template: Annotated[
-        str | None, FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."
-    ] = None,
 ) -> None:
     """Answer a scenario and write a report in the format of the output's suffix.
 
@@ -89,14 +93,11 @@ def report(
     gpucost estimate --model 8b --tokens 100b --format json -o run.json
     gpucost report run.json -o run.html
     gpucost report run.json --status approved --by "Finance" -o run.xlsx
-    gpucost report run.json --template budget.xlsx -o filled.xlsx
     """
     from gpucost.library.report import check_suffix, report
 
     if output is not None:
         check_suffix(output)
-    if template is not None and (output is None or not output.lower().endswith(".xlsx")):
-        raise click.UsageError("--template needs -o FILE.xlsx: the copy that is filled.")
     with working("answering the scenario"):
         result = report(source, status=status, by=by, date=date, share_safe=share_safe, accept_changed=accept_changed)
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
@@ -105,17 +106,14 @@ def report(
         click.echo(result.to_text().rstrip("\n"))
         return
     with working(f"writing {output}"):
-        if template is None:
-            result.write(output)
-    for line in result.fill(template, output) if template is not None else ():
-        say(line)
+        result.write(output)
     say(f"wrote {output}")
 
 
 # --- Export: a saved answer as the rows of an invoice.
 
 
-@click.command(name="export")
+@saved.command(name="export")
 @signature_options
 @click.option(
     "-o",
@@ -139,7 +137,7 @@ def export(
 
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
-    gpucost export --focus saved.json -o plan.csv --start 2026-11-01
+    gpucost saved export --focus saved.json -o plan.csv --start 2026-11-01
     gpucost reconcile plan.csv --estimate saved.json
     """
     from gpucost.ask.invoices import export
@@ -151,9 +149,11 @@ def export(
 # --- Watch: a running job's log against its estimate.
 
 
-@click.command(name="watch")
+@click.command(name="watch", cls=GroupedCommand)
 @click.argument("log", type=click.Path(exists=True, dir_okay=False), required=True)
-@click.option("--estimate", type=click.Path(exists=True, dir_okay=False), help="A saved estimate; of a log needed.")
+@click.option(
+    "--estimate", type=click.Path(exists=True, dir_okay=False), help="Saved estimate. Required with a training log."
+)
 @click.option(
     "--rank", type=click.IntRange(1), default=1, show_default=True, help="Rank of the option that is running."
 )
@@ -181,7 +181,7 @@ def watch(
     """Show the progress and cost of a job so far, and when and at what cost it will end, against its saved estimate.
 
     What `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used --format=csv -l 10` writes is
-    read, too: how busy the GPUs were, what they drew and held, and with --estimate what the hours cost.
+    read, too: GPU utilisation, power and memory, and with --estimate what the hours cost.
 
     Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, nanochat, modded-nanogpt,
     llm.c, nanotron, torchtune, OLMo-core, LitGPT, DLLogger, the Hugging Face Trainer, TRL and MLPerf; of any other
@@ -218,3 +218,6 @@ def watch(
         if every is None:
             return
         time.sleep(every)
+
+
+saved.add_command(diff)

@@ -8,6 +8,7 @@ import click
 from gpucost.arguments.kinds import FILE, named
 from gpucost.arguments.signature import PLACE
 from gpucost.arguments.vocabulary import RelationArguments
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import Output, output_options, signature_options
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, not a table
 
 
-@click.command(name="sql")
+@click.command(name="sql", cls=GroupedCommand)
 @signature_options
 @output_options
 def command(
@@ -47,15 +48,19 @@ def command(
     gpucost sql "select * from prices_on('2025-09-01', '2025-12-31')
       where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
-    gpucost sql --model 8b --tokens 100b "select provider, option, gpus,
-      usd_per_gpu_hour * gpu_hours as usd from speeds
-      join prices_on('2025-03-01') using (gpu, gpus) order by usd limit 10"
+    gpucost sql --model 8b --tokens 100b "select rank, provider, gpu, gpus,
+      cost_usd, days from estimates where rank is not null order by rank limit 10"
+    gpucost sql --model 8b --tokens 100b "select provider, gpu, gpus, days,
+      usd_per_gpu_hour * gpu_hours as usd from speeds join prices
+      using (gpu, gpus) where ranks and not stale order by usd limit 10"
     """
+    from gpucost.ask.catalog import filled
     from gpucost.limits import limit
     from gpucost.render.document import Column
 
     seconds = time_limit and limit("limit_query_seconds", time_limit, "--time-limit")
     stated = {name: value for name, value in asked.items() if value is not None}
+    catalog.fill = filled
     answer = catalog.ask(_text(query, file, question), stated, time_limit_s=seconds)
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))

@@ -8,6 +8,7 @@ import click
 
 from gpucost.arguments.kinds import FILE, FLAG, named
 from gpucost.arguments.signature import PLACE
+from gpucost.cli.help import GroupedCommand
 from gpucost.cli.messages import say
 from gpucost.cli.options import signature_options
 from gpucost.errors import UnknownNameError, UsageError, nearest
@@ -22,7 +23,7 @@ _files_option = click.option(
 )
 
 
-@click.command(name="serve")
+@click.command(name="serve", cls=GroupedCommand)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port.  [default: any free one]")
 @click.option(
     "--open/--no-open", "opened", default=True, is_flag=True, help="Open the page in the browser.  [default: open]"
@@ -68,7 +69,7 @@ def serve(
     serve(port, say, opened=opened, folder=files)
 
 
-@click.command(name="mcp")
+@click.command(name="mcp", cls=GroupedCommand)
 @_files_option
 def mcp(files: Path | None) -> None:
     """Serve estimate, inference, fit, tco, audit, prices, compare and sql as tools over standard input and output.
@@ -90,7 +91,7 @@ def mcp(files: Path | None) -> None:
 # --- An example scenario.
 
 
-@click.command(name="init")
+@click.command(name="init", cls=GroupedCommand)
 @signature_options
 def init(
     path: Annotated[str | None, FILE, PLACE] = None,
@@ -128,15 +129,15 @@ def init(
 # --- JSON schemas of a scenario file, an answer, or a row of a data table.
 
 
-@click.command(name="schema")
+@click.command(name="schema", cls=GroupedCommand)
 @signature_options
 def schema(what: Annotated[str, named("NAME", "schemas"), PLACE] = "scenario") -> None:
     """Print the JSON schema of a scenario file, an answer (estimate, inference, tco, mix, report …) or a table's row.
 
     \b
-    gpucost schema scenario > scenario.schema.json
-    gpucost schema estimate
-    gpucost schema offers
+    gpucost data schema scenario > scenario.schema.json
+    gpucost data schema estimate
+    gpucost data schema offers
     """
     click.echo(json.dumps(_schema(what), indent=2, ensure_ascii=False))
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from gpucost.arguments import flag_of, giving_way, renamed
+from gpucost.arguments import giving_way
 from gpucost.ask import QUESTIONS
-from gpucost.cli.messages import say, working
+from gpucost.cli.help import GroupedCommand
+from gpucost.cli.messages import working
 from gpucost.cli.options import Output, is_setting, option_of, output_parameters
 from gpucost.cli.question import ways_of_writing
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
@@ -55,18 +56,12 @@ def _own_arguments() -> list[click.Parameter]:
 
 def _parameters() -> list[click.Parameter]:
     taken = {"question", "cases", "grid", "workers", "scheduler", "into", "shared", "best"}
-    parameters, old = _own_arguments(), list[str]()
+    parameters = _own_arguments()
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
                 parameters.append(option_of(argument._replace(required=False, default=None, usual="")))
-                old += [name for name in argument.old if name not in taken]
-    parameters += [
-        click.Option([flag_of(name), name], hidden=True)
-        for name in dict.fromkeys(old)
-        if name not in {*taken, "output"}
-    ]
     parameters += ways_of_writing("sweep")
     return parameters + output_parameters(taken)
 
@@ -85,10 +80,6 @@ def _ask(
     values = {name: value for name, value in arguments.items() if value is not None and value != ()}
     if not values.get("shared"):
         values.pop("shared", None)
-    question = QUESTIONS[values["question"]]
-    names = {name for argument in question.arguments for name in (argument.name, *argument.old)}
-    for hint in renamed(question, {name: value for name, value in values.items() if name in names})[1]:
-        say(hint)
     with working("cases") as advance:
         result = giving_way(lambda chosen: sweep(**{**chosen, "into": into, "told": advance}), values, is_setting)
     if joined:
@@ -111,4 +102,4 @@ def _join(files: Any, target: str, ending: str, temporary: str | None) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-command = click.Command("sweep", params=_parameters(), callback=_ask, help=_HELP)
+command = GroupedCommand("sweep", params=_parameters(), callback=_ask, help=_HELP)

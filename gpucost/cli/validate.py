@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucost.cli.help import GroupedCommand, GroupedParent
+from gpucost.cli.lists import sources, systems
 from gpucost.cli.messages import say, working
 from gpucost.cli.options import Output, output_options
+from gpucost.cli.start import schema
 
 if TYPE_CHECKING:
     from gpucost.schemas.validation import Fault
@@ -16,9 +19,9 @@ if TYPE_CHECKING:
 # --- `gpucost data check`: judge data files before they are used.
 
 
-@click.group(name="data")
+@click.group(name="data", cls=GroupedParent)
 def data() -> None:
-    """Check data files against their schemas and against known facts."""
+    """The facts: check files, list sources and machines, print schemas."""
 
 
 @data.command(name="check")
@@ -84,20 +87,31 @@ def _rows(kind: str, faults: "Sequence[Fault]") -> list[dict[str, Any]]:
 # --- `gpucost validate`: hold predictions against measurements.
 
 
-@click.command(name="validate")
+FITTED = ("training", "serving", "load")  # kinds whose predictions a calibration moves
+
+
+@click.command(name="validate", cls=GroupedCommand)
 @click.option(
     "--kind",
-    type=click.Choice(["training", "memory", "serving"]),
+    type=click.Choice(["training", "memory", "serving", "load", "rl", "runs"]),
     default="training",
     show_default=True,
-    help="What is predicted.",
+    help="What is predicted: speed of training or serving, peak memory, steps of reinforcement learning (rl), hours of "
+    "whole published runs (runs).",
 )
 @click.option(
     "--measurements",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Rows in the columns of the shipped measurements; else the shipped ones.",
+    help="Rows in the columns of the shipped measurements; else the shipped ones. With --kind load also the result of "
+    "a load test (JSON or JSONL of vLLM, SGLang, GenAI-Perf, AIPerf, guidellm or inference-perf).",
 )
+@click.option("--model", metavar="NAME", help="With the result of a load test: the model, if the file does not say.")
+@click.option("--gpu", metavar="NAME", help="With the result of a load test: the accelerator.")
+@click.option("--gpus", type=click.IntRange(1), help="With the result of a load test: number of GPUs.  [default: 1]")
+@click.option("--tensor", type=click.IntRange(1), help="With the result of a load test: tensor-parallel degree.")
+@click.option("--precision", metavar="NAME", help="With the result of a load test: format of the weights.")
+@click.option("--software", metavar="NAME", help="With the result of a load test: the engine, such as vllm.")
 @click.option(
     "--calibration",
     type=click.Path(exists=True, dir_okay=False),
@@ -105,17 +119,7 @@ def _rows(kind: str, faults: "Sequence[Fault]") -> list[dict[str, Any]]:
     help="Predict with this table, as `gpucost calibrate --format csv` writes it.",
 )
 @click.option(
-    "--leave-out",
-    type=click.Choice(["source", "family", "software", "model"]),
-    help="Predict each group with a calibration fitted to the others (takes minutes).",
-)
-@click.option(
     "--core/--all", "core", default=False, is_flag=True, help="Only rows marked as well suited to validation."
-)
-@click.option(
-    "--ledger",
-    is_flag=True,
-    help="Show what was predicted for each source before any fit had seen it, as it was entered.",
 )
 @click.option("--max-error", metavar="SHARE", help="Exit 5 if the macro-median error is above this.")
 @output_options
@@ -124,10 +128,10 @@ def validate(
     kind: str,
     measurements: str | None,
     calibration: str | None,
-    leave_out: str | None,
     core: bool,
     max_error: str | None,
-    ledger: bool,
+    software: str | None,
+    **server: Any,
 ) -> None:
     """Predict every measured run from its description, and show the errors per source and in total.
 
@@ -138,35 +142,40 @@ def validate(
     gpucost validate
     gpucost validate --kind training --measurements runs.csv --format json
     gpucost validate --measurements runs.csv --calibration own.csv
-    gpucost validate --leave-out source --core
-    gpucost validate --ledger
+    gpucost validate --kind runs --measurements published.csv
+    gpucost validate --core
+    gpucost validate --kind load --measurements result.json --gpu h100-sxm
     """
     from gpucost.arguments.kinds import share
+    from gpucost.ask.published import validate_runs
     from gpucost.ask.result import Result
     from gpucost.calibration.fits import VALIDATIONS
+    from gpucost.calibration.load_results import TestedServer, is_result, read_results, said
     from gpucost.calibration.measurements import answer, read_file
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import use
     from gpucost.errors import CheckFailedError
 
+    if measurements == "":
+        raise click.UsageError("cannot read '': --measurements names a file.")
+    server = {name: value for name, value in {**server, "engine": software}.items() if value is not None}
+    of_result = kind == "load" and measurements is not None and is_result(measurements)
+    if server and not of_result:
+        typed = ", ".join(f"--{'software' if name == 'engine' else name}" for name in server)
+        raise click.UsageError(f"{typed}: only with --kind load and the result of a load test as --measurements.")
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
-    if leave_out and kind == "memory":
-        raise click.UsageError("--leave-out needs --kind training or serving: memory has no fitted parameters.")
     catalog = open_catalog()
-    if ledger:
-        from gpucost.calibration.ledger import as_shares
-
-        lines = as_shares(catalog.rows("ledger"))
-        out.rows(lines, "ledger", catalog, title="First predictions of sources that no fit had seen")
-        return
     if calibration:
-        if leave_out or kind == "memory":
-            raise click.UsageError("--calibration needs --kind training or serving, and excludes --leave-out.")
-        use(catalog, kind, read_file(calibration, ("name", "kind", "value")))
-    request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
-    request |= {"calibration": calibration} if calibration else {}
+        if kind not in FITTED:
+            raise click.UsageError(f"--calibration needs --kind {', '.join(FITTED)}: nothing is fitted to {kind}.")
+        use(catalog, "serving" if kind == "load" else kind, read_file(calibration, ("name", "kind", "value")))
+    request = {"kind": kind, "measurements": measurements, "core": core}
+    request |= ({"calibration": calibration} if calibration else {}) | server
+    more = {"rows": read_results(str(measurements), TestedServer(**server))} if of_result else {}
+    for test in more.get("rows", ()):
+        say(said(test))
     with working("predicting the measured runs"):
-        report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
+        report = (VALIDATIONS | {"runs": validate_runs})[kind](catalog, measurements, core=core, **more)
     if calibration:
         report["method"] = f"predicted with the calibration of {calibration}"
     answered = answer(report, request, catalog.as_of, catalog.version)
@@ -175,3 +184,7 @@ def validate(
     if limit is not None and (macro is None or macro > limit):
         outcome = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
         raise CheckFailedError(f"{outcome}; the limit is {limit:.1%}.")
+
+
+for _more in (sources, systems, schema):
+    data.add_command(_more)

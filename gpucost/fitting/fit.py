@@ -20,7 +20,9 @@ from gpucost.answers.training import Component, Everywhere, Fit, FitFigures, Fit
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError, UsageError
 from gpucost.gate import beside
-from gpucost.market.facts import Market, cheapest, market_of, usual
+from gpucost.market.facts import Market, market_of
+from gpucost.market.filters import usual
+from gpucost.market.hires import cheapest
 from gpucost.physics.columns import RECOMPUTES, Flags, Integers, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
@@ -102,6 +104,8 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
     settings["loss_chunk_tokens"] = settings.pop("loss_chunk", 0)
     settings.setdefault("software", USUAL_STYLES[settings.get("method", "full")])
     degrees = {name: settings.pop(name) for name in DEGREES if name in settings}
+    if not degrees and "gpus" not in settings and (gpus := catalog.gpus_in(gpu)):
+        settings["gpus"] = gpus
     check_degrees(architecture, settings.get("gpus"), degrees)
     return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **settings)
 

@@ -365,23 +365,6 @@ def inputs_of(lines: tuple[Line, ...], targets: tuple[str, ...]) -> frozenset[st
     return frozenset(read - set(texts) - set(_FUNCTIONS))
 
 
-@cache
-def untouched(lines: tuple[Line, ...], changing: tuple[str, ...]) -> tuple[Line, ...]:
-    """Return the lines that hang on none of the changing inputs.
-
-    >>> lines = (Line("hours", "a * 2"), Line("cost", "hours * b"))
-    >>> [line.name for line in untouched(lines, ("b",))]
-    ['hours']
-    """
-    moved, fixed_lines = set(changing), []
-    for line in lines:
-        if moved & _prepared(line.text)[1]:
-            moved.add(line.name)
-        else:
-            fixed_lines.append(line)
-    return tuple(fixed_lines)
-
-
 def evaluate_columns(
     lines: tuple[Line, ...], inputs: Columns, constants: Mapping[str, float], targets: tuple[str, ...]
 ) -> Columns:

@@ -1,9 +1,10 @@
 """Formulas in the dialect that Excel and LibreOffice share."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from gpucost.formula.language import WHOLE_LINES, parse
+from gpucost.formula.language import WHOLE_LINES, Line, parse
 
 ALL_MONTHS = ":"  # after a name: the whole row of a monthly line
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -31,6 +32,121 @@ def to_excel(text: str, resolve: Callable[[str], str]) -> str:
     'IF((BASIS="own"),(GPUS*MAX(PRICE_USD,0)),0)'
     """
     return _write(parse(text), resolve)
+
+
+# --- Formulas that a person can follow: a part of a long one becomes a line of its own.
+
+LONGEST = 255  # characters of a formula
+PART = "step"  # the unit of a part, which may be anything on the way to its line
+_WHOLE = (*WHOLE_LINES, "total", "sum_product", "internal_rate", "rate_near")  # what reads months, not a month
+
+
+def shortened(lines: Iterable[Line], resolve: Callable[[str], str], longest: int = LONGEST - 1) -> tuple[Line, ...]:
+    """Return the lines with parts of those that are too long as lines before them; `resolve` writes no name too short.
+
+    >>> (part, whole) = shortened([Line("x", "max(a, b) * (c + max(a, b))")], str, 20)
+    >>> part.text, whole.text
+    ('max(a, b)', 'part_1_of_x * (c + part_1_of_x)')
+    """
+    return tuple(row for line in lines for row in _parted(line, resolve, longest))
+
+
+def _parted(line: Line, resolve: Callable[[str], str], longest: int) -> Iterator[Line]:
+    tree, number = parse(line.text), 0
+    if len(_write(tree, resolve)) > longest:
+        tree = _looked_up(tree)
+    while (length := len(_write(tree, resolve))) > longest:
+        number += 1
+        name = f"part_{number}_of_{line.name}"
+        alike: dict[str, list[ast.expr]] = {}
+        for part in _parts(tree):
+            alike.setdefault(ast.dump(part), []).append(part)
+        shorter: list[tuple[int, int, ast.expr, ast.expr]] = []
+        for parts in alike.values():
+            if len(_write(_alone(parts[0]), resolve)) <= longest:
+                whole = _replaced(tree, frozenset(map(id, parts)), _read(parts[0], name))
+                shorter.append((len(_write(whole, resolve)), len(shorter), whole, parts[0]))
+        left, _, tree, part = min(shorter)
+        assert left < length, f"{line.name} has no part that makes it shorter"
+        description = f"part {number} of: {line.description or line.name}"
+        yield Line(name, ast.unparse(_alone(part)), description, "", line.group, PART)
+    yield line._replace(text=ast.unparse(tree)) if number else line
+
+
+def _looked_up(tree: ast.expr) -> ast.expr:
+    """Write what lies between two cells of a table as both of them, each by its share of the way: parts are short."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "interpolate":
+            table, at = map(ast.unparse, node.args)
+            share = f"({at} - floor({at}))"
+            both = f"lookup({table}, {at}) * (1 - {share}) + lookup({table}, {at} + 1) * {share}"
+            tree = _replaced(tree, frozenset({id(node)}), parse(both))
+    return tree
+
+
+def _alone(part: ast.expr) -> ast.expr:
+    """Return a part as a line has it: a condition is one or nothing."""
+    if not isinstance(part, (ast.Compare, ast.BoolOp)):
+        return part
+    return ast.Call(ast.Name("where", ast.Load()), [part, ast.Constant(1), ast.Constant(0)], [])
+
+
+def _read(part: ast.expr, name: str) -> ast.expr:
+    """Return how the rest of a formula reads a part."""
+    node = ast.Name(name, ast.Load())
+    if not isinstance(part, (ast.Compare, ast.BoolOp)):
+        return node
+    return ast.Compare(node, [ast.Gt()], [ast.Constant(0)])
+
+
+def _replaced(node: ast.expr, places: frozenset[int], name: ast.expr) -> ast.expr:
+    """Return a formula with a part, wherever it stands, read from its own line; what does not hold it stays."""
+    if id(node) in places:
+        return name
+    changes: dict[str, Any] = {}
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, ast.expr):
+            if (one := _replaced(value, places, name)) is not value:
+                changes[field] = one
+        elif isinstance(value, list) and value and isinstance(value[0], ast.expr):
+            many = [_replaced(child, places, name) for child in value]
+            if any(one is not child for one, child in zip(many, value, strict=True)):
+                changes[field] = many
+    return type(node)(**{**dict(ast.iter_fields(node)), **changes}) if changes else node
+
+
+def _parts(node: ast.expr, guarded: bool = False) -> Iterator[ast.expr]:
+    """Yield the parts of a formula; of what a choice guards only what can be worked out at any time."""
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if called in _WHOLE:
+        return
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            continue
+        if not (isinstance(child, (ast.Name, ast.Constant)) or _is_word(child) or (guarded and _may_fail(child))):
+            yield child
+        yield from _parts(child, guarded or called == "where")
+
+
+def _is_word(node: ast.expr) -> bool:
+    """Tell whether a choice is between words."""
+    return isinstance(node, ast.Call) and any(
+        isinstance(part, ast.Constant) and isinstance(part.value, str) for part in node.args
+    )
+
+
+def _may_fail(node: ast.AST) -> bool:
+    """Tell whether a part asks nothing itself before it divides, takes a logarithm or finds a rate."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "where":
+            return _may_fail(node.args[0])
+        if node.func.id in ("log", "none", "payment", "internal_rate", "rate_near"):
+            return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Pow)):
+        known = isinstance(node.right, ast.Constant) or getattr(node.right, "id", "") == "months_per_year"
+        if not known:
+            return True
+    return any(_may_fail(child) for child in ast.iter_child_nodes(node))
 
 
 def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:

@@ -211,11 +211,25 @@ def export_of(columns: frozenset[str]) -> Export | None:
 
 def as_focus(export: Export, types: Types, source: str) -> tuple[dict[str, tuple[str, str]], str]:
     """Return the columns that a file has as FOCUS, and the SQL that reads it so."""
+    texts = {**export.columns, **_tags_by_column(types)} if export is _AWS else export.columns
     columns = ", ".join(
         f"CAST({_FIELD.sub(lambda found: _cell(found[1], types), text)} AS VARCHAR) AS {named(name)}"
-        for name, text in export.columns.items()
+        for name, text in texts.items()
     )
     return {name.lower(): (name, "VARCHAR") for name in export.columns}, f"(SELECT {columns} FROM {source})"
+
+
+def _tags_by_column(types: Types) -> dict[str, str]:
+    """Return the tags of AWS's older report, a column each (`resourceTags/user:team`, in Parquet with underscores)."""
+    cells = {
+        name[len(prefix) :]: f"nullif(CAST({named(name)} AS VARCHAR), '')"
+        for prefix in ("resourcetags/", "resource_tags_")
+        for low, (name, _) in types.items()
+        if low.startswith(prefix)
+    }
+    return (
+        {"Tags": f"json_object({', '.join(f'{quoted(key)}, {cell}' for key, cell in cells.items())})"} if cells else {}
+    )
 
 
 def _cell(group: str, types: Types) -> str:

@@ -1,9 +1,8 @@
 """How much to commit for a demand: the agreements that hold, the regret of each level, and what expires."""
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Mapping, Sequence
-from datetime import MAXYEAR, UTC, date, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from gpucost.units import (
     SECONDS_PER_HOUR,
     SMALLEST,
     as_number,
+    months_after,
     share_in,
 )
 
@@ -297,18 +297,6 @@ def _amount(path: str, number: int, column: str, text: str) -> float:
             f"{shown(text)} is not a number from 0 to {_HIGHEST:,.0f}", file=path, row=number, column=column
         )
     return value
-
-
-def months_after(day: datetime, months: int) -> datetime:
-    """Return the day that lies a number of months later; the last of a month where it has fewer days, and of time.
-
-    >>> months_after(datetime(2026, 1, 31), 1)
-    datetime.datetime(2026, 2, 28, 0, 0)
-    """
-    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    if year > MAXYEAR:
-        return datetime(MAXYEAR, 12, 31)
-    return datetime(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
 # --- The answer: how much to commit for a demand, its regret, what the agreements make of it, and when they end.

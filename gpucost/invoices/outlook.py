@@ -20,6 +20,7 @@ from gpucost.invoices.reconciliation import (
     Asked,
     Book,
     Window,
+    by_money,
     name_of,
     overlap,
     planned_period,
@@ -46,14 +47,15 @@ class InvoiceOutlook(TypedDict):
 def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: Asked) -> InvoiceOutlook:
     """Return what stands out against the plan, and what the year will cost."""
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
-    budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
-    paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}
+    budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")
     if not plan:
         return {"anomalies": [], "forecast": forecast(invoice, plan, used_period(invoice), paid, budget)}
     window = overlap(planned_period(plan), used_period(invoice))
     cut = within(plan, window)
     return {
-        "anomalies": anomalies(invoice, cut, Book(cut, question.mapped), window, paid, budget),
+        "anomalies": anomalies(
+            invoice, cut, Book(cut, question.mapped, question.hardware, invoice), window, paid, budget
+        ),
         "forecast": forecast(invoice, plan, window, paid, budget),
     }
 
@@ -66,8 +68,8 @@ def forecast(
     budget: Mapping[str, float],
 ) -> Forecast | None:
     """Return what the year will cost, from its use so far; None where nothing is left of it, or too little is known."""
-    used = [charge for charge in invoice if charge.category == "Usage"]
-    if not used:
+    used = _going_on(invoice)
+    if not any(charge.category == "Usage" for charge in used):
         return None
     first, last = min(charge.day for charge in used), _last_day(window)
     end = date(last.year, 12, 31)
@@ -84,7 +86,7 @@ def forecast(
     if plan:
         spread: Window = (datetime.combine(first, time()), datetime.combine(end, time()) + timedelta(days=1))
         inside = [charge for charge in within(plan, spread) if charge.category == "Usage"]
-        planned = round(sum(charge.effective * budget[charge.currency] for charge in inside), 2)
+        planned = round(sum(charge.effective * budget[charge.money] for charge in inside), 2)
     total = round(so_far + rest, 2)
     low, high = (round(so_far + left * float(week), 2) for week in (min(weeks), max(weeks)))
     sentence = (
@@ -108,6 +110,22 @@ def forecast(
     }
 
 
+def _going_on(invoice: Sequence[Charges]) -> list[Charges]:
+    """Return use, and what comes back with it: discounts, fees and unused commitments over more than a week."""
+    times: dict[tuple[str, ...], list[Charges]] = {}
+    for charge in invoice:
+        if charge.category in ("Purchase", "Credit", "Adjustment"):
+            times.setdefault((charge.category, *charge.names), []).append(charge)
+    recurring = [
+        charge
+        for charges in times.values()
+        if max(one.end for one in charges) - datetime.combine(min(one.day for one in charges), time())
+        > timedelta(days=WEEK_DAYS)
+        for charge in charges
+    ]
+    return [*(charge for charge in invoice if charge.category == "Usage"), *recurring]
+
+
 def _last_day(window: Window) -> date:
     return (window[1] - timedelta(microseconds=1)).date()
 
@@ -123,7 +141,7 @@ def _by_day(charges: Iterable[Charges], first: date, last: date, rates: Mapping[
         for at in range(max(begin, 0), min(begin + spanned, days)):
             share = min(1.0, length - (at - begin)) / length
             quantity[at] += charge.quantity * share
-            cost[at] += charge.effective * rates[charge.currency] * share
+            cost[at] += charge.effective * rates[charge.money] * share
     return quantity, cost
 
 
@@ -152,7 +170,7 @@ def anomalies(
     for key, (planned, charged) in sides.items():
         found += _runs(book.products[key].name, _by_day(planned, first, last, budget), charged, first, last, paid)
     for name, charges in unplanned.items():
-        cost = sum(charge.effective * paid[charge.currency] for charge in charges)
+        cost = sum(charge.effective * paid[charge.money] for charge in charges)
         if abs(cost) > LEAST_USD:
             days = sorted(charge.day for charge in charges)
             sentence = f"{name} cost {cost:,.2f} USD from {days[0]} to {days[-1]} and is not in the plan."

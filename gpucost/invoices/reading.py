@@ -16,7 +16,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from gpucost.catalog.loader import engine, file_name, named, quoted, refuse_long, said_first
+from gpucost.catalog.loader import engine, file_name, named, quiet, quoted, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, export_of, in_words
@@ -74,6 +74,11 @@ class Charges(NamedTuple):
     end: datetime
     zoneless: int
 
+    @property
+    def money(self) -> str:
+        """What the charge is in, and of which month: rates of exchange go by the month."""
+        return self.currency if self.currency == "USD" else f"{self.currency} {self.day:%Y-%m}"
+
 
 def read_charges(path: str, tag: str | None = None) -> list[Charges]:
     """Return the sums of a file's charges; `tag` splits them by the value of a tag too."""
@@ -114,8 +119,7 @@ def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
 def connected() -> "DuckDBPyConnection":
     """Return an empty database that holds little, writes nothing of its own, and counts time in UTC."""
     limits = {"memory_limit": "1400MB", "preserve_insertion_order": False, "temp_directory": ""}
-    connection: DuckDBPyConnection = engine().connect(":memory:", config=limits)
-    connection.execute("SET enable_progress_bar = false")
+    connection = quiet(engine().connect(":memory:", config=limits))
     connection.execute("SET TimeZone = 'UTC'")
     with suppress(engine().Error):  # else CSV cells that are no numbers end the query; older engines have none of it
         connection.execute("SET disabled_optimizers = 'type_pushdown'")
@@ -135,7 +139,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
             types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
             how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
             source = f"read_csv({file_name(target)}, {how})"
-            connected().execute(f"COPY (FROM {source}) TO {quoted(path)} (FORMAT parquet)")
+            connected().execute(f"COPY (FROM {source}) TO {quoted(path)} (FORMAT parquet, USE_TMP_FILE false)")
     finally:
         if target != path:
             with suppress(FileNotFoundError):
@@ -385,5 +389,7 @@ def _tag(types: Types, tag: str | None) -> str:
         raise UsageError(f"--showback: {tag[:40]!r} is not a tag key.")
     cell, kind = _cell(types, "Tags"), types["tags"][1]
     held = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
-    path = quoted(f'$."{tag}"')
-    return f"coalesce(TRY(json_extract_string({held}, {path})), '')"
+    bare = re.sub(r"^user[:_]", "", tag)
+    keys = dict.fromkeys((tag, bare, f"user:{bare}", f"user_{bare}"))  # AWS's two reports put `user` before a tag
+    paths = (quoted(f'$."{key}"') for key in keys)
+    return f"coalesce({', '.join(f'TRY(json_extract_string({held}, {path}))' for path in paths)}, '')"

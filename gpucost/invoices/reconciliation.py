@@ -3,23 +3,28 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, time, timedelta
 from math import fsum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gpucost.answers.common import Frame
 from gpucost.answers.invoices import DifferencePart, Matched, Rates, Reconciliation, Showback, Totals, Unmatched
-from gpucost.errors import DataError, PriceMissingError, UsageError
+from gpucost.errors import AmbiguousNameError, DataError, PriceMissingError, UsageError
 from gpucost.gate import read_table, shown
 from gpucost.invoices.reading import Charges, charges_of, read_charges
 from gpucost.invoices.rows import NAMES, UNITS, focus_rows
 from gpucost.money.variance import LEAST, PARTS, Amount, in_cents, shared, split
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 # --- Which planned product a charge is for, and in which unit: by its names, words in them, or a map of one's own.
 
 _WORD_BREAKS = re.compile(r"[\s:/,;()]+")
 _SKU, _LINE = NAMES.index("SkuId"), NAMES.index("x_Line")
 _GENERAL = NAMES.index("ServiceName")  # too wide to name a product
+_HOURS = ("hour", "GPU-hour")
 
 
 class Product(NamedTuple):
@@ -44,12 +49,68 @@ def name_of(charge: Charges) -> str:
     return charge.names[_SKU] or next((name for name in charge.names if name), "") or charge.category
 
 
-class Book:
-    """The planned products and the names under which charges for them are found."""
+class Holding(NamedTuple):
+    """The accelerators that names may mean, and how many of them one hour of what is named holds."""
 
-    def __init__(self, planned: Iterable[Charges], mapped: Mapping[str, str]) -> None:
+    accelerators: frozenset[str]
+    gpus: float | None  # None where machines of several sizes are meant
+
+
+NOTHING = Holding(frozenset(), None)
+_NO_GPU = re.compile(r"\b(core|v?cpu|ram|memory|disk|storage|snapshot|licen[cs]e|data transfer)s?\b", re.IGNORECASE)
+_INTERRUPTIBLE = re.compile(r"spot|preempt|interruptible|low.priority", re.IGNORECASE)
+_LONGEST_RUN = 4  # words of a text that together name an accelerator: Nvidia H100 80GB GPU
+
+
+class Hardware:
+    """Which accelerators the names of a charge mean, as everywhere: machines by their names, chips by any spelling."""
+
+    def __init__(self, catalog: "Catalog") -> None:
+        self._catalog = catalog
+        self._seen: dict[tuple[str, ...], Holding] = {}
+
+    def of(self, names: tuple[str, ...]) -> Holding:
+        """Return what the names of a charge hold; one for processors, memory or disks holds none."""
+        if names not in self._seen:
+            texts = [name for index, name in enumerate(names) if name and index not in (_GENERAL, _LINE)]
+            named = any(_NO_GPU.search(text) for text in texts)
+            self._seen[names] = NOTHING if named else self._holding(texts)
+        return self._seen[names]
+
+    def _holding(self, texts: Sequence[str]) -> Holding:
+        runs = [
+            " ".join(words[start : start + length])
+            for length in range(_LONGEST_RUN, 0, -1)
+            for words in ([word for word in _WORD_BREAKS.split(text) if word] for text in texts)
+            for start in range(len(words) - length + 1)
+        ]
+        for name in dict.fromkeys((*texts, *runs)):
+            if not any(sign.isdigit() for sign in name):
+                continue
+            if ids := self._catalog.accelerator_names.matches(name):
+                return Holding(frozenset(ids), 1.0)
+            with suppress(AmbiguousNameError):
+                if machine := self._catalog.machine(name):
+                    return Holding(frozenset({machine.accelerator_id}), machine.gpus)
+        return NOTHING
+
+
+class Book:
+    """The planned products, and the names under which charges for them are found: their own, else their chip's."""
+
+    def __init__(
+        self,
+        planned: Iterable[Charges],
+        mapped: Mapping[str, str],
+        hardware: Hardware | None = None,
+        charged: Iterable[Charges] = (),
+    ) -> None:
+        planned = list(planned)
         self.products: dict[str, Product] = {}
+        self._hardware = hardware
         self._names: dict[str, str] = {}
+        self._holders: dict[str, dict[str, str]] = {}  # accelerator -> planned products of it, and how each is bought
+        self._same: dict[str, str] = {}  # planned products that no charge can tell apart
         several: set[str] = set()
         for charge in sorted(planned, key=lambda charge: charge.category == "Purchase"):  # usage says the unit
             key = name_of(charge).lower()
@@ -59,8 +120,13 @@ class Book:
                     several.add(name)
         for name in several:
             del self._names[name]
+        for charge in planned:
+            for id_ in self._holding(charge).accelerators:
+                self._holders.setdefault(id_, {})[name_of(charge).lower()] = _bought(charge)
         self._mapped = {name.lower(): self._found(target) for name, target in mapped.items()}
-        self._seen: dict[tuple[str, ...], str | None] = {}
+        self._seen: dict[tuple[tuple[str, ...], str, str], str | None] = {}
+        for charge in charged:
+            self.product(charge)
 
     def _found(self, target: str) -> str:
         key = self._names.get(target.lower(), target.lower())
@@ -73,9 +139,33 @@ class Book:
 
     def product(self, charge: Charges) -> str | None:
         """Return the key of the planned product that a charge is for."""
-        if charge.names not in self._seen:
-            self._seen[charge.names] = self._look(charge.names)
-        return self._seen[charge.names]
+        names, bought, unit = charge.names, _bought(charge), unit_of(charge.unit)
+        if (names, bought, unit) not in self._seen:
+            key, holding = self._look(names), self._holding(charge)
+            if (
+                key
+                and holding.accelerators
+                and holding.accelerators.isdisjoint(self._held(key) or holding.accelerators)
+            ):
+                key = None  # a word such as spot names a supply of the plan, the rest another chip
+            self._seen[names, bought, unit] = key or self._of_hardware(holding, bought)
+        key = self._seen[names, bought, unit]
+        return self._same.get(key, key) if key else None
+
+    def _holding(self, charge: Charges) -> Holding:
+        """Return the accelerators whose hours a charge counts."""
+        return self._hardware.of(charge.names) if self._hardware and unit_of(charge.unit) in _HOURS else NOTHING
+
+    def _held(self, key: str) -> set[str]:
+        """Return the accelerators of a planned product."""
+        return {id_ for id_, ways in self._holders.items() if key in ways}
+
+    def _of_hardware(self, holding: Holding, bought: str) -> str | None:
+        """Return the planned product of some accelerators: one bought alike, else any; those alike become one."""
+        ways = {key: way for id_ in holding.accelerators for key, way in self._holders.get(id_, {}).items()}
+        alike = sorted(key for key, way in ways.items() if way == bought) or sorted(ways)
+        self._same |= dict.fromkeys(alike[1:], alike[0]) if alike else {}
+        return alike[0] if alike else None
 
     def _look(self, names: tuple[str, ...]) -> str | None:
         low = [name.lower() for name in names]
@@ -90,9 +180,19 @@ class Book:
         product, unit = self.products[key], unit_of(charge.unit)
         if unit in (product.unit, ""):
             return 1.0
-        if (unit, product.unit) == ("hour", "GPU-hour") and product.gpus_per_unit:
-            return product.gpus_per_unit
+        gpus = self._holding(charge).gpus or product.gpus_per_unit
+        if (unit, product.unit) == ("hour", "GPU-hour") and gpus:
+            return gpus
+        if (unit, product.unit) == ("GPU-hour", "hour") and product.gpus_per_unit:
+            return 1 / product.gpus_per_unit
         return None
+
+
+def _bought(charge: Charges) -> str:
+    """Return how capacity is bought, as a bill tells it: under a commitment, interruptible, or neither."""
+    if charge.committed:
+        return "committed"
+    return "interruptible" if any(map(_INTERRUPTIBLE.search, charge.names)) else ""
 
 
 def read_map(path: str | None) -> dict[str, str]:
@@ -117,6 +217,7 @@ def read_map(path: str | None) -> dict[str, str]:
 
 Window = tuple[datetime, datetime]
 _BASES = ("billed", "effective")
+_LONGEST_MONTH_DAYS = 31
 # reasons that have a line of their own beside the six parts
 CREDIT, TAX, SIGN = "credits and refunds", "taxes", "negative without a reason"
 UNPLANNED, UNBILLED, OUTSIDE = "not in the plan", "not on the invoice", "outside the period of the plan"
@@ -150,8 +251,15 @@ def period_of(charges: Sequence[Charges]) -> Window:
 
 
 def used_period(charges: Sequence[Charges]) -> Window:
-    """Return the time in which something was used; a purchase for a year says nothing of how far an invoice reaches."""
-    return period_of([charge for charge in charges if charge.category == "Usage"] or charges)
+    """Return the time of use and of recurring fees; what was bought for a year says nothing of an invoice's reach."""
+    timed = [charge for charge in charges if charge.category == "Usage" or _recurs(charge)]
+    return period_of(timed or charges)
+
+
+def _recurs(charge: Charges) -> bool:
+    """Return whether a charge is a fee of at most a month, as instalments of commitments are."""
+    length = charge.end - datetime.combine(charge.day, time())
+    return charge.category == "Purchase" and length <= timedelta(days=_LONGEST_MONTH_DAYS)
 
 
 def planned_period(charges: Sequence[Charges]) -> Window:
@@ -188,7 +296,7 @@ def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[
     """Sort the charges of one side: what is compared, what belongs to commitments, and what is left, with reasons."""
     sides = Sorted([], [0.0, 0.0], defaultdict(lambda: [0.0, 0.0, 0.0]))
     for charge in charges:
-        rate = rates[charge.currency]
+        rate = rates[charge.money]
         costs = charge.billed * rate, charge.effective * rate
         key = book.product(charge)
         factor = book.factor(charge, key) if key else None
@@ -353,20 +461,24 @@ def unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -
 def rates_of(
     charges: Iterable[Charges], budget: Mapping[str, float], paid: Mapping[str, float], flags: tuple[str, str]
 ) -> list[Rates]:
-    """Return the budgeted and the paid rate of each currency of an invoice."""
-    rates_by_currency: list[Rates] = []
-    for code in sorted({charge.currency for charge in charges}):
+    """Return the budgeted and the paid rate of each currency of an invoice, by month."""
+    rates_by_money: list[Rates] = []
+    for money in sorted({charge.money for charge in charges}):
+        code, _, month = money.partition(" ")
+        usd: list[float] = []
         for rates, flag in zip((budget, paid), flags, strict=True):
-            if code != "USD" and code not in rates:
+            rate = 1.0 if code == "USD" else rates.get(money, rates.get(code))
+            if rate is None:
                 raise PriceMissingError(f"no exchange rate for {code}: give {flag} {code}=USD for one {code}.")
-        rates_by_currency.append(
-            {
-                "currency": code,
-                "budget_usd_per_unit": 1.0 if code == "USD" else budget[code],
-                "paid_usd_per_unit": 1.0 if code == "USD" else paid[code],
-            }
-        )
-    return rates_by_currency
+            usd.append(rate)
+        row: Rates = {"currency": code, "month": month, "budget_usd_per_unit": usd[0], "paid_usd_per_unit": usd[1]}
+        rates_by_money.append(row)
+    return rates_by_money
+
+
+def by_money(rates: Iterable[Rates], name: Literal["budget_usd_per_unit", "paid_usd_per_unit"]) -> dict[str, float]:
+    """Return the rates of one kind by what charges are in."""
+    return {f"{row['currency']} {row['month']}".strip(): row[name] for row in rates}
 
 
 def totals_of(
@@ -388,7 +500,7 @@ def totals_of(
 
 
 def _summed(charges: Iterable[Charges], name: str, rates: Mapping[str, float]) -> float:
-    return round(fsum(getattr(charge, name) * rates[charge.currency] for charge in charges), 2)
+    return round(fsum(getattr(charge, name) * rates[charge.money] for charge in charges), 2)
 
 
 # --- The answer: an invoice held against a plan, or only shown back by a tag; every charge ends in one line of it.
@@ -404,8 +516,10 @@ class Asked(NamedTuple):
     idle_by: str
     work_ratio: float | None
     mapped: Mapping[str, str]
-    budget: Mapping[str, float]  # USD per unit of each currency, as planned and as paid
+    budget: Mapping[str, float]  # USD per unit of each currency (and month, as EUR 2026-10), as planned and as paid
     paid: Mapping[str, float]
+    paid_on: Mapping[str, str] = {}  # the day of each rate that the catalog has
+    hardware: Hardware | None = None
 
 
 def planned(
@@ -433,15 +547,14 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
             "name what to compare the invoice with (--estimate saved.json), or give --showback TAG, or both."
         )
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
-    budget = {row["currency"]: row["budget_usd_per_unit"] for row in rates}
-    paid = {row["currency"]: row["paid_usd_per_unit"] for row in rates}
-    window = overlap(planned_period(plan), used_period(invoice)) if plan else period_of(invoice)
+    budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")
+    window = overlap(planned_period(plan), used_period(invoice)) if plan else used_period(invoice)
     cut = within(plan, window)
     totals = totals_of(cut, invoice, budget, paid)
-    book = Book(cut, question.mapped)
+    book = Book(cut, question.mapped, question.hardware, invoice)
     sides = [sort(charges, book, window, budget) for charges in (cut, invoice)]
     exchange = [
-        fsum(getattr(one, name) * (paid[one.currency] - budget[one.currency]) for one in invoice)
+        fsum(getattr(one, name) * (paid[one.money] - budget[one.money]) for one in invoice)
         for name in ("billed", "effective")
     ]
     total = totals["billed_difference_usd"], totals["effective_difference_usd"]
@@ -461,12 +574,18 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
         "unmatched": unmatched_of(sides[0], sides[1], book, compared) if plan else [],
         "anomalies": [],
         "forecast": None,
-        "currencies": [row for row in rates if row["currency"] != "USD"],
+        "currencies": [_dated(row, question.paid_on) for row in rates if row["currency"] != "USD"],
         "showback": showback(invoice, question.idle_by, paid) if question.tag else [],
         "idle_by": question.idle_by if question.tag else "",
         "warnings": _warnings(invoice, plan, window, sides),
         "sources": {},
     }
+
+
+def _dated(row: Rates, paid_on: Mapping[str, str]) -> Rates:
+    """Return a rate with its day, where the catalog has it."""
+    day = paid_on.get(f"{row['currency']} {row['month']}")
+    return {**row, "paid_rate_on": day} if day else row
 
 
 def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float]) -> list[Showback]:
@@ -480,7 +599,7 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
     groups: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])  # rows, quantity, cost
     idle = 0.0
     for charge in charges:
-        cost = charge.effective * rates[charge.currency]
+        cost = charge.effective * rates[charge.money]
         if charge.status == "Unused":
             idle += cost
             continue
@@ -516,7 +635,7 @@ def _unit_shown(charges: Iterable[Charges], rates: Mapping[str, float]) -> str:
     for charge in charges:
         if charge.category == "Usage":
             cost = costs[unit_of(charge.unit)]
-            cost[charge.status != "Unused"] += charge.effective * rates[charge.currency]
+            cost[charge.status != "Unused"] += charge.effective * rates[charge.money]
     return max(sorted(costs), key=lambda unit: costs[unit], default="")
 
 

@@ -12,7 +12,7 @@ from gpucost.errors import UsageError
 from gpucost.gate import beside
 from gpucost.money.variance import spread
 from gpucost.options import OPTIONS
-from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH
+from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, months_after
 
 # --- The columns of a FOCUS 1.x file (FinOps Open Cost and Usage Specification) that gpucost writes and reads.
 
@@ -121,8 +121,8 @@ def _refuse_long(days: float) -> None:
 
 
 def _months(start: datetime, count: int) -> list[Period]:
-    marks = [start + timedelta(hours=HOURS_PER_MONTH * number) for number in range(count + 1)]
-    return list(pairwise(marks))
+    """Return months of the calendar, as bills have them; a plan's month stands for each."""
+    return list(pairwise(months_after(start, number) for number in range(count + 1)))
 
 
 def _over(
@@ -245,7 +245,7 @@ def _terms(option: Mapping[str, Any]) -> int:
 
 def _remaining(end: datetime, start: datetime, option: Mapping[str, Any]) -> tuple[list[Period], list[float]]:
     """Return the days between the end of a run and the end of what it is bound to."""
-    until = start + timedelta(hours=_terms(option) * option["term_months"] * HOURS_PER_MONTH)
+    until = months_after(start, _terms(option) * int(option["term_months"]))
     return _days(end, max((until - end) / timedelta(days=1), 1.0))
 
 
@@ -298,6 +298,9 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     chosen = side or min(("own", "rent"), key=lambda name: worth[name])
     names = [line["name"] for line in answer["lines"] if line["side"] == chosen]
     used = _months(start, len(flows) - 1)
+    rented = answer.get("rented") or {"months": []}
+    hours = {(row["line"], row["month"]): row["gpu_hours"] for row in rented["months"]}
+    machine = _rented_machine(answer) if hours else {}
     for name in names:
         cash = [row.get(name, 0.0) for row in flows]
         at_ends = cash[0] or "resale" in name
@@ -312,8 +315,11 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
         }
         if not at_ends:
             ends = _cumulative(cash[1:])
-            for period, cost in zip(used, ends, strict=True):
-                if cost:
+            for month, (period, cost) in enumerate(zip(used, ends, strict=True), 1):
+                counted = hours.get((name, month))
+                if cost and counted:
+                    yield _charge({**row, **machine}, period, cost, cost, counted)
+                elif cost:
                     yield _charge(row, period, cost, cost)
             continue
         bought = {**row, "ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"}
@@ -322,6 +328,22 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
                 yield _charge(bought, period, cost, 0.0)
         for period, cost in zip(used, spread(sum(cash), [1 / len(used)] * len(used)), strict=True):
             yield _charge(row, period, 0.0, cost)
+
+
+def _rented_machine(answer: Mapping[str, Any]) -> Row:
+    """Return what a month of rented hours is called: its accelerator, and the offer whose price it has."""
+    gpu: str = answer["rented"]["gpu"]
+    offer: Mapping[str, Any] = next((row for row in answer["options"] if row["name"] == "rent"), {})
+    return {
+        **_MACHINE,
+        **({"ProviderName": offer["provider"]} if offer.get("provider") else {}),
+        "SkuId": gpu,
+        "SkuPriceId": offer.get("offer_id") or gpu,
+        "SkuMeter": f"{gpu} {offer.get('option') or ''}".strip(),
+        "SkuPriceDetails": json.dumps({"F_GpuCount": 1, "GpuModel": gpu}),  # of a GPU-hour
+        "PricingUnit": "GPU-hour",
+        "x_GpusPerUnit": 1,
+    }
 
 
 def _charge(row: Row, period: Period, billed: float, effective: float, quantity: float = 1.0) -> Row:
@@ -349,6 +371,7 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     """Yield rented hours at their prices, commitments by the month, and what is owned in cash, used up as it works."""
     periods = _months(start, len(answer["months"]))
     supplies = {supply["name"]: supply for supply in answer["supplies"]}
+    gpu = answer["request"].get("gpu")
     for name, supply in supplies.items():
         price = supply["usd_per_gpu_hour"] * supply["stretch_ratio"]
         signed = [_signed(answer["plan"], name, month["month"]) for month in answer["months"]]
@@ -356,6 +379,7 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
             "ProviderName": name,
             **_MACHINE,
             "SkuId": name,
+            "SkuMeter": f"{gpu} {name}" if gpu else None,
             "PricingUnit": "GPU-hour",
             "x_Line": name,
             "ChargeDescription": name.replace("_", " "),

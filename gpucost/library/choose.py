@@ -10,10 +10,9 @@ from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import FLAG, TABLE, USD, count, one_of
 from gpucost.arguments.signature import absent, detail, given, needs
 from gpucost.ask import QUESTIONS
-from gpucost.ask.dispatch import answer, framed, opened, question
+from gpucost.ask.dispatch import answered, framed, opened, question
 from gpucost.ask.result import RankedResult, copied
 from gpucost.errors import NothingFitsError, UsageError
-from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, parse_count
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from gpucost.answers.combined import Assigned, Candidate, SameJob
     from gpucost.catalog import Catalog
     from gpucost.market.supply import Key
+    from gpucost.types import Architecture
 
 _LISTED = "gpu", "provider", "region", "option", "max_age", "strict_prices"
 PURPOSES = ("training", "fine-tuning", "serving", "research", "desk", "workstation")
@@ -36,6 +36,8 @@ _MATRIX = ("fine-tuning", "training", "serving")  # by each of these model sizes
 _SIZES = ("8b", "32b", "70b", "405b")
 _MOST_RIVALS = 5
 OWN = "own"
+_DATED_YEARS = 3  # after which a price to buy says nothing of today's
+_TUNED_AT_A_DESK = 2048  # tokens of a sequence that is fine-tuned there
 _FAR_LONGER = 3.0  # days on what is owned ÷ days rented, from which it is said
 # What makers usually give, by kind of card: an assumption; a data-centre card is covered by the server's contract.
 _WARRANTY = {"consumer": "3 y", "workstation": "3 y", "computer": "1 y", "data centre": "with its server"}
@@ -115,7 +117,26 @@ def choose(
     $ gpucost choose --purpose fine-tuning --model 70b --budget 50k
     $ gpucost choose --workload chat='serving 8b 5b' --workload tune='fine-tuning 70b' --pool h100-sxm=8
     """
-    values = read(QUESTIONS["choose"], locals())
+    values = read(
+        QUESTIONS["choose"],
+        model=model,
+        purpose=purpose,
+        budget=budget,
+        tokens=tokens,
+        hours_per_month=hours_per_month,
+        workload=workload,
+        pool=pool,
+        matrix=matrix,
+        gpu=gpu,
+        provider=provider,
+        region=region,
+        option=option,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
+    from gpucost.answers.common import cited
+    from gpucost.market.facts import market_of
+
     facts, most = opened(values, catalog), values["budget"]
     workloads = needs_of(values)
     first = workloads[0]
@@ -126,7 +147,7 @@ def choose(
         rows_by_need = {name: _to_order(rows) for name, rows in rows_by_need.items()}
     if not all(rows_by_need.values()):
         empty = next(name for name, rows in rows_by_need.items() if not rows)
-        asked_for = ", ".join(f"{flag_of(name)} {value}" for name, value in filters.items())
+        asked_for = ", ".join(f"{flag_of(name)}={value}" for name, value in filters.items())
         asked_for = f" with {asked_for}" if filters else ""
         wider = ", or widen these" if filters else ""
         raise NothingFitsError(
@@ -153,9 +174,14 @@ def choose(
             if len(workloads) == 1 and first.purpose not in _BOUGHT
             else [],
             "warnings": notes,
-            "sources": {},
+            "sources": cited(market_of(facts).facts.sources, _sources(rows_by_need)),
         }
     )
+
+
+def _sources(rows_by_need: "Mapping[str, Sequence[Candidate]]") -> list[str]:
+    """Return the sources of the first candidate of each workload."""
+    return [id_ for rows in rows_by_need.values() for row in rows[:1] for id_ in row.get("source_ids") or ()]
 
 
 class Need(NamedTuple):
@@ -184,7 +210,7 @@ def need_of(name: str, text: str, hours: float) -> Need:
 
 
 def candidates(catalog: "Catalog", need: Need, answers: Iterable[dict[str, Any]]) -> "list[Candidate]":
-    """Return a row per accelerator, the cheapest to rent first; what is only bought comes by its price."""
+    """Return a row per accelerator in the order of the answer that it is of; what is only bought comes by its price."""
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
     several = need.purpose == "workstation"  # sets of several sizes of one card
     rows = [_row(catalog, need, facts[row["gpu"]], row) for row in (answers if several else _first_of_each(answers))]
@@ -192,12 +218,15 @@ def candidates(catalog: "Catalog", need: Need, answers: Iterable[dict[str, Any]]
         kinds, most = (_CARDS, max(_SETS)) if several else (_DESK, _MOST_AT_A_DESK)
         rows = [row for row in rows if row["card"] in kinds and row["gpus"] <= most and row["buy_usd"]]
         rows.sort(key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
-        return _with_speeds(catalog, need, rows) if several else rows
-    return sorted(rows, key=_rank)
+        return _with_speeds(catalog, need, rows)
+    return [{**row, "rank": rank} for rank, row in enumerate(rows, 1)]  # in the order of the answer that they are of
 
 
 def _with_speeds(catalog: "Catalog", need: Need, rows: "Sequence[Candidate]") -> "list[Candidate]":
-    """Return sets of cards with the speed at which they fine-tune; what fits in memory alone and cannot is left out."""
+    """Return cards with the speed at which they fine-tune, at a desk also with that of one answer in int4.
+
+    What fits in memory alone and cannot is left out.
+    """
     from gpucost.physics.training.layouts import latest_year
     from gpucost.workloads.deployment import timed
     from gpucost.workloads.speeds import key_of
@@ -206,17 +235,29 @@ def _with_speeds(catalog: "Catalog", need: Need, rows: "Sequence[Candidate]") ->
     if not rows:
         return []
     architecture = catalog.architecture(need.model)
-    workload = make_workload(architecture, method="qlora", latest_year=latest_year(catalog.as_of))
+    sequence = _TUNED_AT_A_DESK if need.purpose == "desk" else None
+    year = latest_year(catalog.as_of)
+    workload = make_workload(architecture, method="qlora", latest_year=year, sequence_tokens=sequence)
     counts = [row["gpus"] for row in rows]
     speeds = timed(catalog, workload, [key_of(catalog, row["gpu"]) for row in rows], counts)
     found = zip(rows, speeds.fits, speeds.tokens_per_s_per_gpu, strict=True)
-    return [{**row, "tokens_per_s": float(each) * row["gpus"]} for row, fits, each in found if fits]
+    timed_rows: list[Candidate] = [
+        {**row, "tokens_per_s": float(each) * row["gpus"]} for row, fits, each in found if fits
+    ]
+    if need.purpose == "desk":
+        return [{**row, "answer_tokens_per_s": _answering(catalog, architecture, row)} for row in timed_rows]
+    return timed_rows
 
 
-def _rank(row: "Candidate") -> tuple[bool, bool, bool, float, str]:
-    """Order as the questions do: what one can order first, then what stays, then the cheapest."""
-    cost = row["rent_usd"] or row["buy_usd"] or 0
-    return row["rent_usd"] is None, bool(row.get("missing")), may_go(row), cost, row["gpu"]
+def _answering(catalog: "Catalog", architecture: "Architecture", row: "Candidate") -> float | None:
+    """Return the output tokens per second of one answer in int4; None where the cards do not hold it."""
+    from gpucost.workloads.deployment import serving_speed
+    from gpucost.workloads.service import DEFAULT_OUTPUT_TOKENS, DEFAULT_PROMPT_TOKENS, Service
+    from gpucost.workloads.speeds import key_of
+
+    service = Service(prompt_tokens=DEFAULT_PROMPT_TOKENS, output_tokens=DEFAULT_OUTPUT_TOKENS, precision="int4")
+    speed = serving_speed(catalog, architecture, key_of(catalog, row["gpu"]), service, row["gpus"], 1)
+    return None if speed is None else speed.typical
 
 
 def may_go(row: "Candidate") -> bool:
@@ -231,23 +272,45 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
     if need.purpose in ("training", "fine-tuning"):
         method = {"method": "lora"} if need.purpose == "fine-tuning" else {}
         run = {**stated, **method, "tokens": tokens, "top": 0, "with_facts": False}
-        return [{**row, "rent_usd": row["cost_usd"]} for row in answer("estimate", run, catalog).options]
+        return [
+            {
+                **row,
+                "rent_usd": row["cost_usd"],
+                **{f"rent_{end}_usd": row[f"cost_{end}_usd"] for end in ("low", "high")},
+            }
+            for row in answered("estimate", run, catalog).options
+        ]
     if need.purpose == "serving":
-        options = answer("inference", {**stated, "tokens_per_month": tokens, "top": 0}, catalog).options
-        return [{**row, "days": None, "rent_usd": MONTHS_PER_YEAR * row["usd_per_month"]} for row in options]
-    return _held(catalog, need, filters)
+        options = answered("inference", {**stated, "tokens_per_month": tokens, "top": 0}, catalog).options
+        return [
+            {
+                **row,
+                "days": None,
+                "rent_usd": MONTHS_PER_YEAR * row["usd_per_month"],
+                "rent_low_usd": MONTHS_PER_YEAR * row["usd_per_month_low"],
+                "rent_high_usd": MONTHS_PER_YEAR * row["usd_per_month_high"],
+                "budget_usd": MONTHS_PER_YEAR * row["budget_usd"],
+            }
+            for row in options
+        ]
+    from gpucost.market.table import ordered
+
+    held = sorted(_held(catalog, need, filters), key=lambda row: str(row["gpu"]))
+    return ordered(held, "budget_usd")
 
 
 def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """Yield what holds a model, at the cheapest offer of those asked for; without an offer, where any may be meant."""
     from gpucost.fitting.fit import everywhere
-    from gpucost.market.facts import FILTERS, cheapest_named, market_of
+    from gpucost.market.facts import FILTERS, market_of
+    from gpucost.market.hires import cheapest_named
 
     named = {name: filters.get(name) for name in FILTERS}
     wanted, hire_of = catalog.offer_filter(**named), cheapest_named(market_of(catalog), catalog, named)
     placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
     bought = need.purpose in _BOUGHT
-    for row in everywhere(catalog, need.model, method="qlora" if bought else "lora")["rows"]:
+    sequence = _TUNED_AT_A_DESK if need.purpose == "desk" else None
+    for row in everywhere(catalog, need.model, method="qlora" if bought else "lora", sequence=sequence)["rows"]:
         if wanted["gpu"] is not None and row["gpu"] not in wanted["gpu"]:
             continue
         for gpus in _sets(catalog, need, row):
@@ -257,19 +320,26 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
                     **row,
                     "gpus": gpus,
                     "usd_per_gpu_hour": hire.usd_per_gpu_hour,
-                    "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
                     "price_observed_on": offer.observed_on.isoformat(),
                     "age_days": offer.age_days,
                     "price_book": offer.book,
-                    "missing": list(hire.missing),
                     "provider": offer.provider,
                     "option": offer.option,
                     "days": None,
-                    "rent_usd": hire.usd(need.hours_per_month * MONTHS_PER_YEAR),
+                    "rent_usd": (rent := hire.usd(need.hours_per_month * MONTHS_PER_YEAR)),
+                    "budget_usd": rent * hire.budget_ratio,
                 }
             elif not placed or bought:  # which may be bought where nobody rents it out
                 sold = "" if placed else row["sold"]
-                yield {**row, "gpus": gpus, "provider": sold, "option": None, "days": None, "rent_usd": None}
+                yield {
+                    **row,
+                    "gpus": gpus,
+                    "provider": sold,
+                    "option": None,
+                    "days": None,
+                    "rent_usd": None,
+                    "budget_usd": None,
+                }
 
 
 def _sets(catalog: "Catalog", need: Need, row: Mapping[str, Any]) -> Sequence[int]:
@@ -292,53 +362,72 @@ def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(first.values())
 
 
-def purchase_usd(catalog: "Catalog", chip: Mapping[str, Any], gpus: int) -> float | None:
-    """Return what so many accelerators cost to buy, as they are sold; None where they are for rent alone.
+class Purchase(NamedTuple):
+    """What accelerators cost to buy, and when that was seen."""
+
+    usd: float | None = None
+    seen: str | None = None  # year, month or day
+
+
+def purchase(catalog: "Catalog", chip: Mapping[str, Any], gpus: int) -> Purchase:
+    """Return what so many accelerators cost to buy, as they are sold; nothing where they are for rent alone.
 
     Cards and small computers are bought one by one. Modules (SXM, OAM, superchips) run in their servers only, so that
-    whole servers count, at the quote that `tco` takes. Chips of a cloud are not sold at all.
+    whole servers count, at the quote that `tco` takes. Chips of a cloud are not sold at all. A price older than three
+    years is none: nobody sells for it today.
     """
     from gpucost.ownership.offers import server_of
 
     form = str(chip["form_factor"])
     if form == "pod":
-        return None
+        return Purchase()
     if form.startswith("PCIe") or form == "SoC":
         street = [chip[f"street_{end}_usd"] for end in ("low", "high") if chip[f"street_{end}_usd"]]
-        price = sum(street) / len(street) if street else chip["launch_usd"]
-        return price * gpus if price else None
-    _, quote = server_of(catalog, catalog.accelerator(chip["id"]))
-    if quote is None:
-        return None
-    server = (quote["price_low_usd"] + (quote["price_high_usd"] or quote["price_low_usd"])) / 2
-    return float(server * ceil(gpus / quote["gpus"]))
+        usd = sum(street) / len(street) if street else chip["launch_usd"]
+        seen = chip["street_observed"] if street else f"launch {chip['year']}"
+        bought = Purchase(usd * gpus if usd else None, None if seen is None else str(seen))
+    else:
+        _, quote = server_of(catalog, catalog.accelerator(chip["id"]))
+        if quote is None:
+            return Purchase()
+        server = (quote["price_low_usd"] + (quote["price_high_usd"] or quote["price_low_usd"])) / 2
+        bought = Purchase(float(server * ceil(gpus / quote["gpus"])), str(quote["price_observed"] or "") or None)
+    year = (bought.seen or "").removeprefix("launch ")[:4]
+    dated = year.isdigit() and int(year) < catalog.as_of.year - _DATED_YEARS
+    return Purchase() if dated else bought
 
 
 def _to_order(rows: "Sequence[Candidate]") -> "list[Candidate]":
     """Return the first candidate that can be ordered and stays; where there is none, the first of all."""
-    ready = [row for row in rows if row["rent_usd"] is not None and not row.get("missing") and not may_go(row)]
+    ready = [row for row in rows if row["rent_usd"] is not None and not may_go(row)]
     return list(ready[:1] or rows[:1])
+
+
+def _counted_on(row: Mapping[str, Any]) -> bool:
+    """Tell whether somebody saw an offer lately, and it can probably be had and kept."""
+    from gpucost.market.budget import FRESH_DAYS, LIKELY
+
+    stays = not OPTIONS[row["option"]].interruptible
+    return stays and (row.get("age_days") or 0) <= FRESH_DAYS and row.get("chance_available_fraction", 1.0) >= LIKELY
 
 
 def rivals(catalog: "Catalog", options: Sequence[dict[str, Any]]) -> "list[SameJob]":
     """Return the same job on demand on the accelerator that costs least, and on those that most sellers have.
 
-    Like with like: each at its cheapest offer on demand that one can order, each with the count that costs least.
+    Like with like: each at its first offer on demand that one can count on, each with the count that needs least; what
+    it needs more is no less than nothing, since both stand in the order of budgets.
     """
-    alike = [
-        row
-        for row in options
-        if row["rent_usd"] is not None and not row.get("missing") and OPTIONS[row["option"]].family == "on demand"
-    ]
+    alike = [row for row in options if row["rent_usd"] is not None and OPTIONS[row["option"]].family == "on demand"]
+    alike = [row for row in alike if _counted_on(row)] or alike
     if not alike:
         return []
-    first = _first_of_each(sorted(alike, key=lambda row: row["rent_usd"]))
+    first = _first_of_each(alike)
     sellers: dict[str, set[str]] = {}
     for offer in catalog.offers():
         sellers.setdefault(offer.gpu, set()).add(offer.provider)
     best, *others = first
-    popular = sorted(others, key=lambda row: -len(sellers.get(row["gpu"], ())))[:_MOST_RIVALS]
-    shown = [best, *sorted(popular, key=lambda row: row["rent_usd"])]
+    most_sold = sorted(others, key=lambda row: -len(sellers.get(row["gpu"], ())))[:_MOST_RIVALS]
+    shown = [best, *(row for row in others if row in most_sold)]
     return [
         {
             "gpu": row["gpu"],
@@ -346,7 +435,7 @@ def rivals(catalog: "Catalog", options: Sequence[dict[str, Any]]) -> "list[SameJ
             "provider": row["provider"],
             "days": row["days"],
             "rent_usd": row["rent_usd"],
-            "more_usd": row["rent_usd"] - best["rent_usd"],
+            "more_usd": row["budget_usd"] - best["budget_usd"],
             "more_days": None if row["days"] is None else row["days"] - best["days"],
             "price_observed_on": row.get("price_observed_on"),
             "sellers": len(sellers.get(row["gpu"], ())),
@@ -357,7 +446,8 @@ def rivals(catalog: "Catalog", options: Sequence[dict[str, Any]]) -> "list[SameJ
 
 def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[str, Any]) -> "Candidate":
     gpus, rent = int(row["gpus"]), row["rent_usd"]  # all of them, over all replicas
-    buy = purchase_usd(catalog, chip, gpus)
+    bought = purchase(catalog, chip, gpus)
+    buy = bought.usd
     runs = need.purpose in ("training", "fine-tuning")
     months = row["days"] / DAYS_PER_MONTH if runs and row["days"] else MONTHS_PER_YEAR
     return {
@@ -376,12 +466,15 @@ def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[s
         "days": row["days"],
         "rent_usd": rent,
         "usd_per_gpu_hour": row.get("usd_per_gpu_hour") if rent is not None else None,
-        "quoted_usd_per_gpu_hour": row.get("quoted_usd_per_gpu_hour") if rent is not None else None,
+        "budget_usd": row.get("budget_usd") if rent is not None else None,
         "price_observed_on": row.get("price_observed_on"),
         "age_days": row.get("age_days") if rent is not None else None,
         "price_book": row.get("price_book") if rent is not None else None,
-        "missing": row.get("missing") or [],
+        "rent_low_usd": row.get("rent_low_usd") if rent is not None else None,
+        "rent_high_usd": row.get("rent_high_usd") if rent is not None else None,
+        "source_ids": list(row.get("source_ids") or ()),
         "buy_usd": buy,
+        "buy_seen": bought.seen if buy is not None else None,
         "breakeven_months": None if not rent or buy is None else buy / (rent / months),
         "within": "",
     }
@@ -414,9 +507,6 @@ def needs_of(values: Mapping[str, Any]) -> list[Need]:
     if values["matrix"]:
         return [Need(f"{purpose} {size}", purpose, size, None, hours) for purpose in _MATRIX for size in _SIZES]
     if values["workload"]:
-        count, most = len(values["workload"]), limit("limit_workloads")
-        if count > most:
-            raise UsageError(f"--workload: {count:,}; at most {most:,.0f}. The setting limit_workloads raises that.")
         return [need_of(name, str(text), hours) for name, text in values["workload"].items()]
     return [Need("", values["purpose"], values["model"], values["tokens"], hours)]
 
@@ -430,9 +520,12 @@ def judged(rows: "Sequence[Candidate]", budget: float | None) -> "list[Candidate
         ways = {"rent": row["rent_usd"], "buy": row["buy_usd"]}
         within = " or ".join(way for way, cost in ways.items() if cost is not None and cost <= budget)
         judged_rows.append({**row, "within": within or "neither"})
-    fastest = [-(row.get("tokens_per_s") or 0.0) for row in judged_rows]  # of sets of cards, for the same budget
-    order = sorted(range(len(judged_rows)), key=lambda at: (judged_rows[at]["within"] == "neither", fastest[at]))
-    return [judged_rows[at] for at in order]
+
+    def place(row: "Candidate") -> tuple[bool, bool, float]:
+        rented = row["purpose"] in _BOUGHT and "buy" not in row["within"]  # where cards are bought
+        return row["within"] == "neither", rented, -(row.get("tokens_per_s") or 0.0)  # for the same budget the fastest
+
+    return sorted(judged_rows, key=place)
 
 
 def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
@@ -514,13 +607,10 @@ def assign(
     ways: list[tuple[str, Assigned]] = []
     for name, rows in rows_by_need.items():
         ways += [(name, way) for way in own.get(name, ()) if way["gpus"] <= pool.get(way["gpu"], 0)]
-        rented = [
-            (bool(row.get("missing")), may_go(row), row["rent_usd"], at)  # what one can order first
-            for at, row in enumerate(rows)
-            if row["rent_usd"] is not None
-        ]
-        for *_, cost, at in sorted(rented)[:1]:
-            ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
+        rented = [row for row in rows if row["rent_usd"] is not None]
+        if rented:
+            first = min(rented, key=lambda row: row.get("rank", 0))
+            ways.append((name, _assigned(first, first["provider"], first["rent_usd"] or 0.0)))
     if {name for name, _ in ways} < set(rows_by_need):
         raise UsageError("--pool: neither the pool nor rented machines suit every workload.")
     costs = np.array([way["cost_usd"] for _, way in ways])
@@ -572,14 +662,18 @@ def _long(assigned: "Sequence[Assigned]", rows_by_need: "Mapping[str, Sequence[C
 
 
 def lead_of_matrix(rows_by_need: "Mapping[str, Sequence[Candidate]]") -> str:
-    """Say how many cells of the matrix can be ordered, and the ends of what they cost."""
+    """Say how many cells of the matrix can be ordered, what to look up first, and the ends of what they cost."""
+    from gpucost.market.terms import LISTED_DAYS, is_unlisted
+
     rows = [row for rows in rows_by_need.values() for row in rows]
-    ready = [row for row in rows if row["rent_usd"] is not None and not row.get("missing")]
-    low, high = (pick(ready, key=lambda row: row["rent_usd"] or 0) for pick in (min, max))
+    ready = [row for row in rows if row["rent_usd"] is not None]
+    sure = [row for row in ready if not is_unlisted(row.get("age_days"), row.get("price_book") or "")]
+    old = len(ready) - len(sure)
+    look = f" No list had {old} within {LISTED_DAYS} days: look before you order." if old else ""
+    low, high = (pick(sure or ready, key=lambda row: row["rent_usd"] or 0) for pick in (min, max))
     return (
-        f"{len(ready)} of {len(rows)} can be ordered today: from {low['workload']} on {low['gpus']} × {low['gpu']} for"
-        f" {low['rent_usd']:,.0f} USD to {high['workload']} on {high['gpus']} × {high['gpu']} for"
-        f" {high['rent_usd']:,.0f} USD."
+        f"{len(sure)} of {len(rows)} can be ordered today: from {low['workload']} for {low['rent_usd']:,.0f} USD"
+        f" to {high['workload']} for {high['rent_usd']:,.0f} USD.{look}"
     )
 
 
@@ -603,15 +697,10 @@ def lead(
     if budget is not None and first["within"] != "neither":  # of a budget, what it reaches
         rent, buy = (text if way in first["within"] else "" for way, text in (("rent", rent), ("buy", buy)))
     ways = " or ".join(part for part in ((buy, rent) if need.purpose in _BOUGHT else (rent, buy)) if part)
-    price, quoted = first.get("usd_per_gpu_hour"), first.get("quoted_usd_per_gpu_hour")
+    price = first.get("usd_per_gpu_hour")
     hour = ""
     if price is not None and rent and need.purpose not in _BOUGHT:
-        hour = f" The GPU-hour: {price:.2f} USD"
-        if quoted is not None and f"{quoted:.2f}" != f"{price:.2f}":
-            hour += f" expected today (quoted {quoted:.2f} on {first['price_observed_on']})"
-        hour += f", at {first['provider']}."
-    if rent and first.get("missing") and need.purpose not in _BOUGHT:
-        hour += f" Nobody verified that offer: {'; '.join(first['missing'])}."
+        hour = f" The GPU-hour: {price:.2f} USD, at {first['provider']}."
     if rent and need.purpose not in _BOUGHT:
         hour += unlisted(first.get("age_days"), first.get("price_book") or "")
     reach = ""
@@ -623,4 +712,14 @@ def lead(
         reach = f" {share} GPU types fit your budget."
     uses = {"desk": "a desk with", "research": "research on", "workstation": "a workstation with"}
     use = uses.get(need.purpose, f"{need.purpose} of")
-    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{hour}{reach}"
+    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{hour}{_speed(first)}{reach}"
+
+
+def _speed(row: "Candidate") -> str:
+    """Say what cards that are bought do, and how fast."""
+    if not row.get("tokens_per_s"):
+        return ""
+    length = f" at {_TUNED_AT_A_DESK:,} tokens" if row["purpose"] == "desk" else ""
+    answers = row.get("answer_tokens_per_s")
+    told = f"; an answer in int4 comes at {answers:,.0f} a second" if answers else ""
+    return f" QLoRA{length}: {row['tokens_per_s']:,.0f} tokens a second{told}."

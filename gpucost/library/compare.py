@@ -6,28 +6,34 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from gpucost.answers.combined import Pair, SideBySide
+from gpucost.answers.combined import AtBatch, Pair, SideBySide
+from gpucost.answers.common import cited
 from gpucost.answers.saved import checked, read_answer, reading, with_changes_told
 from gpucost.arguments import read
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import ANSWER, FLAG, GPUS, MODELS
 from gpucost.arguments.signature import absent, detail, given, needs
 from gpucost.ask import QUESTIONS
-from gpucost.ask.dispatch import answer, framed, opened, question
+from gpucost.ask.dispatch import answered, framed, opened, question
 from gpucost.ask.result import Result, copied
 from gpucost.bridges.compare import compare as bridged
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.library.report import asked_part, report
 from gpucost.library.scenario import read_scenario
-from gpucost.limits import limit
+from gpucost.market.facts import market_of
 from gpucost.render.json import plain
 
 Answer = Mapping[str, Any]
 
 _TOKENS = 100e9
 _WATT_S_PER_KWH = 3.6e6
-_OF_RUNS = ("gpus", "days", "cost_usd", "tokens_per_s_per_gpu", "provider", "option", "usd_per_gpu_hour")
+_OF_RUNS = (
+    *("gpus", "days", "cost_usd", "cost_low_usd", "cost_high_usd", "tokens_per_s_per_gpu"),
+    *("provider", "option", "usd_per_gpu_hour", "price_observed_on"),
+)
+_OF_TOKENS = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "tpot_ms")
+_OF_HIRE = ("gpus", "provider", "option", "usd_per_gpu_hour", "price_observed_on")  # with `serving_` before
 _FILTERS = ("provider", "region", "option")
 
 
@@ -38,8 +44,10 @@ class CompareResult(Result):
     @property
     def best(self) -> Mapping[str, Any] | None:
         """Of models side by side the one whose run costs least; two answers are not ranked."""
+        from gpucost.market.table import ordered
+
         runs = [row for row in self.options if self.kind == "side_by_side" and row["cost_usd"] is not None]
-        return min(runs, key=lambda row: float(row["cost_usd"]), default=None)
+        return next(iter(ordered(runs, "cost_usd")), None)
 
     @property
     def changes(self) -> list[Mapping[str, Any]]:
@@ -122,7 +130,26 @@ def compare(
     $ gpucost compare --speed --model 8b --gpu h100-sxm --gpus 8 --global-batch 8
     $ gpucost compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b
     """
-    values = read(QUESTIONS["compare"], locals())
+    values = read(
+        QUESTIONS["compare"],
+        first=first,
+        second=second,
+        rank=rank,
+        accept_changed=accept_changed,
+        model=model,
+        gpu=gpu,
+        speed=speed,
+        gpus=gpus,
+        global_batch=global_batch,
+        micro_batch=micro_batch,
+        sequence=sequence,
+        tokens=tokens,
+        provider=provider,
+        region=region,
+        option=option,
+        as_of=as_of,
+        known_as_of=known_as_of,
+    )
     if values["first"] is not None:
         return CompareResult(_of_answers(values))
     if values["model"] is None and values["gpu"] is None:
@@ -202,22 +229,20 @@ def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> 
 
 def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
     """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
-    rows: list[Pair] = []
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or [None]]
-    if len(pairs) > (most := limit("limit_pairs")):
-        raise UsageError(f"--model and --gpu: {len(pairs):,} pairs; at most {most:,.0f}. limit_pairs raises that.")
-    for model, gpu in pairs:
-        rows.append(_pair(catalog, model, gpu, values))
-        first = rows[0]["cost_usd"]
-        if first and (cost := rows[-1]["cost_usd"]):
-            rows[-1]["times_first"] = cost / first
+    asked = [_pair(catalog, model, gpu, values) for model, gpu in pairs]
+    rows = sorted(asked, key=lambda row: row["cost_usd"] is None and row["usd_per_mtok"] is None)  # answers first
+    first = rows[0]["cost_usd"]
+    for row in rows:
+        if first and row["cost_usd"]:
+            row["times_first"] = row["cost_usd"] / first
     return {
         "kind": "side_by_side",
         **framed(catalog, {name: value for name, value in values.items() if value is not False}),
         "lead": _lead(rows),
         "rows": rows,
         "warnings": [],
-        "sources": {},
+        "sources": cited(market_of(catalog).facts.sources, (id_ for row in rows for id_ in row["source_ids"])),
     }
 
 
@@ -226,7 +251,9 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
     stated = {name: value for name, value in stated.items() if value is not None}
     run, missed = _best("estimate", {**stated, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
     tokens, unserved = _best("inference", stated, catalog)
-    note = " ".join(dict.fromkeys(text for text in (missed, unserved) if text))
+    unsold, last_price_on = _unsold(catalog, gpu) if gpu and missed and unserved else (False, None)
+    reasons = [f"no price since {last_price_on}" if last_price_on else "no price on record"] if unsold else []
+    note = " ".join(reasons or dict.fromkeys(text for text in (missed, unserved) if text))
     return cast(
         Pair,
         {
@@ -234,9 +261,10 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
             "gpu": gpu or run.get("gpu") or "any",
             **{name: run.get(name) for name in _OF_RUNS},
             "times_first": None,
-            "serving_gpus": tokens.get("gpus"),
-            **{name: tokens.get(name) for name in ("usd_per_mtok", "tpot_ms")},
-            "serving_provider": tokens.get("provider"),
+            **{f"serving_{name}": tokens.get(name) for name in _OF_HIRE},
+            **{name: tokens.get(name) for name in _OF_TOKENS},
+            "source_ids": list(dict.fromkeys([*run.get("source_ids", ()), *tokens.get("source_ids", ())])),
+            "last_price_on": last_price_on,
             "note": note,
             "tokens_per_kwh": _of_energy(values["tokens"] or _TOKENS, run.get("energy_kwh")),
             "tokens_per_s_per_w": _of_energy((values["tokens"] or _TOKENS) / _WATT_S_PER_KWH, run.get("energy_kwh")),
@@ -251,22 +279,36 @@ def _of_energy(amount: float | None, kwh: float | None) -> float | None:
 
 
 def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
-    """Return the first option, or nothing and why."""
+    """Return the first option, or nothing and why; of what nobody sells how many it takes, and how long."""
     try:
-        return answer(name, stated, catalog).best, ""
-    except (NothingFitsError, PriceMissingError) as error:
+        return answered(name, stated, catalog).best, ""
+    except PriceMissingError as error:
+        return error.nearest, str(error)
+    except NothingFitsError as error:
         return {}, str(error)
 
 
+def _unsold(catalog: Catalog, gpu: str) -> tuple[bool, str | None]:
+    """Tell whether nobody sells an accelerator today, and when the newest price of it was seen."""
+    from gpucost.catalog.names import admits
+
+    wanted = catalog.offer_filter(gpu, None, None, None)
+    rows = [row for row in catalog.price_rows if admits(wanted, row)]
+    newest = str(max(row["observed_on"] for row in rows)) if rows else None
+    return all(row["ended"] for row in rows), newest
+
+
 def _lead(rows: Sequence[Pair]) -> str:
+    from gpucost.market.table import ordered
+
     runs = [row for row in rows if row["cost_usd"] is not None]
     served = [row for row in rows if row["usd_per_mtok"] is not None]
     sentences = []
     if runs:
-        best = min(runs, key=lambda row: row["cost_usd"] or 0)
+        best = ordered(runs, "cost_usd")[0]
         sentences.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
     if served:
-        best = min(served, key=lambda row: row["usd_per_mtok"] or 0)
+        best = ordered(served, "usd_per_mtok")[0]
         sentences.append(
             f"Cheapest to serve: {best['model']} on {best['gpu']}, {best['usd_per_mtok']:.3g} USD per million tokens."
         )
@@ -284,10 +326,47 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     if len(jobs) == 1:
         jobs.append({**jobs[0], "links": "pcie"})
         names = ["own links", "PCIe"]
-    first, second = (cast("Result", answer("throughput", job, catalog)).payload for job in jobs)
+    first, second = _speeds(catalog, jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
     sizes = [(job["layout"]["global_batch"], job["sequence_tokens"]) for job in (first, second)]
-    batches = {f"{sequences:,} sequences of {tokens:,.0f}" for sequences, tokens in sizes}
-    step = f" One step: {' against '.join(sorted(batches))} tokens."
-    return {**comparison, "lead": comparison["lead"] + step, "warnings": [*notes, *comparison["warnings"]]}
+    step = (
+        f" One step: {' against '.join(sorted({f'{n:,} sequences of {tokens:,.0f}' for n, tokens in sizes}))} tokens."
+    )
+    warnings = [*notes, *comparison["warnings"]]
+    batches = _at_batches(catalog, jobs, (first, second), values["global_batch"])
+    return {**comparison, "batches": batches, "lead": comparison["lead"] + step, "warnings": warnings}
+
+
+def _speeds(catalog: Catalog, jobs: Sequence[Answer]) -> list[Answer]:
+    return [cast("Result", answered("throughput", job, catalog)).payload for job in jobs]
+
+
+def _at_batches(catalog: Catalog, jobs: Sequence[Answer], timed: Sequence[Answer], stated: int | None) -> list[AtBatch]:
+    """Return both speeds at the sequences of a step that were stated, and at those as models of its size use.
+
+    Where none were stated, one sequence for each accelerator stands beside: links weigh most there. Nothing where it
+    fits no layout.
+    """
+    usual = [{name: value for name, value in job.items() if name != "global_batch"} for job in jobs]
+    other = usual if stated else [{**job, "global_batch": job["gpus"]} for job in jobs]
+    try:
+        pairs = [timed, _speeds(catalog, other)]
+    except NothingFitsError:
+        pairs = [timed]
+    words = ["yours"] if stated else ["usual training"]
+    words.append("usual training" if stated else "small fine-tunes")
+    rows: dict[int, AtBatch] = {}
+    for (first, second), used_for in zip(pairs, words, strict=False):
+        rates = [float(answer["tokens_per_s_per_gpu"]) for answer in (first, second)]
+        rows.setdefault(
+            int(first["layout"]["global_batch"]),
+            {
+                "global_batch": int(first["layout"]["global_batch"]),
+                "first_tokens_per_s_per_gpu": rates[0],
+                "second_tokens_per_s_per_gpu": rates[1],
+                "longer_fraction": rates[0] / rates[1] - 1,
+                "used_for": used_for,
+            },
+        )
+    return [rows[batch] for batch in sorted(rows)]

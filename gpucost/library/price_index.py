@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.catalog.price_months import OF_OPTION
+from gpucost.catalog.price_months import OF_OPTION, SPOT
 from gpucost.errors import GpuCostError, PriceMissingError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ FAULTS = (
     "Spot of hyperscalers is one seller before August 2022; that of the others, of 2026, rests on few sellers.",
     "From 2023 to 2025 few clouds were recorded, most in 2026: who was recorded moves their line, too.",
     "AWS spot ends in June 2024; the spot line of hyperscalers is that of Google and Azure from then on.",
+    "Who can be interrupted takes on demand where that costs less: the spot line is never above it.",
     "A seller's price is the median over its regions: a new dear region moves it though no price changed.",
     "Speeds are those of today's software: a job of 2022 took longer than the GPU-hours that are counted here.",
 )
@@ -65,21 +66,20 @@ JOBS = (
 
 
 def gpu_hours(job: IndexJob, chip: str) -> float | None:
-    """Return the GPU-hours of a job on a chip, on its best layout on demand; None where the chip cannot do it."""
+    """Return the GPU-hours of a job on a chip, on its first offer on demand; None where the chip cannot do it."""
     import warnings
 
-    import gpucost
+    from gpucost.ask.estimate import estimate
+    from gpucost.ask.inference import inference
 
-    ask = gpucost.estimate if job.question == "estimate" else gpucost.inference
+    ask = estimate if job.question == "estimate" else inference
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            options = ask(**job.arguments, gpu=chip, option="on_demand").payload["options"]
+            best = ask(**job.arguments, gpu=chip, option="on_demand", top=1).best
     except GpuCostError:
         return None
-    if job.question == "estimate":
-        return min((row["gpu_hours"] for row in options), default=None)
-    return min((row["usd_per_mtok"] / row["usd_per_gpu_hour"] for row in options), default=None)
+    return float(best["gpu_hours"] if job.question == "estimate" else best["usd_per_mtok"] / best["usd_per_gpu_hour"])
 
 
 def index_rows(
@@ -98,7 +98,8 @@ def index_rows(
     for job in jobs:
         hours = {chip: gpu_hours_of_job for chip in chips if (gpu_hours_of_job := gpu_hours(job, chip)) is not None}
         for (month, kind, option), prices in sorted(cells.items()):
-            able = [row for row in prices if row["gpu"] in hours]
+            on_demand = cells.get((month, kind, OF_OPTION["on demand"]), []) if option == SPOT else []
+            able = [row for row in (*prices, *on_demand) if row["gpu"] in hours]
             if not able:
                 continue
             best = min(able, key=lambda row: (hours[row["gpu"]] * row["usd_per_gpu_hour"], row["gpu"]))

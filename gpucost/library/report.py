@@ -6,13 +6,11 @@ And what makes it fit to be handed on: who stands behind it, and what of it may 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import date as Day
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec.structs import replace
-
+from gpucost import clock
 from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.combined import ScenarioAnswer as Answer
 from gpucost.answers.saved import read_answer, reading, seal_of, with_changes_told
@@ -21,11 +19,11 @@ from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import named
 from gpucost.arguments.signature import PLACE, arguments_of
 from gpucost.ask import QUESTIONS
-from gpucost.ask.dispatch import answer, answered
-from gpucost.ask.result import Result, guarded
-from gpucost.catalog import open_catalog
+from gpucost.ask.dispatch import answered
+from gpucost.ask.result import Result
 from gpucost.catalog.names import listed
 from gpucost.catalog.settings import without_book
+from gpucost.catalog.shared import shared_catalog
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import read_toml
 from gpucost.library.scenario import ASKS, Scenario, ScenarioQuestion, make_scenario, read_scenario
@@ -40,7 +38,7 @@ PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mi
 
 
 Payload = Mapping[str, Any]
-SUFFIXES = (".xlsx", ".html", ".pdf", ".pptx", ".md", ".json", ".txt")
+SUFFIXES = (".xlsx", ".html", ".pdf", ".md", ".json", ".txt")
 # list prices of one GPU by the month in which they were seen
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
@@ -59,9 +57,9 @@ class ReportResult(Result):
     name: str = "the answer"  # the file it was read from
 
     def write(self, path: str) -> None:
-        """Write the report; the suffix says how: .xlsx, .html, .pdf, .pptx, .md, .json or .txt."""
+        """Write the report; the suffix says how: .xlsx, .html, .pdf, .md, .json or .txt."""
         suffix = check_suffix(path)
-        documents = {".xlsx": self.to_excel, ".html": self.to_html, ".pdf": self.to_pdf, ".pptx": self.to_pptx}
+        documents = {".xlsx": self.to_excel, ".html": self.to_html, ".pdf": self.to_pdf}
         if suffix in documents:
             documents[suffix](path)
         else:
@@ -70,13 +68,6 @@ class ReportResult(Result):
 
     def _guard(self) -> AbstractContextManager[None]:
         return reading(self.name)
-
-    @guarded
-    def fill(self, template: str, path: str) -> list[str]:
-        """Write a copy of an .xlsx whose named cells hold the figures of the same names; return what is to be said."""
-        from gpucost.library.template import fill
-
-        return fill(self.payload, template, path)
 
 
 def check_suffix(path: str) -> str:
@@ -135,7 +126,7 @@ def _shared(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[st
 def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
     left: list[str] = []
     with without_book():
-        catalog = open_catalog()
+        catalog = shared_catalog()
         sellers = catalog.offer_values("provider")
         public = shareable(content, left, lambda name: catalog.alias("provider", name).lower() in sellers)
         without = ", ".join(["the price book of one's own", *left])
@@ -165,25 +156,21 @@ def _answer(scenario: Scenario) -> Answer:
         "as_of": first["as_of"],
         "catalog_version": first["catalog_version"],
         "parts": [{"name": part.name, "part": part.kind, "payload": payload} for part, payload in answers],
-        "warnings": list(scenario.hints),
+        "warnings": [],
         "sources": sources,
     }
 
 
 def _ask(part: ScenarioQuestion, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one part; a comparison and an invoice may name the parts before it."""
-    if part.kind in ("comparison", "invoice"):
-        ends = ((end, part.arguments.get(end)) for end in ("first", "second", "estimate"))
-        named = {end: before[name] for end, name in ends if isinstance(name, str) and name in before}
-        return asked_part(replace(part, arguments={**part.arguments, **named}))
-    payload = asked_part(part)
+    """Answer one part; what it names of the parts before it is their answers."""
+    payload = asked_part(part.naming(before, part.arguments))
     return _with_background(payload) if part.kind == "training" else payload
 
 
 def asked_part(part: ScenarioQuestion) -> dict[str, Any]:
     """Answer one part; an error says which part it is about."""
     try:
-        result: Result = answered(ASKS[part.kind], part.arguments)[0]
+        result: Result = answered(ASKS[part.kind], part.arguments)
     except GpuCostError as error:
         error.args = (f"{part.kind} part {part.name!r}: {error}",)
         raise
@@ -197,7 +184,7 @@ def issued(payload: Payload, status: str | None, by: str | None, on: str | None)
     if not (status or by or on):
         return dict(payload)
     unstamped = {key: value for key, value in payload.items() if key != "issued"}
-    stamp = {"status": status or "draft", "by": by or "", "on": on or Day.today().isoformat()}
+    stamp = {"status": status or "draft", "by": by or "", "on": on or clock.today().isoformat()}
     return {**unstamped, "issued": {**stamp, "sha256": seal_of(dumps(unstamped))}}
 
 
@@ -237,6 +224,9 @@ def asked_anew(payload: Payload) -> dict[str, Any]:
     taken = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
     usual = {name for name in taken if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
     stated = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}
+    # who lifted a limit that is assumed otherwise, or was answered before any was, had none
+    unlimited = ("ttft_ms", "tpot_ms") if kind == "inference" else ()
+    stated |= {key: "none" for key in unlimited if key not in usual and payload["request"].get(key) is None}
     request = {taken.get(key, key): value for key, value in stated.items() if key in taken or key in taken.values()}
     return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}
 
@@ -247,11 +237,11 @@ _OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", 
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
     best, request = payload["options"][0], payload["request"]
-    catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
+    catalog = shared_catalog(payload["as_of"], request.get("known_as_of"))
     parameters = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
     history = catalog.query(_HISTORY, "offers", parameters=parameters)
     run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
     adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
     sequence = {"sequence": payload["workload"]["sequence_tokens"]}
-    bounds = answer("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
+    bounds = answered("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
     return {**payload, "price_history": [dict(row) for row in history], "roofline": bounds.payload}

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucost.answers.common import as_json
-from gpucost.arguments import Argument, flag_of, giving_way, read, renamed
+from gpucost.arguments import Argument, flag_of, giving_way, known, read
 from gpucost.arguments import kinds as k
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.files import files_beside
+from gpucost.arguments.files import files_beside, kinds_of
 from gpucost.arguments.signature import argument_of
 from gpucost.ask import QUESTIONS
+from gpucost.ask.dispatch import kinds_of_every_question
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import read_toml, repeated
-from gpucost.limits import limit
 
 NAME = Argument("name", k.named(), "What the report calls this part.", required=True)
 
@@ -92,6 +93,14 @@ class ScenarioQuestion(Struct, frozen=True):
     name: str
     arguments: Mapping[str, Any]
 
+    def naming(self, parts: Mapping[str, Any], stated: Mapping[str, Any]) -> "ScenarioQuestion":
+        """Return this part with what stands for each part that it names; a comparison and an invoice may name some."""
+        if self.kind not in ("comparison", "invoice"):
+            return self
+        names = ((key, stated.get(key)) for key in ("first", "second", "estimate"))
+        named = {key: parts[name] for key, name in names if isinstance(name, str) and name in parts}
+        return replace(self, arguments={**self.arguments, **named})
+
 
 class Scenario(Struct, frozen=True):
     """A scenario that was read and checked."""
@@ -100,7 +109,6 @@ class Scenario(Struct, frozen=True):
     description: str
     parts: tuple[ScenarioQuestion, ...]
     request: Mapping[str, Any]  # the file's content, for the record
-    hints: tuple[str, ...] = ()  # about keys of former versions
 
 
 def read_scenario(path: str | Path) -> Scenario:
@@ -116,14 +124,14 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
     """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
     plain = as_json(content)
     try:
-        parts_made, hints = _parts(plain, folder)
+        parts_made = _parts(plain, folder)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
-    return Scenario(name, text, tuple(parts_made), plain, tuple(hints))
+    return Scenario(name, text, tuple(parts_made), plain)
 
 
-def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[ScenarioQuestion], list[str]]:
+def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuestion]:
     _refuse_unknown("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
     _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
     supply = plain.get("supply", {})
@@ -131,11 +139,8 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Scenario
         raise UsageError("supply: write [supply], and what holds for every part below it.")
     _refuse_unknown("supply", supply, [item.name for item in SUPPLY])
     _values("supply", supply, SUPPLY)
-    part_count = sum(len(entries) for name in ASKS if isinstance(entries := plain.get(name), list))
-    if part_count > (most := limit("limit_parts")):
-        raise UsageError(f"{part_count:,} parts; at most {most:,.0f}. The setting limit_parts raises that.")
     dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
-    parts_read, hints = [], []
+    parts_read: list[ScenarioQuestion] = []
     for kind, arguments in parts().items():
         entries = plain.get(kind, [])
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
@@ -143,24 +148,22 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Scenario
         for number, entry in enumerate(entries, 1):
             names = {item.name for item in arguments} if "first" not in entry else ()
             shared = {key: value for key, value in supply.items() if key in names}
-            part, hints_of_part = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
-            parts_read.append(part)
-            hints += hints_of_part
+            part = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
+            parts_read.append(part.naming({earlier.name: earlier.name for earlier in parts_read}, entry))
     if not parts_read:
         raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in ASKS)}.")
     if twice := repeated(part.name for part in parts_read):
         raise UsageError(f"two parts are called {twice[0]!r}. Give each its own name.")
-    return parts_read, hints
+    return parts_read
 
 
 def _part(
     kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
-) -> tuple[ScenarioQuestion, list[str]]:
+) -> ScenarioQuestion:
     """Check one part; every value is read as the question reads it, and refused in the same sentence."""
     question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
-    old = [name for item in arguments for name in item.old]
-    _refuse_unknown(where, entry, [item.name for item in arguments], old)
-    stated, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
+    _refuse_unknown(where, entry, [item.name for item in arguments])
+    stated = known(question, {key: value for key, value in entry.items() if key != "name"})
     for item in arguments:
         needed = item.required or item.name in KINDS[kind].needed
         if needed and {**shared, **stated, **entry}.get(item.name) is None:
@@ -168,14 +171,15 @@ def _part(
     name = _values(where, {"name": entry["name"]}, arguments)["name"]
     try:
         arguments_read = giving_way(
-            lambda arguments_tried: (read(question, arguments_tried), arguments_tried)[1],
+            lambda arguments_tried: (read(question, **arguments_tried), arguments_tried)[1],
             {**shared, **stated},
             lambda name: name not in stated,
         )
     except UsageError as error:
         raise UsageError(f"{where}.{_key_of(str(error), stated)}{error}") from None
-    arguments_read = arguments_read if folder is None else files_beside(arguments_read, folder, "rent")
-    return ScenarioQuestion(kind, name, arguments_read), [f"{where}: {hint}" for hint in hints]
+    if folder is not None:
+        arguments_read = files_beside(arguments_read, folder, kinds_of(question.arguments), kinds_of_every_question())
+    return ScenarioQuestion(kind, name, arguments_read)
 
 
 def _key_of(sentence: str, stated: Mapping[str, Any]) -> str:
@@ -183,9 +187,9 @@ def _key_of(sentence: str, stated: Mapping[str, Any]) -> str:
     return next((f"{name}: " for name in stated if sentence.startswith(f"{flag_of(name)}:")), "")
 
 
-def _refuse_unknown(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequence[str] = ()) -> None:
+def _refuse_unknown(where: str, entry: Mapping[str, Any], names: Sequence[str]) -> None:
     for key in entry:
-        if key not in names and key not in old:
+        if key not in names:
             near = nearest(key, names, 2, 0.5)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"Keys: {', '.join(names)}."
             raise UsageError(f"{f'{where}.' if where else ''}{key}: no such key. {hint}")
@@ -210,9 +214,8 @@ def json_schema() -> dict[str, Any]:
 
 def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[str, Any]:
     required = [item.name for item in arguments if item.required or item.name in needed]
-    old = {name: {"deprecated": True, "description": f"Now {item.name}."} for item in arguments for name in item.old}
     properties = {item.name: _property(item) for item in arguments}
-    return {"type": "object", "properties": {**old, **properties}, "required": required, "additionalProperties": False}
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _property(item: Argument) -> dict[str, Any]:
@@ -232,7 +235,7 @@ def example() -> str:
     lines = [
         "# A gpucost scenario. Build a report from it:",
         "#   gpucost report scenario.toml -o report.xlsx      (or .html, .md, .json)",
-        "# `gpucost schema scenario` prints the JSON schema that editors use.",
+        "# `gpucost data schema scenario` prints the JSON schema that editors use.",
         "",
     ]
     lines += [line for item in TOP for line in _key(item, item.name == "name")]
@@ -248,6 +251,8 @@ def example() -> str:
 
 def _key(item: Argument, set_: bool) -> list[str]:
     value = item.example if item.example is not None else item.default
+    if value is None and (item.kind is k.FLAG or item.kind.choices):  # what nobody says is open
+        value = item.kind.choices[0] if item.kind.choices else True
     meaning = item.help + (f" One of {', '.join(item.kind.choices)}." if item.kind.choices else "")
     text = f"{item.name} = {_toml('' if value is None else value)}"
     return [f"{'' if set_ else '# '}{text:<40}  # {meaning}"]

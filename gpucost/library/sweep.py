@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.ask.result import Result, copied
+from gpucost.ask.result import Result, entry_of
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS
@@ -37,10 +37,10 @@ class SweepResult(Result):
     @property
     def best(self) -> Mapping[str, Any] | None:
         """The best case with its first option; None where none has an answer, or where cases do different work."""
-        case: Mapping[str, Any] | None = copied(self.payload["best"])
+        case: Mapping[str, Any] | None = entry_of(self.payload["best"])
         return case
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self, *, all: bool = True) -> "pandas.DataFrame":
         """Return every case as a row; words are categories."""
         return _frame(self.files) if self.frame is None else self.frame
 
@@ -75,7 +75,7 @@ def sweep(
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
     from gpucost.arguments.kinds import whole
-    from gpucost.catalog import open_catalog
+    from gpucost.catalog.shared import shared_catalog
     from gpucost.sweeping import chunks
     from gpucost.sweeping.chunks import ROWS_KEPT, SweepPlan, answer, cases_of_chunk
     from gpucost.sweeping.work import versions_of
@@ -102,7 +102,7 @@ def sweep(
 
     with SpareFolder() as spare:
         folder = Path(into or spare).absolute()
-        plan = SweepPlan(planned, versions_of(open_catalog(*days)), folder, cases_of_chunk(planned), shared or here)
+        plan = SweepPlan(planned, versions_of(shared_catalog(*days)), folder, cases_of_chunk(planned), shared or here)
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, into is not None, best)
@@ -144,12 +144,11 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
     """Return every row of the chunks."""
     import duckdb
 
+    from gpucost.catalog.loader import quiet
     from gpucost.sweeping.chunks import table_of
 
-    with (
-        duckdb.connect() as connection
-    ):  # the one that all of a process share belongs to the caller, and hangs after a fork
-        rows: pandas.DataFrame = connection.execute(f"FROM {table_of(files)}").df()
+    with duckdb.connect() as own:  # the one that all of a process share belongs to the caller, and hangs after a fork
+        rows: pandas.DataFrame = quiet(own).execute(f"FROM {table_of(files)}").df()
     return rows
 
 

@@ -1,6 +1,7 @@
 """Exchange rates as the catalog has them: the newest shipped one on or before its day."""
 
 from collections.abc import Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import PriceMissingError
@@ -9,9 +10,10 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
-def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:
-    """Return the newest shipped exchange rate of a currency on or before the catalog's day."""
-    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == currency and row["on"] <= catalog.as_of]
+def newest_rate(catalog: "Catalog", currency: str, day: date | None = None) -> Mapping[str, Any] | None:
+    """Return the newest shipped exchange rate of a currency on or before a day, at most the catalog's."""
+    last = min(day or catalog.as_of, catalog.as_of)
+    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == currency and row["on"] <= last]
     return max(rows, key=lambda row: row["on"], default=None)
 
 

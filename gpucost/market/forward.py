@@ -6,8 +6,9 @@ over every chip, kind of seller and option of the monthly prices that was seen h
 counts more the likelier it is: a fifth where the kind of seller differs, a tenth where the option does, a third where
 one chip has stacked memory (HBM) and the other has not, less by a factor e for every two years by which its chip was
 older or younger, and each cell once, however many months it has. Few analogues widen the range by the root of
-1 + 10 / n, n their effective number, and no range narrows with the years. The middle is the price of today: over all
-sellers no median of analogues did better in the backtest, by which it was chosen; for clouds half of it did, slightly.
+1 + 10 / n, n their effective number, and no range narrows with the years. The middle is the price of today: the median
+of what sellers asked within `ASKED_DAYS`, that of the last month where few were seen. Over all sellers no median of
+analogues did better in the backtest, by which it was chosen; for clouds half of it did, slightly.
 
 A card is worth launch price x exp(-k x age), with the k of each card of which both prices are known and dated; the ends
 are those of k. https://en.wikipedia.org/wiki/Effective_sample_size for n = (sum of weights)^2 / sum of their squares.
@@ -22,7 +23,7 @@ from math import exp, log, sqrt
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.catalog.price_months import month_ends
+from gpucost.catalog.price_months import month_ends, prices_of_day
 from gpucost.catalog.records import seen_in
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ OTHER_KIND, OTHER_OPTION, OTHER_MEMORY, AGE_YEARS = 0.2, 0.1, 1 / 3, 2.0
 ENDS = (0.1, 0.9)
 FEWEST = 2.0  # effective analogues, else nothing is said
 STALE_DAYS = 93
+ASKED_DAYS, FEWEST_ASKED = 62, 3  # what is asked today: of so many sellers, seen within so many days
 YOUNGEST_CARD_YEARS = 1.0
 _STARTS = (3, 6, 9, 12)  # months at whose ends analogues begin
 _SPARSE = 10.0
@@ -143,11 +145,12 @@ def _quantile(ordered: Sequence[tuple[float, float]], share: float) -> float:
 def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return what a GPU-hour of some chips may cost in each horizon: by kind of seller and option."""
     cells, chips = _known(catalog)
+    asked = cells_of(row for row in prices_of_day(catalog, catalog.as_of, ASKED_DAYS) if row["sellers"] >= FEWEST_ASKED)
     chosen = None if gpus is None else set(gpus)
     moves = {months: moves_of(cells, chips, months, catalog.as_of) for months in HORIZONS_MONTHS}
     rows = []
     for cell, prices in sorted(cells.items()):
-        day, usd = max(prices.items())
+        day, usd = max({**prices, **asked.get(cell, {})}.items())
         if (chosen is not None and cell[0] not in chosen) or cell[0] not in chips:
             continue
         if (catalog.as_of - day).days > STALE_DAYS:
@@ -190,7 +193,16 @@ def path_ends(
     """Return what a price may be multiplied by at each horizon, the 10th and 90th percentile; nothing where unknown.
 
     No range narrows with the years, as in `forward_prices`; a chip needs no price of its own, only its year and memory.
+    What was found is kept with the catalog.
     """
+    name = f"path_ends {gpu} {kind} {option}"
+    if name not in catalog.derived:
+        catalog.derived[name] = _path_ends(catalog, gpu, kind, option)
+    ends: list[tuple[float, float]] = catalog.derived[name]
+    return ends
+
+
+def _path_ends(catalog: "Catalog", gpu: str, kind: str, option: str) -> list[tuple[float, float]]:
     cells, chips = _known(catalog)
     if gpu not in chips:
         return []
@@ -329,6 +341,23 @@ def resale_rows(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[d
                 }
             )
     return rows
+
+
+def used_rows(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """Return what is left of the launch price of each card whose street price is dated, the youngest first.
+
+    Left: street ÷ launch. Lost a year: 1 − left^(1 ÷ age). Then the middle of what it may sell for later.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for row in resale_rows(catalog, gpus):
+        left = row["street_usd"] / row["launch_usd"]
+        card = rows.setdefault(
+            row["gpu"],
+            {name: row[name] for name in ("gpu", "card_age_years", "launch_usd", "street_usd", "observed")}
+            | {"left_fraction": left, "loss_per_year_fraction": 1 - left ** (1 / row["card_age_years"])},
+        )
+        card[f"p50_usd_in_{row['months']}_months"] = row["p50_usd"]
+    return sorted(rows.values(), key=lambda row: (row["card_age_years"], row["gpu"]))
 
 
 def _day_of(observed: str) -> date | None:

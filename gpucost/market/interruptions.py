@@ -116,7 +116,7 @@ def failures_per_gpu_year(book: AssumptionBook) -> tuple[float, float, float]:
 #
 # Work that saves its state is done again: it takes the hours of `held_ratio`, and the cheapest stands first, whether
 # it may be interrupted or not. Requests in flight are lost: of services those that stay stand apart, first
-# (`stays_first`).
+# (`gpucost.market.table.standing`).
 
 Row = Mapping[str, Any]
 Triple = tuple[float, float, float]
@@ -209,15 +209,6 @@ def long_run_ratio(gpus: float, node_gpus: float, parameters: float, failures_pe
     return (1 + EVALUATION_FRACTION.value) * held_ratio(Rate((rate,) * 3, True), nodes, state_gb / nodes)
 
 
-def stays_first(order: Indices, interruptible: Flags) -> Indices:
-    """Return an order of offers with those that stay before those that may be interrupted, each kind in its order.
-
-    >>> stays_first(np.array([7, 8, 9, 6]), np.array([True, False, True, False])).tolist()
-    [8, 6, 7, 9]
-    """
-    return np.concatenate([order[~interruptible], order[interruptible]])
-
-
 def region_class(region: str | None) -> str:
     """Return the class of a region: the first part of its name.
 
@@ -288,6 +279,15 @@ def typical_wait_hours(rows: Sequence[Row]) -> float:
         return 1.0
     rate = np.array([row["interruptions_per_instance_hour"] for row in both], np.float64)
     open_fraction = np.array([row["availability_fraction"] for row in both], np.float64)
-    ordered: list[float] = sorted(spot.wait_hours_per_interruption(open_fraction, 1 / rate).tolist())
-    middle = len(ordered) // 2  # np.median would load numpy.ma
+    return median(spot.wait_hours_per_interruption(open_fraction, 1 / rate).tolist())
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the median of one value or more; that of numpy would load numpy.ma.
+
+    >>> median([3.0, 1.0, 2.0]), median([4.0, 1.0])
+    (2.0, 2.5)
+    """
+    ordered = sorted(values)
+    middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

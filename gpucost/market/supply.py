@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from gpucost.answers.common import Excluded
 from gpucost.options import OPTIONS, age_limit_days
 from gpucost.types import Accelerator, Offer, System
 
@@ -63,6 +63,10 @@ class Providers:
         """Return hyperscaler, cloud, marketplace or serverless; a provider that is not listed is a cloud."""
         return str(self._rows[provider]["kind"]) if provider in self._rows else "cloud"
 
+    def name(self, provider: str) -> str:
+        """Return the name under which people know a provider."""
+        return str(self._rows.get(provider, {}).get("name") or provider)
+
     def age_limit_days(self, offer: Offer) -> int:
         """Return the age beyond which the price of an offer is old."""
         return self._limit_days(offer.option, (offer.tier, self.kind(offer.provider)))
@@ -86,19 +90,6 @@ LARGEST_CLUSTER = 16_384
 _SMALLEST_CLUSTER_NODE = 2  # nodes of one accelerator with a network are pods, not a cluster
 
 
-def left_out(offers: Iterable[tuple[Offer, str]]) -> list[Excluded]:
-    """Return the offers that are no option, each with its reason; equal reasons of one product are one entry."""
-    regions: dict[tuple[str, ...], dict[str, None]] = {}
-    for offer, reason in offers:
-        named = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
-        regions.setdefault(named, {})[offer.region] = None
-    keys = ("provider", "instance_type", "option", "gpu", "reason")
-    return [
-        cast(Excluded, {**dict(zip(keys, named, strict=True)), "regions": list(filter(None, where))})
-        for named, where in regions.items()
-    ]
-
-
 class Key(Struct, frozen=True):
     """What the speed of a job depends on beside the model: the accelerator and how its node and network connect it."""
 
@@ -118,8 +109,9 @@ class Supply(Struct, frozen=True):
     cap_reasons: tuple[str, ...]  # why it can host no more
     node_w_per_gpu: Floats  # the host's stated power; NaN where it states none. Nodes of one speed may differ in it
     is_part: NDArray[np.bool_]  # whether the price is of a part of a machine that is sold whole
-    largest_stated: NDArray[np.bool_]  # whether the seller says how large an order may be, or the user owns it
     bound: NDArray[np.bool_]  # whether it is a listed commitment
+    id_place: Indices  # place among all offers by their ids
+    seller: Indices  # a number for each provider
 
 
 def sold_nodes(offers: Sequence[Offer]) -> dict[tuple[str, str], int]:
@@ -166,17 +158,37 @@ def build_supply(
         cap_reasons=tuple(columns[4]),
         node_w_per_gpu=np.array(columns[5], np.float64),
         is_part=np.array(columns[6], bool),
-        largest_stated=np.array([one.maximum_units is not None or one.book == "user" for one in offers], bool),
         bound=np.array(
             [one.price_kind != "contracted" and OPTIONS[one.option].family == "committed" for one in offers], bool
         ),
+        seller=np.unique([one.provider for one in offers], return_inverse=True)[1] if offers else np.zeros(0, np.int64),
+        id_place=np.argsort(np.argsort(np.array([one.offer_id for one in offers], str), kind="stable")),
     )
+
+
+def within_sales(supply: Supply, most: Sequence[float]) -> Supply:
+    """Return the supply in which no order is larger than its seller takes by its own words."""
+    if not any(np.isfinite(most)):
+        return supply
+    capped = supply.largest_gpus > np.array(most)
+    reasons = [
+        _refusal(supply.offers[place], most[place]) if capped[place] else why
+        for place, why in enumerate(supply.cap_reasons)
+    ]
+    whole = np.minimum(supply.largest_gpus, most) // supply.unit_gpus * supply.unit_gpus
+    largest = np.where(capped, whole, supply.largest_gpus).astype(np.int64)
+    return replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons))
+
+
+def _refusal(offer: Offer, most: float) -> str:
+    if OPTIONS[offer.option].interruptible:
+        return f"beyond {most:,.0f} accelerators nobody knows how often a job is interrupted"
+    return f"{offer.provider} sells up to {most:,.0f} at once"
 
 
 def _is_part(offer: Offer, system: System) -> bool:
     """Tell whether an offer is a part of the machine that it names: a slice of a4-highgpu-8g cannot be ordered."""
-    machine = offer.instance_type.partition(" (")[0]
-    return machine != offer.instance_type and machine == system.instance_type and offer.gpus < system.gpus
+    return " (" in offer.instance_type and offer.gpus < system.gpus  # a saved answer keeps no name of a system
 
 
 def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:

@@ -1,9 +1,9 @@
 """The money side of offers as columns: price and age, terms, interruptions, services; who sells; what credits pay."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
-from math import ceil, sqrt
+from math import ceil
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from gpucost.answers.common import Seen, Seller, listed
 from gpucost.catalog.discounts import covers
-from gpucost.gate import beside
+from gpucost.market.budget import CERTAIN, FRESH_DAYS, NOTICES, USUAL_GPUS, Quote, kind_of
 from gpucost.market.interruptions import AssumptionBook, InterruptionRates, typical_wait_hours
 from gpucost.market.supply import WORLD, Providers, Supply, company, grid_items, grid_of
 from gpucost.money import commitments
 from gpucost.money.bill import payment_split
 from gpucost.money.energy import server_power_per_gpu_w
-from gpucost.options import MOVE_DAYS, OPTIONS, counted_age_days, is_plain
+from gpucost.options import OPTIONS, counted_age_days, is_plain
 from gpucost.types import Offer
-from gpucost.units import DAYS_PER_MONTH, DAYS_PER_YEAR, GB, GIB
+from gpucost.units import DAYS_PER_MONTH, GB, GIB
 
 # --- The money side of offers as columns: price and its age, terms, interruptions, services, power and grid.
 
@@ -27,25 +27,22 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Row = Mapping[str, Any]
-# kind of seller -> accelerators that it sells at once without a talk: assumptions, each with its reason
-ORDER_GPUS = {seller: int(gpus) for seller, gpus, *_ in beside(__file__, "order_sizes")[1:]}
-RACK = "rack"  # what is started from a scale-up domain of several instances, whoever sells it
-HELD_DAYS = 30  # a spot price moves while capacity is held, too
-_OFTEN = 0.1  # the share of days beyond the end of an 80 % range
 
 
 class Terms(NamedTuple):
     """Money columns, one element per offer of a supply."""
 
-    usd_per_gpu_hour: Floats  # expected today
-    quoted_usd_per_gpu_hour: Floats  # when it was seen
-    peers_ratio: Floats  # the quote over the median of its peers; 1 where too few are known
-    price_low_ratio: Floats  # of the expected price
+    usd_per_gpu_hour: Floats  # as quoted
+    price_low_ratio: Floats  # what it may have become by now ÷ quote
     price_high_ratio: Floats
+    fresh: Flags  # on demand, and seen by somebody lately
+    quote_chance: Floats  # that a usual order can be had at about its quote
+    known_gpus: Floats  # accelerators that the seller is known to have at once
+    notice: Floats  # how they are asked for, by its place in NOTICES
+    size_shares: Floats  # a row for each offer: the chance that its kind of seller takes larger orders, by size
     age_days: Floats  # 0 for a contract, which holds until it ends
     age_limit_days: Floats
     stale: Flags
-    order_gpus: Floats  # accelerators that such a seller sells at once without a talk: an assumption
     interruptible: Flags
     measured: Flags  # the preemption rate was measured for this accelerator, region and size
     preemptions_per_node_hour: Floats
@@ -81,15 +78,13 @@ def build_terms(
     services: Sequence[Row],
     spot_rows: Sequence[Row],
     regions: Sequence[Row],
-    moves: Sequence[Row] = (),
-    twins: Sequence[Offer] = (),
-    expected: Sequence[Sequence[float]] = (),
+    quotes: Sequence[Quote] = (),
+    size_shares: Mapping[str, Sequence[float]] | None = None,
 ) -> Terms:
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
-    columns = {**_prices(offers, book, providers, moves, twins), **_contracts(offers, providers)}
-    columns["order_gpus"] = _order_sizes(supply, providers)
-    columns |= _expected(columns, expected)
+    columns = {**_prices(offers, providers, quotes), **_contracts(offers, providers)}
+    columns["size_shares"] = _size_shares(offers, providers, size_shares or {})
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
     columns |= _services(offers, services, book)
@@ -100,103 +95,30 @@ def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def _prices(
-    offers: Sequence[Offer], book: AssumptionBook, providers: Providers, moves: Sequence[Row], twins: Sequence[Offer]
-) -> dict[str, Any]:
-    """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit.
-
-    A spot price moves from day to day: its range is that of the moves on record over its age.
-    """
+def _prices(offers: Sequence[Offer], providers: Providers, quotes: Sequence[Quote]) -> dict[str, Any]:
+    """Return prices as quoted, with what may have become of them."""
     age = _column([counted_age_days(offer.age_days, offer.price_kind) for offer in offers])
     limit = _column([providers.age_limit_days(offer) for offer in offers])
-    rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
-    years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
-    low, high = (1 - fall) ** years, (1 - rise) ** years
-    for number, ends in _spot_ends(offers, moves, twins):
-        low[number], high[number] = ends
+    known = quotes or [CERTAIN] * len(offers)
     return {
-        "quoted_usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
-        "peers_ratio": np.ones(len(offers)),
-        "price_low_ratio": low,
-        "price_high_ratio": high,
+        "price_low_ratio": _column([quote.low_ratio for quote in known]),
+        "price_high_ratio": _column([quote.high_ratio for quote in known]),
+        "quote_chance": _column([quote.chance for quote in known]),
+        "known_gpus": _column([quote.known_gpus for quote in known]),
+        "notice": _column([quote.notice for quote in known]),
+        "fresh": np.array([is_plain(offer.option) for offer in offers], bool) & (age <= FRESH_DAYS),
         "age_days": age,
         "age_limit_days": limit,
         "stale": age > limit,
     }
 
 
-def _order_sizes(supply: Supply, providers: Providers) -> Floats:
-    """Return how many accelerators each offer is assumed to be sold of at once."""
-    usual = _column([ORDER_GPUS[providers.kind(offer.provider)] for offer in supply.offers])
-    racks = np.array([key.system.scaleup_gpus > key.system.gpus for key in supply.keys], bool)
-    is_rack = racks[supply.key] if len(racks) else np.zeros(len(usual), bool)
-    return np.where(is_rack, np.minimum(usual, ORDER_GPUS[RACK]), usual)
-
-
-def _expected(columns: Mapping[str, Any], expected: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Return price and range as expected today, where expectations are known.
-
-    The range of an expected price is that of the moves behind it. Contracts and commitments, of which no moves are
-    known, keep theirs.
-    """
-    if not len(expected):
-        return {}
-    low, ratio, high, peers = np.array(expected, np.float64).reshape(-1, 4).T
-    own_low, own_high = columns["price_low_ratio"], columns["price_high_ratio"]
-    moves = (low < 1) | (high > 1) | (ratio != 1)
-    return {
-        "usd_per_gpu_hour": columns["quoted_usd_per_gpu_hour"] * ratio,
-        "peers_ratio": peers,
-        "price_low_ratio": np.where(moves, low / ratio, own_low),
-        "price_high_ratio": np.where(moves, high / ratio, own_high),
-    }
-
-
-def place_of(offer: Offer) -> tuple[str, str, str]:
-    """Return what a spot price shares with its price on demand: the seller, the instance and the region."""
-    return offer.provider, offer.instance_type, offer.region
-
-
-def on_demand(offers: Iterable[Offer]) -> dict[tuple[str, str, str], Offer]:
-    """Return the offer on demand of every place: of several the first, which is the cheapest."""
-    offers_by_place: dict[tuple[str, str, str], Offer] = {}
-    for offer in offers:
-        if is_plain(offer.option):
-            offers_by_place.setdefault(place_of(offer), offer)
-    return offers_by_place
-
-
-def _spot_ends(
-    offers: Sequence[Offer], moves: Sequence[Row], twins: Sequence[Offer]
-) -> Iterator[tuple[int, tuple[float, float]]]:
-    """Yield the range of each spot price: 80 % of the moves on record, which grow with the root of time.
-
-        low, high = move_low, move_high ** sqrt(max(age, HELD_DAYS) / MOVE_DAYS)
-
-    The moves are those of the seller, accelerator and region, else of a wider group. Where more than a tenth of days
-    stood above half of on demand, the high end reaches half of on demand (`twins`: offers on demand beside the others).
-    """
-    if not moves:
-        return
-    moves_by_group = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
-    plain = on_demand((*twins, *offers))
-    for number, offer in enumerate(offers):
-        if OPTIONS[offer.option].family == "preemptible" and offer.price_kind != "contracted":
-            groups = (
-                (offer.provider, offer.gpu, offer.region),
-                (offer.provider, offer.gpu, None),
-                (offer.provider, None, None),
-                (None, None, None),
-            )
-            if (row := next((moves_by_group[group] for group in groups if group in moves_by_group), None)) is None:
-                continue
-            root = sqrt(max(offer.age_days, HELD_DAYS) / MOVE_DAYS)
-            high = row["high_ratio"] ** root
-            dear = plain.get(place_of(offer))
-            if dear and (row["above_fraction"] or 0) > _OFTEN:
-                high = max(high, dear.usd_per_gpu_hour / 2 / offer.usd_per_gpu_hour)
-            yield number, (row["low_ratio"] ** root, high)
+def _size_shares(offers: Sequence[Offer], providers: Providers, shares: Mapping[str, Sequence[float]]) -> Floats:
+    """Return the row of each offer's kind of seller; of a kind of which nothing is known any size is taken."""
+    width = max((len(row) for row in shares.values()), default=1)
+    known = [shares.get(kind_of(providers.kind(offer.provider)), [1.0] * width) for offer in offers]
+    return np.array(known, np.float64).reshape(len(offers), width)
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
@@ -315,13 +237,11 @@ def seller(offer: Offer) -> Seller:
     return cast(Seller, fields | {"region": offer.region or None, "tier": offer.tier or None})
 
 
-def seen(offer: Offer, terms: Terms, number: int, credits_usd: float, lacks: list[str]) -> Seen:
-    """Return how old a price is and how far to trust it; `lacks` is what stands between it and an order."""
+def seen(offer: Offer, terms: Terms, number: int, credits_usd: float) -> Seen:
+    """Return how old a price is and how far to trust it."""
     return {
         "price_observed_on": offer.observed_on.isoformat(),
-        "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
         "sale": offer.sale,
-        "missing": lacks,
         "age_days": offer.age_days,
         "price_stale": bool(terms.stale[number]),
         "price_book": offer.book,
@@ -346,30 +266,41 @@ def cluster(best: Mapping[str, Any]) -> str:
     return f"{count:,} × {named} ({chips})"
 
 
-def quoted(best: Mapping[str, Any]) -> str:
-    """Say what was quoted and when; nothing more where it is expected to hold."""
-    seen_on, price = best["price_observed_on"], best["quoted_usd_per_gpu_hour"]
-    same = f"{price:.2f}" == f"{best['usd_per_gpu_hour']:.2f}"
-    return f" (seen {seen_on})" if same else f" expected today (quoted {price:.2f} on {seen_on})"
-
-
 def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
     """Say that a price is old, where it is."""
     limit = f"limit {terms.age_limit_days[number]:g}"
     return [f"price is {offer.age_days} days old ({limit}): wider range"] if terms.stale[number] else []
 
 
-LISTED_DAYS = 60  # within which somebody should have listed what one is about to order
+LISTED_DAYS = FRESH_DAYS
 
 
 def unlisted(age_days: int | None, book: str) -> str:
     """Say behind an answer that nobody listed its first offer lately, where it is so; one's own price needs no list.
 
     >>> unlisted(66, "shipped"), unlisted(66, "user"), unlisted(3, "shipped")
-    (' No list had this offer within 60 days: look it up before you order.', '', '')
+    (' We have not seen this offer listed in the last 60 days: check that it is still sold.', '', '')
     """
-    late = age_days is not None and age_days > LISTED_DAYS and book != "user"
-    return f" No list had this offer within {LISTED_DAYS} days: look it up before you order." if late else ""
+    if not is_unlisted(age_days, book):
+        return ""
+    return f" We have not seen this offer listed in the last {LISTED_DAYS} days: check that it is still sold."
+
+
+def is_unlisted(age_days: int | None, book: str) -> bool:
+    """Tell whether nobody listed an offer lately; one's own price needs no list."""
+    return age_days is not None and age_days > LISTED_DAYS and book != "user"
+
+
+def large_order(offer: Offer, terms: Terms, number: int, gpus: int) -> list[str]:
+    """Say that nobody is known to have had so many of a seller at once, or how so many are asked for."""
+    known, notice = terms.known_gpus[number], NOTICES[int(terms.notice[number])]
+    if gpus <= known:
+        told = {
+            "sales": f"{offer.provider} sells {gpus:,} × {offer.gpu} at once by its sales team: ask before you plan.",
+            "weeks": f"{offer.provider} takes orders of {gpus:,} × {offer.gpu} weeks ahead: book before you plan.",
+        }
+        return [told[notice]] if gpus > USUAL_GPUS and notice in told else []
+    return [f"No order of {gpus:,} × {offer.gpu} at {offer.provider} is known: ask for them before you plan on them."]
 
 
 def doubted_price(offer: Offer) -> list[str]:

@@ -106,22 +106,22 @@ def several_rates(flows: Array) -> bool:
     return int(np.count_nonzero(np.diff(steps))) > 1
 
 
-def payback_months(flows: Array) -> float | None:
-    """Return the month from which the running total never falls below zero again, interpolated within the month.
+def payback_months(lines: Array) -> Array:
+    """Return the month from which each row's running total never falls below zero again, within the month.
 
-    >>> payback_months(np.array([-100.0, 40.0, 40.0, 40.0]))
-    2.5
-    >>> payback_months(np.array([-100.0, 10.0])) is None
-    True
+    NaN where it stays below, and where nothing is ever put in.
+
+    >>> payback_months(np.array([[-100.0, 40.0, 40.0, 40.0], [-100.0, 10.0, 0.0, 0.0], [5.0, 5.0, 5.0, 5.0]])).tolist()
+    [2.5, nan, nan]
     """
-    total = np.cumsum(flows)
-    below = np.nonzero(total < 0)[0]
-    if below.size == 0:
-        return 0.0
-    last = int(below[-1])
-    if last == total.size - 1:
-        return None
-    return float(last + total[last] / (total[last] - total[last + 1]))
+    total = np.cumsum(lines, axis=1)
+    below, months = total < 0, total.shape[1]
+    last = months - 1 - np.argmax(below[:, ::-1], axis=1)  # the last month in which the total is below zero
+    paid = below.any(axis=1) & (last < months - 1)
+    row, at = np.arange(len(total)), np.minimum(last, months - 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossed = at + total[row, at] / (total[row, at] - total[row, at + 1])
+    return np.where(paid, crossed, np.nan)
 
 
 def simple_payback_months(buy_usd: float, rent_usd_per_month: float, own_usd_per_month: float) -> float:

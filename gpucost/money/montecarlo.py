@@ -61,10 +61,10 @@ def draw(
 
 
 def percentiles(values: Array) -> dict[str, float]:
-    """Return p5, p50 and p95.
+    """Return p10, p50 and p90: the ends of a range that holds 80 %.
 
     >>> percentiles(np.arange(101.0))
-    {'p5': 5.0, 'p50': 50.0, 'p95': 95.0}
+    {'p10': 10.0, 'p50': 50.0, 'p90': 90.0}
     """
-    low, middle, high = np.percentile(values, (5, 50, 95))
-    return {"p5": float(low), "p50": float(middle), "p95": float(high)}
+    low, middle, high = np.percentile(values, (10, 50, 90))
+    return {"p10": float(low), "p50": float(middle), "p90": float(high)}

@@ -9,6 +9,7 @@ obliges to pay, used or not. Unused: their difference. Cash: what has left the a
 and the instalments of each started month, due in arrears.
 """
 
+from gpucost.answers.training import Contract, Interruptions, RunOutcome
 from gpucost.formula.arrays import Columns, evaluate_columns
 from gpucost.formula.language import Input, Line, read_inputs, read_tables
 from gpucost.money import bill, energy, spot
@@ -54,15 +55,16 @@ RUN_LINES = bill.items("training", "run")
 HOUR_LINES = (*RUN_LINES, *bill.items("training", "hours"))
 BILL = (*HOUR_LINES, *bill.items("training", "services"))
 
-# What is bought at either end of the range is rounded as the purchase is: a block of 24 hours is paid whole.
+# What is bought at either end of the range is rounded as the purchase is: a block of 24 hours is paid whole, and so is
+# a term. A term that is owed in whole costs the same however long the run takes within it; beyond it another is owed.
+_AT_ENDS = {"rounded_hours": "rounded_{}_hours", "terms": "terms_{}"}
 _ROUNDED = tuple(
-    line._replace(name=f"rounded_{end}_hours", text=line.text.replace("paid_hours", f"paid_{end}_hours"))
+    line._replace(name=_AT_ENDS[line.name].format(end), text=line.text.replace("paid_hours", f"paid_{end}_hours"))
     for line in PURCHASE
-    if line.name == "rounded_hours"
+    if line.name in _AT_ENDS
     for end in ("low", "high")
 )
 
-# A term that is owed in whole costs the same however long the run takes: only its price is uncertain.
 ANSWERS = (
     Line("cost_usd", bill.total(BILL), "the whole bill", group="answers"),
     Line("hours_cost_usd", bill.total(HOUR_LINES), "of which GPU-hours", group="answers"),
@@ -77,32 +79,17 @@ ANSWERS = (
 
 LINES: tuple[Line, ...] = (*TIME, *INTERRUPTIONS, *PURCHASE, *bill.formulas(BILL), *ANSWERS)
 
-KEPT = (
+_BETWEEN = (  # of the lines what an answer is worked out from, under a name of its own
     "work_hours",
     "paid_hours",
-    "days",
-    "days_low",
-    "days_high",
-    "gpu_hours",
     "checkpoint_hours",
     "interval_hours",
-    "interruptions",
-    "stretch_paid_ratio",
-    "stretch_calendar_ratio",
     "stretch_low_ratio",
     "stretch_high_ratio",
-    "stretch_spread_ratio",
-    "goodput_fraction",
-    "cost_usd",
-    "cost_low_usd",
-    "cost_high_usd",
-    "usd_per_mtok",
-    "cash_usd",
-    "amortised_usd",
-    "exposure_usd",
-    "unused_usd",
-    "energy_kwh",
-    "kgco2e",
+)
+_ANSWERED = {name for part in (RunOutcome, Contract, Interruptions) for name in part.__annotations__}
+KEPT = (
+    *dict.fromkeys((*_BETWEEN, *(line.name for line in LINES if line.name in _ANSWERED))),
     *(name.format(line.key) for line in BILL for name in ("{}_quantity", "{}_usd")),
 )
 

@@ -202,8 +202,6 @@ def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
         "option": choice.option,
         "usd_per_gpu_hour": choice.usd_per_gpu_hour,
-        "quoted_usd_per_gpu_hour": choice.quoted_usd_per_gpu_hour,
-        "missing": list(choice.missing),
         "provider": choice.provider,
         "offer_id": choice.offer_id,
         "price_observed_on": choice.observed_on,

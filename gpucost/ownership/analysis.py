@@ -16,14 +16,13 @@ from gpucost.money.comparison import (
     MOVING,
     Outcome,
     evaluate_months,
-    has_lengths,
     outcome,
     rent_worth,
-    savings_by_length,
 )
 from gpucost.money.price_paths import value_at
 from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
 from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.figures import RENT_SEARCH_USD
 from gpucost.ownership.offers import check_upfront
 from gpucost.ownership.plan import changes_of
 from gpucost.units import MONTHS_PER_YEAR
@@ -37,8 +36,6 @@ RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardwar
 LIVES_YEARS = (4, 6)  # useful lives in the books of those who own most: 4 at first, 6 since 2023
 CHOSEN = frozenset({"wacc_fraction"})  # by who decides, not by chance
 OF_TENTHS = frozenset({"rent_outlook_ratio"})  # whose low and high are the 10th and 90th percentile
-UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
-RENT_SEARCH_USD = 1000.0
 
 
 def outcomes(case: OwnershipCase, changes: Mapping[str, Any]) -> Outcome:
@@ -104,37 +101,42 @@ def _number(value: Any) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-def break_even(case: OwnershipCase) -> shape.BreakEven:
+def break_even(case: OwnershipCase, compared: Mapping[str, float | None]) -> shape.BreakEven:
     """Return where owning and renting cost the same: in utilisation, rental price, months and GPUs; with reasons."""
-    reasons: dict[str, str] = {}
-    take_or_pay = case.assumptions["rent_billing"].value == "take_or_pay"
-    used, price = solve(
-        case, ("utilisation_fraction", "rent_usd_per_gpu_hour"), (0.0, 0.0), (UTILISATION_SEARCH, RENT_SEARCH_USD)
-    )
-    if take_or_pay:
-        used = np.nan
-        reasons["utilisation_fraction"] = "take-or-pay rent does not depend on the hours used: the answer is the rate"
-    elif not np.isfinite(used):
-        reasons["utilisation_fraction"] = _always(case, "utilisation_fraction", (1e-6, 1.0))
-    elif used > 1:
-        reasons["utilisation_fraction"] = (
-            f"owning would need {used:.0%} of the hours that exist: renting always wins at this price"
+    why: dict[str, str] = {}
+    utilisation, needed = compared["breakeven_utilisation_fraction"], compared["hours_needed_fraction"]
+    price, months = compared["breakeven_usd_per_gpu_hour"], compared["breakeven_months"]
+    if case.assumptions["rent_billing"].value == "take_or_pay":
+        why["utilisation_fraction_reason"] = (
+            "take-or-pay rent does not depend on the hours used: the answer is the rate"
         )
-        used = np.nan
-    if not np.isfinite(price):
-        reasons["usd_per_gpu_hour"] = _always(case, "rent_usd_per_gpu_hour", (1e-6, RENT_SEARCH_USD))
-    months, reasons_months = break_even_months(case)
-    gpus, reasons_gpus = break_even_gpus(case)
-    utilisation = _number(used)
-    break_even_points: shape.BreakEven = {
+    elif needed is None:
+        why["utilisation_fraction_reason"] = _always(case, "utilisation_fraction", (1e-6, 1.0))
+    elif utilisation is None:
+        why["utilisation_fraction_reason"] = (
+            f"owning would need {needed:.0%} of the hours that exist: renting always wins at this price"
+        )
+    if price is None:
+        why["usd_per_gpu_hour_reason"] = _always(case, "rent_usd_per_gpu_hour", (1e-6, RENT_SEARCH_USD))
+    if months is None:
+        arrives = np.floor(case.number("lead_time_months")) + 1 <= case.months
+        why["months_reason"] = (
+            f"owning does not catch up within {case.months} months"
+            if arrives
+            else "the cluster does not arrive within the comparison"
+        )
+    gpus = break_even_gpus(case)
+    if gpus is None:
+        most = int(MOST_NODES * case.number("gpus_per_node"))
+        why["gpus_reason"] = f"owning does not win at any size up to {most:,} GPUs"
+    points: shape.BreakEven = {
         "utilisation_fraction": utilisation,
         "hours_per_gpu_month": None if utilisation is None else utilisation * case.number("hours_per_month"),
-        "usd_per_gpu_hour": _number(price),
-        "months": months,
+        "usd_per_gpu_hour": price,
+        "months": None if months is None else int(months),
         "gpus": gpus,
     }
-    why = {f"{name}_reason": text for name, text in {**reasons, **reasons_months, **reasons_gpus}.items()}
-    return cast(shape.BreakEven, {**break_even_points, **why})
+    return cast(shape.BreakEven, {**points, **why})
 
 
 def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
@@ -142,32 +144,12 @@ def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
     return "owning wins at every value" if float(saving.min()) > 0 else "renting wins at every value"
 
 
-def break_even_months(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
-    """Return the shortest comparison, in whole months, over which owning (with resale at its end) costs no more."""
-    first = np.floor(case.number("lead_time_months")) + 1
-    months = np.arange(first, case.months + 1)
-    if not months.size:
-        return None, {"months": "the cluster does not arrive within the comparison"}
-    if has_lengths(case.values()):
-        values = evaluate_months(case.columns(), case.tables, case.months)
-        saving = savings_by_length(values)[0, months.astype(int)]
-    else:
-        saving = outcomes(case, {"months": months}).saving_usd
-    wins = np.nonzero(saving >= 0)[0]
-    if wins.size:
-        return int(months[wins[0]]), {}
-    return None, {"months": f"owning does not catch up within {case.months} months"}
-
-
-def break_even_gpus(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
+def break_even_gpus(case: OwnershipCase) -> int | None:
     """Return the smallest number of whole servers, in GPUs, at which owning costs no more than renting."""
     node = case.number("gpus_per_node")
     counts = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(128, MOST_NODES, 64).round())))
-    saving = outcomes(case, {"gpus": counts * node}).saving_usd
-    wins = np.nonzero(saving >= 0)[0]
-    if wins.size:
-        return int(counts[wins[0]] * node), {}
-    return None, {"gpus": f"owning does not win at any size up to {int(MOST_NODES * node):,} GPUs"}
+    wins = np.nonzero(outcomes(case, {"gpus": counts * node}).saving_usd >= 0)[0]
+    return int(counts[wins[0]] * node) if wins.size else None
 
 
 def by_utilisation(case: OwnershipCase, crossing: float | None, steps: int = 20) -> list[shape.UtilisationPoint]:
@@ -296,29 +278,6 @@ def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
     return cast(shape.MonteCarlo, {**counts, **spreads, "probability_buy_wins_fraction": wins})
 
 
-class Investment(TypedDict):
-    """Owning instead of renting, paid in cash, judged on what it saves each month."""
-
-    irr_fraction: float | None
-    payback_months: float | None
-    discounted_payback_months: float | None
-
-
-def _paid_back(flows: Array) -> float | None:
-    """Return the payback; where nothing is ever put in there is nothing to pay back."""
-    return cashflow.payback_months(flows) if np.cumsum(flows).min() < 0 else None
-
-
-def investment(saving: Array, monthly_rate: float) -> Investment:
-    """Judge owning instead of renting as an investment, on what it saves each month."""
-    discounted = saving * cashflow.discount(np.array([monthly_rate]), saving.size - 1)[0]
-    return {
-        "irr_fraction": cashflow.irr(saving),
-        "payback_months": _paid_back(saving),
-        "discounted_payback_months": _paid_back(discounted),
-    }
-
-
 # --- Each option of a comparison against its closest rival: the cheapest of the others that can be counted on.
 #
 # Present values are straight lines in the price of an option and in the utilisation, so that the break-even of a pair
@@ -358,7 +317,7 @@ def _against(
     if names[0] in drawn and names[1] in drawn:
         won = drawn[names[1]] - drawn[names[0]]
         spread = montecarlo.percentiles(won)
-        rivalry["saving_p5_usd"], rivalry["saving_p50_usd"], rivalry["saving_p95_usd"] = spread.values()
+        rivalry["saving_p10_usd"], rivalry["saving_p50_usd"], rivalry["saving_p90_usd"] = spread.values()
         rivalry["probability_wins_fraction"] = float(np.mean(won > 0))
     return {**row, "rival": rivalry}
 

@@ -1,6 +1,5 @@
 """The whole answer to "rent or buy?" as a payload, and what it says in words."""
 
-from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, cast
@@ -9,20 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
-from gpucost.answers.common import CitedSource, cited, finite, frame
+from gpucost.answers.common import CitedSource, cited, frame
 from gpucost.catalog import Catalog
-from gpucost.errors import UsageError
 from gpucost.formula.language import Line
-from gpucost.limits import limit
 from gpucost.market.terms import unlisted
 from gpucost.money import cashflow
-from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES, evaluate_months
+from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, lender, statements
-from gpucost.ownership.alternatives import contract_ends, discounted_hours, monthly, options, own_worth, present, scalar
+from gpucost.ownership.alternatives import contract_ends, discounted_hours, monthly, options, present
 from gpucost.ownership.analysis import scope
 from gpucost.ownership.assemble import OwnershipCase, assemble, start_of
+from gpucost.ownership.figures import figures_of
 from gpucost.ownership.plan import WEEKS_PER_MONTH, PlanFile
-from gpucost.units import SECONDS_PER_HOUR, counted, percent, spanned
+from gpucost.units import counted, months_after, percent, spanned, suffix_of
 
 # --- What a comparison says in words: the verdict, its conventions, and what a reader must know.
 
@@ -48,19 +46,28 @@ def conventions(case: OwnershipCase) -> str:
     )
 
 
-def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
-    """Say the decision: the cheapest option, by how much against the next, and from where on buying wins."""
+def lead(
+    case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption], sure: shape.Confidence
+) -> str:
+    """Say the decision: the cheapest option or a tie, by how much, how sure that is, and from where on buying wins."""
     best, runner_up = shape.leading(options)
     size = f"{counted(case.number('gpus'), 'GPU')}, {percent(case.number('utilisation_fraction'))} allocated"
     by, span = runner_up["npv_usd"] - best["npv_usd"], spanned(case.months)
     against = f"${by:,.0f} less over {span} than" if round(by) else f"as much over {span} as"
     named = _called(best)
-    text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {against} "
-    text += f"{_called(runner_up)} (present value, {size})."
+    if sure["toss_up"]:
+        text = f"Toss-up: {named} and {_called(runner_up)} cost the same within what is known: {_called(best)} is "
+        text += f"${by:,.0f} ({percent(by / max(abs(best['npv_usd']), 1e-9))}) ahead over {span} "
+        text += f"(present value, {size})."
+    else:
+        text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {against} "
+        text += f"{_called(runner_up)} (present value, {size})."
+    text += f" {sure['sentence']}"
     rent = best if best.get("offer_id") else runner_up
     text += unlisted(rent.get("age_days"), rent.get("price_book", ""))
     use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
-    above = [f"above {use:.0%} utilisation"] if use is not None else []
+    hours = point["hours_per_gpu_month"]
+    above = [f"above {use:.0%} utilisation ({hours:,.0f} hours a month of each GPU)"] if use is not None else []
     above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
     sides = {best["name"], runner_up["name"]} <= SIDES.keys()
     wins = "Buying wins" if sides else "Against renting, buying wins"
@@ -86,25 +93,78 @@ def _called(row: shape.OwnershipOption) -> str:
     seller_text = f"{name} from {seller}" if seller else name
     if price is None:
         return seller_text
-    text, quoted = f"{seller_text} at ${price:.2f} per GPU-hour", row.get("quoted_usd_per_gpu_hour")
-    if quoted is None or f"{quoted:.2f}" == f"{price:.2f}":
-        return text
-    return f"{text} expected today (quoted ${quoted:.2f} on {row['price_observed_on']})"
+    return f"{seller_text} at ${price:.2f} per GPU-hour"
 
 
-def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
-    """Say what the usual wait for delivery would change, where none was given."""
+_NOISE = 0.01  # of its cost: a smaller lead is none
+_MAJORITY = 0.6  # of draws that the leader must win
+
+
+def confidence(
+    case: OwnershipCase, options: list[shape.OwnershipOption], sensitivity: Sequence[shape.Sensitivity]
+) -> shape.Confidence:
+    """Say how sure the answer is: a tie where the lead is within the noise, or lost by the usual wait for delivery."""
+    best, runner_up = shape.leading(options)
+    by = runner_up["npv_usd"] - best["npv_usd"]
+    chance = best.get("rival", {}).get("probability_wins_fraction")
+    weeks = _usual_wait(case) if "own" in (best["name"], runner_up["name"]) else None
+    later, least = by, _NOISE * abs(best["npv_usd"])
+    said = []
+    if chance is not None:
+        said.append(f"{_first(_called(best))} stays ahead in {round(10 * chance)} of ten futures.")
+    flips = [_label(row["name"]) for row in sensitivity if row["flips"]][:2]
+    against = "" if {best["name"], runner_up["name"]} <= SIDES.keys() else "Against renting on demand, buying"
+    said.append(f"{against or 'It'} hangs on {' and '.join(flips)}." if flips else "No input turns it alone.")
+    if weeks is None:
+        lead_weeks = case.number("lead_time_months") * WEEKS_PER_MONTH
+        asked = f"Servers are taken to work {lead_weeks:.0f} weeks after the order." if lead_weeks else ""
+        said.append(asked or "Capacity is taken to be there at once.")
+    elif weeks / WEEKS_PER_MONTH >= case.months:
+        said.append(f"Orders usually wait {weeks:g} weeks, longer than what is compared: buying comes too late.")
+        later = by if best["name"] != "own" else -by
+    else:
+        waited = {"lead_time_months": weeks / WEEKS_PER_MONTH}
+        moved = float(analysis.outcomes(case, waited).own_usd[0]) - float(analysis.outcomes(case, {}).own_usd[0])
+        later = by - moved if best["name"] == "own" else by + moved
+        then = f"${abs(later):,.0f} {'ahead' if later >= 0 else 'behind'}"
+        said.append(
+            f"That is for servers that work at once: after the usual wait of {weeks:g} weeks, bridged by renting,"
+            f" {_called(best)} is {then}."
+        )
+    toss_up = min(by, later) < least or (chance is not None and chance < _MAJORITY)
+    return {
+        "toss_up": bool(toss_up),
+        "wins_of_ten": None if chance is None else round(10 * chance),
+        "hangs_on": flips,
+        "wait_weeks": weeks,
+        "saving_after_wait_usd": None if weeks is None else later,
+        "sentence": " ".join(said),
+    }
+
+
+def _first(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _label(name: str) -> str:
+    """Return an input in words, without its unit.
+
+    >>> _label("rent_usd_per_gpu_hour"), _label("utilisation_fraction")
+    ('rent price', 'utilisation')
+    """
+    suffix = suffix_of(name)
+    bare = name.removesuffix(suffix).strip("_").replace("_", " ") if suffix else name.replace("_", " ")
+    return f"{bare} price" if suffix.strip("_").startswith("usd") else bare
+
+
+def _usual_wait(case: OwnershipCase) -> float | None:
+    """Return how many weeks orders wait, where no delivery time was given: clusters of the newest chips longest."""
     if case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given":
-        return []
+        return None
     blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
-    row = case.registry.fact("lead_time.b200_dgx" if blackwell else "lead_time.h100_reseller")
-    later = analysis.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
-    moved = later - saving_usd
-    return [
-        f"No delivery time is assumed, but orders have waited {row['low']:g} to {row['high']:g} weeks: waiting "
-        f"{row['typical']:g} weeks, bridged by renting, makes owning ${abs(moved):,.0f} "
-        f"{'better' if moved > 0 else 'worse'} compared with renting."
-    ]
+    several = case.number("gpus") > case.number("gpus_per_node")
+    newest = "lead_time.dedicated_cluster" if several else "lead_time.b200_dgx"
+    return float(case.registry.fact(newest if blackwell else "lead_time.h100_reseller")["typical"])
 
 
 def not_sold(case: OwnershipCase) -> list[str]:
@@ -119,8 +179,10 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
     if paid is None:
         return []
     adds = paid["adds_usd"]
+    saved = paid["saving_in_cash_usd"]
     return [
-        f"Paid in cash, owning would save ${paid['saving_in_cash_usd']:,.0f}; the {paid['kind']} "
+        f"Paid in cash, owning would {'save' if saved >= 0 else 'cost'} ${abs(saved):,.0f}"
+        f"{'' if saved >= 0 else ' more than renting'}; the {paid['kind']} "
         f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f}, valued at "
         f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax"
     ]
@@ -155,21 +217,20 @@ def credits_said(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
 def warnings(
     case: OwnershipCase,
     values: Mapping[str, Any],
-    saving_usd: float,
-    judged: analysis.Investment,
+    irr_fraction: float | None,
     paid: shape.Financing | None,
 ) -> list[str]:
     """Collect what a reader must know."""
-    messages = [*case.warnings, *not_sold(case), *waiting(case, saving_usd)]
+    messages = [*case.warnings, *not_sold(case)]
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
         messages.append(
             f"Vendor support and spares ({spares.replace('_', ' ')}) are both counted: repairs may be paid twice"
         )
     messages += [
-        f"Unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
+        f"Not like for like: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]
     ]
-    if judged["irr_fraction"] is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
+    if irr_fraction is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
         messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
     messages += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
@@ -201,34 +262,38 @@ def answer(
 
 def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) -> shape.Tco:
     values = evaluate_months(case.values(), case.tables, case.months)
-    _refuse_endless(values)
+    compared = figures_of(case, values)
     sensitivity, chance = analysis.tornado(case), _chance(case)
-    judged = analysis.investment(monthly(values, "saving_in_cash_usd"), scalar(values, "monthly_rate_fraction"))
-    saving = present(values, "rent_total_usd") - own_worth(values)
+    saving = cast(float, compared["saving_usd"])
     paid = analysis.financed(case, values, saving)
     listed = analysis.judged(case, values, options(case, values), *_draws(case))
     ends = contract_ends(case, listed)
-    point = analysis.break_even(case)
+    point = analysis.break_even(case, compared)
+    sure = confidence(case, listed, sensitivity)
     days = [months_after(parse_start(case, catalog.as_of), month) for month in range(case.months + 1)]
     lent = lender.view(case, values, days)
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
-        "lead": lead(case, point, listed),
+        "lead": lead(case, point, listed, sure),
         "settings": settings(case),
         "conventions": conventions(case),
         "npv_usd": _npv(listed, saving),
         "financing": paid,
-        **judged,
-        **levels(case, values),
+        "irr_fraction": compared["irr_fraction"],
+        "payback_months": compared["payback_months"],
+        "discounted_payback_months": compared["discounted_payback_months"],
+        **cast(shape.Levels, {name: compared[name] for name in shape.Levels.__annotations__}),
         "breakeven": point,
         "by_utilisation": analysis.by_utilisation(case, point["utilisation_fraction"]),
         "probability_buy_wins_fraction": chance["probability_buy_wins_fraction"] if chance else None,
         "monte_carlo": chance,
+        "confidence": sure,
         "options": listed,
         "contract_ends": ends,
         "lines": lines(values),
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
+        "rented": rented(case, values),
         "by_year": by_year(values),
         "statements": statements.statements(case, values, days),
         "peak_cash_usd": _peak_cash(listed, -np.cumsum(monthly(values, "saving_usd")).min()),
@@ -243,19 +308,10 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "model": statements.block(case),
         "warnings": lender.said(lent)
         + ends_said(case, ends)
-        + warnings(case, values, saving, judged, paid)
+        + warnings(case, values, compared["irr_fraction"], paid)
         + credits_said(listed, HOURS),
         "sources": sources(catalog, case, listed),
     }
-
-
-def _refuse_endless(values: Mapping[str, Any]) -> None:
-    """Refuse inputs of which a formula makes no finite number, naming the first formula that does not."""
-    for line in ALL:
-        if not np.isfinite(values[line.name]).all():
-            raise UsageError(
-                f"{line.name} is not a finite number with these inputs: it is {line.text}. Change one of its inputs."
-            )
 
 
 def settings(case: OwnershipCase) -> dict[str, Any]:
@@ -276,38 +332,12 @@ def _chance(case: OwnershipCase) -> shape.MonteCarlo | None:
 
 
 def _draws(case: OwnershipCase) -> tuple[int, int]:
-    draws, most = int(case.special.get("draws", DRAWS)), limit("limit_draw_months")
-    if draws * case.months > most:
-        raise UsageError(
-            f"{draws:,} draws over {case.months} months are more than {most:,.0f} draws times months: ask for"
-            f" {int(most // case.months):,} draws or fewer. The setting limit_draw_months raises that."
-        )
-    return draws, int(case.special.get("seed", SEED))
+    return int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
 
 
 def _peak_cash(listed: list[shape.OwnershipOption], out_usd: float) -> shape.PeakCash:
     own_usd, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
     return {"own": own_usd, "rent": rent, "funding_until_payback": float(max(0.0, out_usd))}
-
-
-_PER = ("gpu_hour", "gpu_hour_owned", "gpu_hour_productive", "mtok")
-
-
-def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
-    """Return levelised prices of owning and renting per allocated, owned and productive GPU-hour, and per tokens."""
-    hours = discounted_hours(values)
-    owned = scalar(values, "owned_gpu_hours_per_month") * present(values, "in_horizon")
-    used, good = hours / (owned * scalar(values, "after_tax_ratio")), scalar(values, "goodput_fraction")
-    own_usd, rent = own_worth(values), present(values, "rent_total_usd")
-    speed = case.assumptions["tokens_per_s_per_gpu"].value
-    mtok_per_hour = float(speed) * SECONDS_PER_HOUR / 1e6 if speed is not None else None
-    prices_by_unit: dict[str, Any] = {}
-    for key, worth in (("levelised", own_usd), ("levelised_rent", rent)):
-        per_hour = worth / hours if hours else np.nan
-        per_mtok = per_hour / good / mtok_per_hour if mtok_per_hour else np.nan
-        prices = zip(_PER, (per_hour, per_hour * used, per_hour / good, per_mtok), strict=True)
-        prices_by_unit |= {f"{key}_usd_per_{unit}": finite(price) for unit, price in prices}
-    return cast(shape.Levels, prices_by_unit)
 
 
 _ROUNDING = 1e-12  # of the largest month of any line: less is what equal figures leave of each other
@@ -366,18 +396,27 @@ def cash_flows(values: Mapping[str, Any], start: date) -> list[shape.CashMonth]:
     return [cast(shape.CashMonth, {**row, **_at(columns, month)}) for month, row in enumerate(dated)]
 
 
+_HOURS_OF = {  # GPU-hours of each line that pays for them
+    "rent_compute_usd": "rent_hours",
+    "rent_after_usd": "rent_hours_after",
+    "own_bridge_rent_usd": "bridge_hours",
+}
+
+
+def rented(case: OwnershipCase, values: Mapping[str, Any]) -> shape.RentedCapacity | None:
+    """Return the GPU-hours of each month that are paid by the hour, as a bill counts them."""
+    hours = {line: monthly(values, name).tolist() for line, name in _HOURS_OF.items()}
+    months: list[shape.RentedHours] = [
+        {"month": month, "line": line, "gpu_hours": amount}
+        for line, amounts in hours.items()
+        for month, amount in enumerate(amounts)
+        if amount
+    ]
+    return {"gpu": case.accelerator.id, "months": months} if case.accelerator and months else None
+
+
 def _at(columns: Mapping[str, list[float]], index: int) -> dict[str, float]:
     return {name: flows[index] for name, flows in columns.items()}
-
-
-def months_after(start: date, months: int) -> date:
-    """Return the day so many months later, the last of the month where there is no such day.
-
-    >>> months_after(date(2026, 1, 31), 1)
-    datetime.date(2026, 2, 28)
-    """
-    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
-    return date(year, month + 1, min(start.day, monthrange(year, month + 1)[1]))
 
 
 def parse_start(case: OwnershipCase, today: date) -> date:

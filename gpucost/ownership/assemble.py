@@ -78,7 +78,7 @@ class OwnershipCase(Struct):
     rent_offer: Offer | None = None  # behind the price as asked, where the catalog gave it
     rent_after_note: str = ""  # where the price after that contract is from
     start: date = date.max  # the day of month 0
-    rented: offers.RentChoice | None = None  # that offer at the price expected today
+    rented: offers.RentChoice | None = None  # that offer
     credits: Sequence[Mapping[str, Any]] = ()  # of the books, as they hold on the day below
     as_of: date = date.max
     fallback: offers.RentChoice | None = None  # rent by use, where what was asked for is a commitment
@@ -151,8 +151,11 @@ def start_of(special: Mapping[str, Any], today: date) -> date:
 
 
 def registry_of(catalog: Catalog) -> Registry:
-    """Return the inputs with the catalog's facts."""
-    return Registry(catalog)
+    """Return the inputs with the catalog's facts, kept with it."""
+    if "ownership_inputs" not in catalog.derived:
+        catalog.derived["ownership_inputs"] = Registry(catalog)
+    registry: Registry = catalog.derived["ownership_inputs"]
+    return registry
 
 
 def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
@@ -163,12 +166,15 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     inputs, warnings = resolve_choices(registry, _stated_inputs(registry, plan, flags, flagged))
     warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
-    defaults = {name: registry.default(name) for name in registry.names}
+    defaults = dict(registry.defaults)
     set_region(registry, defaults, special)
     deducted = regimes.apply_regime(catalog, defaults, special.get("tax_regime"))
     warnings += regimes.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
         set_server(catalog, registry, defaults, accelerator)
+        if held := catalog.gpus_in(special["gpu"]):
+            note = f"as many as one {special['gpu']} holds"
+            defaults["gpus"] = replace(defaults["gpus"], value=float(held), status="derived", note=note)
         offers.newer_chip(catalog, registry, defaults, accelerator, special.get("refresh_gpu"), inputs)
     gpus = registry.read("gpus", inputs["gpus"]).value if "gpus" in inputs else defaults["gpus"].value
     profile = profiles.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
@@ -317,8 +323,9 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
         raise UsageError(
             f"utilisation is {least:g}: no hours would be used, so nothing is rented or owned. Give {more}."
         )
-    term = float(min(36, max(1, months - int(lead))))
-    for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
+    left = max(1, months - int(lead))  # a loan ends with the comparison at the latest
+    terms = {name: float(min(case.number(name), left)) for name in ("loan_term_months", "lease_term_months")}
+    for name, value in {"residual_at_years": months / 12, **terms}.items():
         if name not in inputs:
             case.put(name, value=value, status="derived", low=None, high=None)
 
@@ -524,14 +531,14 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
     renter = offers.Renter(catalog, gpu, gpus, node, case.start)
     case.credits, case.as_of = catalog.credits, catalog.as_of
     case.fallback = offers.by_use(renter, provider)
-    if provider or not priced:
-        case.choices = offers.other_choices(renter, provider)
     if priced:
+        case.choices = offers.other_choices(renter, provider) if provider else []
         return
     if provider:
         choice = offers.rent_of_provider(renter, provider, special.get("region"), special.get("option"))
     else:
         choice = offers.market_rent(renter)
+    case.choices = offers.other_choices(renter, provider, choice.offer)
     case.rent_offer, case.rented = choice.offer, choice
     case.put(
         "rent_usd_per_gpu_hour",
@@ -547,8 +554,6 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
         if name != "rent_usd_per_gpu_hour" and name not in inputs:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
     case.rent_after_note = choice.after_note
-    if choice.missing:
-        case.warnings.append(f"rent: {choice.provider}'s offer is unverified: {'; '.join(choice.missing)}")
 
 
 def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:

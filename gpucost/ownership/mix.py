@@ -16,7 +16,6 @@ from gpucost.answers.common import cited, frame
 from gpucost.catalog import Catalog
 from gpucost.errors import CheckFailedError, NothingFitsError, UsageError
 from gpucost.gate import repeated
-from gpucost.limits import limit
 from gpucost.market.contract_ends import months_until
 from gpucost.market.terms import credited_by_month
 from gpucost.money import mix as program
@@ -46,8 +45,6 @@ SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 def read_entries(case: OwnershipCase) -> list[Rent]:
     """Make the supplies of a plan, as they were read, each of a name of its own."""
     entries = case.special.get("supply") or ()
-    if len(entries) > (most := limit("limit_supplies")):
-        raise UsageError(f"{len(entries):,} supplies; at most {most:,.0f}. The setting limit_supplies raises that.")
     rents = [_read_entry(case, entry) for entry in entries]
     names = [rent.name for rent in rents]
     taken = [(name, "names something else in every mix") for name in names if name in _TAKEN]
@@ -535,8 +532,8 @@ def plan_rows(problem: program.MixProblem, solved: program.Solution, ledger: Led
             peak, first = float(solved.used_gpus[name].max()), int(np.argmax(used)) + 1
             rows.append(_row(label, cost, gpus=peak, from_month=first, months=int(used.sum())))
     for label, cost in (
-        ("people who run the owned servers", ledger.worth(ledger.people)),
-        ("people and services of what is rented", ledger.worth(ledger.crew)),
+        ("staff who run the owned servers", ledger.worth(ledger.people)),
+        ("staff and services for rented capacity", ledger.worth(ledger.crew)),
         ("income tax, with losses carried forward", ledger.tax_worth),
     ):
         if abs(cost) > program.TOLERANCE:
@@ -610,9 +607,9 @@ def cash_rows(ledger: Ledger) -> list[shape.MixCash]:
 def marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
     """Return the constraints that bind, with the largest value of each and where it stands."""
     notes = {
-        "demand": "one more GPU of demand costs at most, in month {}",
-        "capacity": "one more GPU would save at most, in month {}",
-        "limit": "one GPU more would save at most, in month {}",
+        "demand": "each extra GPU of demand in month {} costs up to",
+        "capacity": "each extra GPU in month {} saves up to",
+        "limit": "each extra GPU in month {} saves up to",
     }
     rows: list[shape.Marginal] = []
     for name, values in solved.marginal.items():

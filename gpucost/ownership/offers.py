@@ -12,13 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucost.answers.common import LayeredPrice, listed
-from gpucost.arguments.kinds import DATE, QUOTES, named, once, one_of, share, whole
+from gpucost.arguments.kinds import DATE, QUOTES, USD_PER_GPU_HOUR, named, once, one_of, share, whole
 from gpucost.catalog import Catalog
+from gpucost.catalog.chips import is_sold
 from gpucost.catalog.records import seen_in
 from gpucost.errors import DataError, NothingFitsError, PriceMissingError, UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.market.contract_ends import last_day, months_until
-from gpucost.market.facts import Rentable, expected_list_price, in_order, market_of, offered
+from gpucost.market.facts import market_of
+from gpucost.market.hires import Rentable, in_order, offered
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.options import OPTIONS, is_plain
 from gpucost.ownership.plan import Assumption, Registry
@@ -37,7 +39,7 @@ class RentChoice(Struct, frozen=True):
     """A rental price and its terms, with where it comes from."""
 
     name: str
-    usd_per_gpu_hour: float  # expected today
+    usd_per_gpu_hour: float
     billing: str = "per_use"
     term_months: int = 0
     upfront_fraction: float = 0.0
@@ -52,8 +54,6 @@ class RentChoice(Struct, frozen=True):
     offer_id: str = ""
     observed_on: str = ""
     age_days: int | None = None
-    quoted_usd_per_gpu_hour: float | None = None  # as it was seen
-    missing: tuple[str, ...] = ()  # what stands between it and an order
     offer: Offer | None = None  # that the catalog holds
     until: date | None = None  # the last day of the price
     until_months: float = 0.0  # from the start of the comparison; 0 is no end
@@ -83,12 +83,9 @@ class Renter(Struct, frozen=True, dict=True):
     start: date
 
     @cached_property
-    def market(self) -> "RentChoice | None":
-        """What an hour costs on the market; None where nobody says."""
-        try:
-            return market_rent(self)
-        except PriceMissingError:
-            return None
+    def lasting(self) -> Rentable | None:
+        """The first offer by the hour whose price has no end: what follows a price that ends."""
+        return self.first(lambda offer: by_the_hour(offer) and last_day(self.catalog, offer) is None)
 
     @cached_property
     def rates(self) -> InterruptionRates:
@@ -124,14 +121,15 @@ class Renter(Struct, frozen=True, dict=True):
         return self.bounded(from_offer(entry, name, stretch, rate.measured))
 
     def bounded(self, choice: "RentChoice") -> "RentChoice":
-        """Return a choice that ends with its contract or discount, and what an hour is expected to cost after it."""
+        """Return a choice that ends with its contract or discount, and what an hour costs after it."""
         offer = choice.offer
         until = None if offer is None else last_day(self.catalog, offer)
         if offer is None or until is None:
             return choice
-        after, note = expected_list_price(self.catalog, offer), "the price expected of its list"
-        if after is None and self.market is not None:
-            after, note = self.market.usd_per_gpu_hour, "the price expected on the market"
+        after, note = offer.list_usd_per_gpu_hour, "the price of its list"
+        if after is None and (lasting := self.lasting) is not None:
+            after = lasting.usd_per_gpu_hour * lasting.paid_ratio
+            note = f"the price on the market, of {lasting.offer.provider}"
         return replace(
             choice,
             until=until,
@@ -142,7 +140,7 @@ class Renter(Struct, frozen=True, dict=True):
 
 
 def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
-    """Return an offer of the catalog as a choice to rent, at the price that one would expect to pay today."""
+    """Return an offer of the catalog as a choice to rent, at its quote."""
     offer, upfront = entry.offer, 0.0
     if offer.upfront_usd and offer.term_months:
         upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
@@ -151,8 +149,8 @@ def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, meas
     note = f"{offer.provider} {offer.instance_type}{region_text}, {label}, {entry.told()}"
     if entry.paid_ratio > 1:
         note += f"; {entry.paid_ratio:.3g} accelerators are paid for each that is needed: machines are sold whole"
-    if entry.missing:
-        note += f"; unverified: {'; '.join(entry.missing)}"
+    if entry.refusal:
+        note += f"; {entry.refusal}"
     if OPTIONS[offer.option].interruptible:
         rate_basis = "as measured" if measured else "a prior"
         note += f"; hours × {stretch_ratio:.3g} for preemptions ({rate_basis}), and it may not be there when needed"
@@ -172,8 +170,6 @@ def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, meas
         offer_id=offer.offer_id,
         observed_on=str(offer.observed_on),
         age_days=offer.age_days,
-        quoted_usd_per_gpu_hour=entry.quoted_usd_per_gpu_hour * entry.paid_ratio,
-        missing=entry.missing,
         offer=offer,
     )
 
@@ -219,7 +215,7 @@ def rent_of_provider(renter: Renter, provider: str, region: str | None, option: 
 
 def market_rent(renter: Renter) -> RentChoice:
     """Return what the market asks for so many accelerators on demand: the first offer that any question would name."""
-    found = renter.first(lambda offer: is_on_demand(offer) and offer.billing == "per_use")
+    found = renter.first(by_the_hour)
     if found is None:
         raise PriceMissingError(f"no rental price of {renter.gpu.id} in the catalog. Give one with --rent 2.35.")
     return renter.choice(found, "rent")
@@ -228,6 +224,11 @@ def market_rent(renter: Renter) -> RentChoice:
 def is_on_demand(offer: Offer) -> bool:
     """Tell whether an offer is bought by the hour, without a term."""
     return is_plain(offer.option)
+
+
+def by_the_hour(offer: Offer) -> bool:
+    """Tell whether an offer is bought and paid by the hour."""
+    return is_on_demand(offer) and offer.billing == "per_use"
 
 
 def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
@@ -242,14 +243,22 @@ def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
         return None
 
 
-def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
-    """Return the first offer for one year, for three years and as spot, of one provider or of all."""
+_OTHER_TERMS: dict[str, Callable[[Offer], bool]] = {
+    "reserved_1y": lambda offer: OPTIONS[offer.option].family == "committed" and offer.term_months == 12,
+    "reserved_3y": lambda offer: OPTIONS[offer.option].family == "committed" and offer.term_months == 36,
+    "spot": lambda offer: OPTIONS[offer.option].interruptible,
+}
+
+
+def other_choices(renter: Renter, provider: str | None, asked: Offer | None = None) -> list[RentChoice]:
+    """Return the first offer for one year, for three years and as spot, of one provider or of all.
+
+    Terms on which the rent is asked for already are no other choice.
+    """
     choices = []
-    for name, accepts in (
-        ("reserved_1y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 12),
-        ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
-        ("spot", lambda o: OPTIONS[o.option].interruptible),
-    ):
+    for name, accepts in _OTHER_TERMS.items():
+        if asked is not None and accepts(asked):
+            continue
         if found := renter.first(accepts, provider=provider):
             choices.append(renter.choice(found, name))
     return [choice for choice in choices if np.isfinite(choice.stretch_ratio)]
@@ -331,7 +340,7 @@ def _price(text: str, where: str, rates: Rates) -> float:
     usd = parse_usd(_CURRENCY.sub("", bare), where)
     if code:
         usd *= rates(str(code[1] or code[2]))
-    return usd / HOURS_PER_MONTH if monthly else usd
+    return float(USD_PER_GPU_HOUR.read(usd / HOURS_PER_MONTH if monthly else usd, where))
 
 
 def _with_upfront(entry: Entry, where: str) -> Entry:
@@ -537,7 +546,15 @@ def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[
 
 
 def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
-    """Return price, size and power of a server with this accelerator, each with its source."""
+    """Return price, size and power of a server with this accelerator, each with its source; kept with the catalog."""
+    name = f"server_inputs {accelerator.id}"
+    if name not in catalog.derived:
+        catalog.derived[name] = _server_inputs(catalog, registry, accelerator)
+    inputs: dict[str, Assumption] = catalog.derived[name]
+    return inputs
+
+
+def _server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
     system, quote = server_of(catalog, accelerator)
     row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
     gpus = int(quote["gpus"] if quote else system.gpus)
@@ -625,7 +642,7 @@ def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what a chip costs, by whom and when it was seen: its datasheet states no price."""
     street = bool(row["street_low_usd"])
     low, high = (row[f"street_{end}_usd"] if street else row["launch_usd"] for end in ("low", "high"))
-    if not low:
+    if not low or not is_sold(row):
         return None
     named = str(row["street_source" if street else "launch_source"] or "")
     estimated = not named or named.startswith("estimate")

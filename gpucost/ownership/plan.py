@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, cached_property
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -15,8 +15,21 @@ from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from gpucost.answers.ownership import AssumptionRow
-from gpucost.arguments.files import files_beside, is_file
-from gpucost.arguments.kinds import DATE, FILE, LARGEST_NUMBER, USD, WEEKS, Kind, named, one_of, plain, share, whole
+from gpucost.arguments.files import files_beside, names_file
+from gpucost.arguments.kinds import (
+    DATE,
+    FILE,
+    LARGEST_NUMBER,
+    USD,
+    USE_PATH,
+    WEEKS,
+    Kind,
+    named,
+    one_of,
+    plain,
+    share,
+    whole,
+)
 from gpucost.arguments.signature import argument_of
 from gpucost.arguments.vocabulary import Years
 from gpucost.errors import UnknownNameError, UsageError
@@ -48,6 +61,7 @@ if TYPE_CHECKING:
 
 Kinds = tuple[tuple[str, Kind], ...]  # of arguments by their names
 
+FILES: Kinds = (("rent_curve", FILE), ("currency_curve", FILE), ("use_path", USE_PATH))  # among what a plan may say
 LONGEST_LIST = 1200  # months of a century
 CHANGEABLE: Kinds = (  # arguments that a scenario of a plan may change, too
     ("years", argument_of("years", Years).kind),
@@ -247,7 +261,9 @@ class PlanFile(Struct):
 
 def read_plan(path: str | Path, names: Iterable[str], arguments: Kinds) -> PlanFile:
     """Read a plan file, its own files beside it; a name that is no input is refused with the nearest ones."""
-    return plan_from_mapping(files_beside(read_toml(path), Path(path).parent), names, arguments, str(path))
+    kinds = {**dict(arguments), **dict(FILES)}
+    content = files_beside(read_toml(path), Path(path).parent, kinds, kinds)
+    return plan_from_mapping(content, names, arguments, str(path))
 
 
 def plan_from_mapping(
@@ -348,6 +364,11 @@ class Registry:
             words = earlier.choices if earlier else ()
             self.conditions[row["name"]] = InputCondition(row["input"], (*words, row["choice"]))
 
+    @cached_property
+    def defaults(self) -> Mapping[str, "Assumption"]:
+        """Every input by its default."""
+        return {name: self.default(name) for name in self.inputs}
+
     @property
     def names(self) -> tuple[str, ...]:
         """Return every input's name."""
@@ -390,7 +411,7 @@ class Registry:
     def read(self, name: str, given: Given, where: str = "input") -> Assumption:
         """Return an input as given, checked; without a range it is certain, and the value is the end left out."""
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
-        read = replace(self.default(name), status=given.status, note=given.source, observed="")
+        read = replace(self.defaults[name], status=given.status, note=given.source, observed="")
         if name in self.choices:
             return replace(read, value=parts["value"], low=None, high=None)
         value, low, high = parts["value"], parts["low"], parts["high"]
@@ -563,7 +584,8 @@ def write_plan(
 
 def _placed(name: str, value: Any) -> Any:
     """Return a file in another folder by its whole path, so that the plan may be written anywhere."""
-    return os.path.abspath(value) if is_file(name, value) and os.path.dirname(value) else value
+    kind = dict(FILES).get(name)
+    return os.path.abspath(value) if kind and names_file(kind, value) and os.path.dirname(value) else value
 
 
 def _line(entry: Mapping[str, Any]) -> str:

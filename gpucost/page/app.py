@@ -45,6 +45,7 @@ _ANSWERS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "own": questions.own,
     "fit": questions.fit,
     "choices": lambda asked: questions.choices(),
+    "facts": lambda asked: questions.facts(),
 }
 
 
@@ -147,7 +148,7 @@ def _safely(make: Callable[[], "Response"], asked: Mapping[str, str], name: str 
     except GpuCostError as error:
         return _json(refusal(error, asked, name), 422)
     except Exception as error:  # the page says it and lives on
-        return _json({"error": f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it."}, 500)
+        return _json({"error": f"internal error: {type(error).__name__}. Please report it."}, 500)
     finally:
         _turns.release()
 

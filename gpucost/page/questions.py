@@ -4,16 +4,26 @@ import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from math import ceil
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gpucost.arguments import flag_of, read
-from gpucost.arguments.files import only_under
+from gpucost.arguments.files import for_stranger, only_under
 from gpucost.arguments.kinds import FLAG
 from gpucost.ask import QUESTIONS
-from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError, UsageError
+from gpucost.errors import (
+    AmbiguousNameError,
+    GpuCostError,
+    NothingFitsError,
+    OverBudgetError,
+    PriceMissingError,
+    UnknownNameError,
+    UsageError,
+)
+from gpucost.market.budget import FRESH_DAYS
+from gpucost.market.exchange import newest_rate
+from gpucost.render.offers import is_orderable, ways
 from gpucost.render.wording import labelled, without_commands
 from gpucost.units import HOURS_PER_YEAR
 
@@ -48,6 +58,7 @@ SERVE_FIELDS = {
     "tokens_per_month": "tokens_per_month",
     "tpot": "tpot",
     "weights": "precision",
+    **{name: name for name in ("users", "think_time", "slo_ttft", "slo_tpot", "percentile")},
 }
 _SHARED = ("model", "gpu", "region", "provider", "option", "strict_prices")
 PRICE = "own_price"  # USD per GPU-hour that the reader has been quoted
@@ -70,6 +81,8 @@ _ROW = (
     "source_ids",
     "notes",
     "lines",
+    "budget_usd",
+    "chance_available_fraction",
 )
 files: Path | None = None  # the folder whose files may be named
 _MOST_SIGNS = 2000  # of all that is asked; what is longer was not typed
@@ -86,16 +99,9 @@ def arguments_of(query: Query) -> dict[str, Any]:
     """Return the arguments of the estimate that an address asks for; unknown names are refused."""
     if sum(len(name) + len(value) for name, value in query.items()) > _MOST_SIGNS:
         raise UsageError(f"the address has more than {_MOST_SIGNS:,} characters. Shorten the input.")
-    former = {old: item.name for item in QUESTIONS["estimate"].arguments for old in item.old if item.name in FIELDS}
-    query = {former.get(name, name): value for name, value in query.items()}  # of an address that somebody kept
     if unknown := [name for name in query if name not in (*FIELDS, *OWN_FIELDS, *SERVE_FIELDS, PRICE)]:
         raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
-    return _placed({name: query[name].strip() for name in FIELDS if query.get(name, "").strip()})
-
-
-def _placed(given: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments whose files lie in the folder that was named at the start."""
-    return only_under(given, files)
+    return {name: query[name].strip() for name in FIELDS if query.get(name, "").strip()}
 
 
 class _Kept:
@@ -106,21 +112,28 @@ class _Kept:
 
     def __call__(self, name: str, asked: Mapping[str, Any]) -> Any:
         """Return the answer to a question, asked once."""
-        from gpucost.ask.dispatch import answer
-
         if files is not None:  # a file that is named may change between two questions
-            return answer(name, asked, catalog())
+            return _ask(name, asked)
         key = (name, id(catalog()), *sorted((field, str(value)) for field, value in asked.items()))
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        made = answer(name, asked, catalog())
+        made = _ask(name, asked)
         with self._lock:
             self._answers[key] = made
             while len(self._answers) > self._most:
                 self._answers.popitem(last=False)
         return made
+
+
+def _ask(name: str, asked: Mapping[str, Any]) -> Any:
+    """Ask a question whose files lie in the folder that was named at the start."""
+    from gpucost.ask.dispatch import answered, kinds_of_every_question
+
+    with for_stranger(files, asked):
+        placed = only_under(QUESTIONS[name].arguments, asked, files, kinds_of_every_question())
+        return answered(name, placed, catalog())
 
 
 _answered = _Kept(12)
@@ -143,9 +156,10 @@ def plan(query: Query) -> dict[str, Any]:
         "lead": without_commands(payload["lead"]),
         "rows": [_in_words(row) for row in rows],
         "found": payload["options_found"],
-        "points": _columns(payload["points"], _POINT),
-        "regions": [_in_words({name: row[name] for name in _REGION}) for row in _by_place(payload["by_region"])],
-        "places": _on_map(payload["by_region"], "cost_usd", "days"),
+        "model": payload["workload"]["model"],
+        "points": _columns(ways(payload), _POINT),
+        "regions": [_in_words({name: row[name] for name in _REGION}) for row in _by_place(payload["regions"])],
+        "places": _on_map(payload["regions"], "cost_usd", "days"),
         "quoted": quoted,
         "curve": [row for row in payload["scaling"] if row["cost_usd"] is not None],
         "ways": payload["alternatives"],
@@ -214,40 +228,34 @@ def _countries() -> dict[str, str]:
 
 
 def _by_place(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the cheapest region of each country, cheapest first; what is sold in any region stands apart."""
+    """Return the first region of each country, in the order of the answer; what is sold in any region stands apart."""
     best: dict[str, dict[str, Any]] = {}
-    for row in rows:  # cheapest first, what one can order before the rest
+    for row in rows:
         place = "any region" if not row["region"] else _countries().get(row["region"], row["region"])
         if place in best:
             best[place]["offers"] += row["offers"]
         else:
-            best[place] = {**row, "place": place}
+            best[place] = {**row, "place": place, "orderable": is_orderable(row)}
     return list(best.values())
 
 
 def _on_map(rows: Sequence[Mapping[str, Any]], *figures: str) -> dict[str, Any]:
-    """Return the offers of regions whose place on the earth is known, cheapest first, each with where it is."""
+    """Return the offers of regions whose place on the earth is known, in their order, each with where it is."""
     from gpucost.render.html import places
 
     known = places()
     names = ("region", "latitude", "longitude", *figures, "gpus", "gpu", "provider", "option", "orderable")
     located = [
-        {**row, "latitude": known[row["region"]][0], "longitude": known[row["region"]][1]}
+        {
+            **row,
+            "latitude": known[row["region"]][0],
+            "longitude": known[row["region"]][1],
+            "orderable": is_orderable(row),
+        }
         for row in rows
         if row["region"] in known
     ]
     return _columns(located, names)
-
-
-def _cheapest_by_region(points: Sequence[Mapping[str, Any]], figure: str) -> list[dict[str, Any]]:
-    """Return the cheapest point of each region, what one can order before the rest, with how many there are."""
-    best: dict[str | None, dict[str, Any]] = {}
-    for point in sorted(points, key=lambda point: (not point["orderable"], point[figure])):
-        if point["region"] in best:
-            best[point["region"]]["offers"] += 1
-        else:
-            best[point["region"]] = {**point, "offers": 1}
-    return list(best.values())
 
 
 def serve(query: Query) -> dict[str, Any]:
@@ -255,19 +263,21 @@ def serve(query: Query) -> dict[str, Any]:
     arguments_of({"tokens": "1b", **query})  # unknown names are refused alike
     shared = {name: query[name].strip() for name in _SHARED if query.get(name, "").strip()}
     load = {of: query[name].strip() for name, of in SERVE_FIELDS.items() if query.get(name, "").strip()}
-    named = _placed({**shared, **load})
+    named = {**shared, **load}
     payload = _answered("inference", {**named, "top": ROWS}).payload
     rows = [{name: row.get(name) for name in _SERVED} for row in payload["options"][:ROWS]]
     used = {name for row in rows for name in row["source_ids"]}
-    by_region = _cheapest_by_region(payload["points"], "usd_per_mtok")
     return {
         "headline": without_commands(payload["lead"]),
-        "regions": [_in_words({name: row[name] for name in _SERVED_REGION}) for row in _by_place(by_region)],
-        "places": _on_map(by_region, "usd_per_mtok", "tpot_ms"),
+        "regions": [_in_words({name: row[name] for name in _SERVED_REGION}) for row in _by_place(payload["regions"])],
+        "places": _on_map(payload["regions"], "usd_per_mtok", "tpot_ms"),
         "said": [without_commands(text) for text in payload["said"]],
         "rows": [_in_words(row) for row in rows],
         "found": payload["offers_ranked"],
-        "points": _columns(payload["points"], _SERVED_POINT),
+        "points": _columns(ways(payload), _SERVED_POINT),
+        "levels": payload.get("levels", []),
+        "knee": payload.get("knee", []),
+        "percentile": payload["request"]["percentile"],
         "hosted": sorted(payload["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:6],
         "memory": payload["options"][0].get("memory"),
         "warnings": [without_commands(text) for text in payload["warnings"]],
@@ -292,7 +302,8 @@ _SERVED = (
     "price_observed_on",
     "source_ids",
     "notes",
-    "missing",
+    "budget_usd",
+    "chance_available_fraction",
 )
 
 
@@ -314,11 +325,12 @@ def fit(query: Query) -> dict[str, Any]:
         asked["sequence"] = payload["workload"]["sequence_tokens"]
     arguments = arguments_of(query)
     asked |= {name: arguments[name] for name in ("model", "method") if name in arguments}
-    found = _answered("fit", _placed(asked)).payload
+    found = _answered("fit", asked).payload
     names = ("component", "needed_gb", "share_fraction", "formula", "numbers")
     return {
         **{name: found[name] for name in ("lead", "fits", "gpu", "gpus", "needed_gb", "usable_gb", "layout")},
         "lead": without_commands(found["lead"]),
+        "model": found["model"],
         "needed_low_gb": found["needed_low_gb"],
         "needed_high_gb": found["needed_high_gb"],
         "components": [{name: row[name] for name in names} for row in found["components"]],
@@ -364,7 +376,7 @@ def own(query: Query) -> dict[str, Any]:
     arguments_of(query)
     stated = {"gpu": query.get("own_gpu"), "gpus": query.get("own_gpus"), "rent": query.get(PRICE)}
     stated |= {name: query.get(name) for name in ("utilisation", "years")}
-    named = _placed({name: value.strip() for name, value in stated.items() if value and value.strip()})
+    named = {name: value.strip() for name, value in stated.items() if value and value.strip()}
     run = estimate(query).payload["options"][0] if "gpu" not in named else None
     if run is not None:
         named = {"gpu": run["gpu"], "gpus": run["gpus"], "rent": round(run["usd_per_gpu_hour"], 4), **named}
@@ -372,11 +384,9 @@ def own(query: Query) -> dict[str, Any]:
     rows: dict[float, dict[str, float]] = {}
     for point in payload["by_utilisation"]:
         rows.setdefault(point["utilisation_fraction"], {})[point["side"]] = point["usd_per_gpu_month"]
-    lead, runs = without_commands(payload["lead"]), None if run is None else _runs(run, payload)
     return {
-        "headline": lead if runs is None else _own_said(runs),
-        "rest": "" if runs is None else f"Kept busy with other work as well: {lead}",
-        "run": runs,
+        "headline": without_commands(payload["lead"]),
+        "run": None if run is None else _runs(run, payload),
         "gpu": named.get("gpu"),
         "gpus": int(payload["request"]["gpus"]) if payload["request"].get("gpus") else None,
         "breakeven": payload["breakeven"],
@@ -406,25 +416,6 @@ def _runs(run: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _own_said(runs: Mapping[str, Any]) -> str:
-    """Say what owning the machines of one run means for that run.
-
-    >>> run = {"gpu": "h100", "gpus": 8, "days": 10.0, "cost_usd": 5000.0, "share_fraction": 0.007, "years": 4.0}
-    >>> _own_said({**run, "provider": "lambda", "runs": 61.2}).partition(": ")[2]
-    'owning them pays from 62 such runs on; for this run alone, rent.'
-    """
-    cluster = f"{runs['gpus']:,} × {runs['gpu']}"
-    busy = (
-        f"This run keeps {cluster} busy for {runs['days']:,.3g} days, {100 * runs['share_fraction']:.2g} % of"
-        f" {runs['years']:g} years, and costs {runs['cost_usd']:,.0f} USD rented at {runs['provider']}"
-    )
-    if runs["runs"] is None:
-        return f"{busy}: owning them is never as cheap."
-    if runs["runs"] <= 1:
-        return f"{busy}: owning them pays with this run alone."
-    return f"{busy}: owning them pays from {ceil(runs['runs']):,} such runs on; for this run alone, rent."
-
-
 def command(query: Query) -> str:
     """Return the command that asks the same."""
     return _command("estimate", arguments_of(query))
@@ -443,14 +434,25 @@ def _command(question: str, arguments: Mapping[str, Any]) -> str:
 _FREED = ("gpus", "deadline", "budget", "option", "region", "provider", "strict_prices", "gpu")  # the gentlest first
 _SERVE_FREED = ("tpot", "tokens_per_month", "weights", "option", "region", "provider", "strict_prices", "gpu")
 _CHANGES, _TRIES = 2, 6
+_MENDED = (NothingFitsError, OverBudgetError, PriceMissingError, UnknownNameError, AmbiguousNameError)
+_SAID = (
+    "headline",
+    "run",
+    "fits",
+    "needed_gb",
+    "usable_gb",
+    "gpu",
+    "gpus",
+)  # what the first line of an answer is made of
 
 
 def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[str, Any]]:
-    """Return the smallest changes of a refused question that have an answer, each with that answer's headline.
+    """Return the smallest changes of a refused question that have an answer, each with what that answer says.
 
-    What the refusal itself advises comes first, then each wish left out in turn; every one of them was asked.
+    What the refusal itself advises comes first, then each wish left out in turn; every one of them was asked. An offer
+    that can be ordered goes before a quote.
     """
-    if not isinstance(error, (NothingFitsError, OverBudgetError, PriceMissingError)):
+    if not isinstance(error, _MENDED):
         return []
     ask = {"plan": plan, "serve": serve, "own": own, "fit": fit}[tab]
     offered: list[dict[str, Any]] = []
@@ -460,14 +462,29 @@ def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[s
             answer = ask({**query, name: value})
         except GpuCostError:
             continue
-        offered.append({"field": name, "value": value, "headline": answer.get("headline") or answer["lead"]})
-        if len(offered) == _CHANGES:
+        said = {key: answer[key] for key in _SAID if key in answer} | {"rows": answer.get("rows", [])[:1]}
+        headline, orderable = answer.get("headline") or answer["lead"], all(map(_is_listed, said["rows"]))
+        if value in ("", "none") and any(headline == change["headline"] for change in offered):
+            continue  # the wish made no difference
+        offered.append({"field": name, "value": value, "headline": headline, "orderable": orderable, "answer": said})
+        if sum(change["orderable"] for change in offered) == _CHANGES:
             break
-    return offered
+    return sorted(offered, key=lambda change: not change["orderable"])[:_CHANGES]
+
+
+def _is_listed(row: Mapping[str, Any]) -> bool:
+    """Tell whether the offer of a row can be ordered, and somebody listed it lately."""
+    return is_orderable(row) and row["age_days"] <= FRESH_DAYS
 
 
 def _changes(error: GpuCostError, query: Query, freed: Sequence[str]) -> Iterator[tuple[str, str]]:
-    yield from ((name, str(value)) for name, value in error.change.items() if name in (*FIELDS, *SERVE_FIELDS))
+    if isinstance(error, (UnknownNameError, AmbiguousNameError)):
+        field = next((name for name, value in query.items() if value.strip() == error.name), None)
+        yield from ((field, name) for name in error.candidates if field)
+        return
+    of_argument = {argument: field for field, argument in SERVE_FIELDS.items()}
+    advised = ((of_argument.get(name, name), str(value)) for name, value in error.change.items())
+    yield from ((name, value) for name, value in advised if name in (*FIELDS, *SERVE_FIELDS))
     yield from ((name, "none" if name == "deadline" else "") for name in freed if query.get(name, "").strip())
 
 
@@ -480,7 +497,7 @@ def _shell(value: str) -> str:
 def scenario(query: Query) -> str:
     """Return the question as a scenario file."""
     arguments = arguments_of(query)
-    read(QUESTIONS["estimate"], arguments)
+    read(QUESTIONS["estimate"], **arguments)
     lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
     return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in arguments.items())]) + "\n"
 
@@ -512,5 +529,35 @@ def choices() -> dict[str, Any]:
         ),
         "as_of": str(held.as_of),
         "catalog_version": held.version,
+        "currencies": _currencies(),
         "optimize": [word for word in closed["optimize"] if word != "pareto"],
     }
+
+
+@lru_cache(maxsize=1)
+def facts() -> dict[str, Any]:
+    """Return what the pickers list: the models, and the GPUs that are sold, each with its cheapest fresh price."""
+    from gpucost.cli.lists import described
+
+    held = catalog()
+    models = [{name: row[name] for name in _MODEL} for row in described(held, held.architectures(None))]
+    prices: dict[str, dict[str, Any]] = {}
+    for offer in held.offers(option="on_demand", max_age_days=FRESH_DAYS):  # the cheapest first
+        prices.setdefault(offer.gpu, {name: getattr(offer, name) for name in _PRICE})
+    chips = [row for row in held.rows("accelerators") if row["id"] in choices()["gpu"]]
+    none: dict[str, Any] = dict.fromkeys(_PRICE)
+    gpus = [{**{name: row[name] for name in _CHIP}, **prices.get(str(row["id"]), none)} for row in chips]
+    return {"models": models, "gpus": sorted(gpus, key=lambda row: (-(row["year"] or 0), row["id"]))}
+
+
+_MODEL = ("id", "family", "parameters", "active_parameters", "layers", "max_sequence_tokens")
+_CHIP = ("id", "name", "year", "memory_gib", "hbm_gb_per_s", "bf16_tflops")
+_PRICE = ("usd_per_gpu_hour", "provider", "age_days")
+
+
+def _currencies() -> list[dict[str, Any]]:
+    """Return the currencies that the page can show, each with the newest rate on or before its day."""
+    held = catalog()
+    named = sorted({str(row["currency"]) for row in held.rows("exchange_rates")} - {"USD"})
+    rates = [rate for currency in named if (rate := newest_rate(held, currency)) is not None]
+    return [{"code": rate["currency"], "usd": rate["usd_per_unit"], "on": str(rate["on"])} for rate in rates]

@@ -78,7 +78,7 @@ def read_question(text: str) -> dict[str, str]:
     {'model': '8b', 'tokens': '100b'}
     """
     asked = dict(parse_qsl(text.rpartition("?")[2], keep_blank_values=False))
-    return {name: value for name, value in asked.items() if name not in ("tab", "beside")}
+    return {name: value for name, value in asked.items() if name not in ("tab", "beside", "currency")}
 
 
 def write(folder: str, asked: Sequence[str]) -> str:

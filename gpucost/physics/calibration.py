@@ -14,18 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from gpucost.gate import beside
 from gpucost.physics.columns import Flags, Floats, Integers
 
 COVERAGE = 0.80
-CLASS_COVERAGE, CLASS_ROWS = 0.75, 10  # that the ranges of each class of so many rows hold at least
-LEAST_COVERAGE = 0.72  # of the ledger's first predictions, made before their faults were mended, that ranges must hold
-WIDEST_RATIO = 2.5  # by which a trait may widen a range
 SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
-SOURCE_SPREAD = 0.138  # standard deviation of what sources have of their own: software, tuning, network, reporting
-NARROWEST = 1.2816 * SOURCE_SPREAD  # half a range, in logarithms, of what somebody else measures: 80 % of that alone
 STEP = 1e-4  # of a derivative, in standard deviations of the prior
 
 Values = Mapping[str, float]
@@ -212,38 +206,14 @@ def fit(
     return problem.values(solution.x)
 
 
-def leave_one_out(
-    groups: NDArray[Any],
-    taught: NDArray[Any],
-    speaks: Flags,
-    fit_to: Callable[[Flags], Values],
-    predict: Callable[[Values, Integers], Floats],
-) -> Floats:
-    """Predict each group with values fitted to the observations of `taught` outside it.
-
-    A group none of whose observations `speaks` in fits is predicted with one fit of all.
-    """
-    answer = np.full(len(groups), np.nan)
-    everything: Values | None = None
-    for name in np.unique(groups):
-        mine = np.flatnonzero(groups == name)
-        if speaks[taught == name].any():
-            values = fit_to(taught != name)
-        else:
-            everything = everything or fit_to(np.ones(len(taught), dtype=np.bool_))
-            values = everything
-        answer[mine] = predict(values, mine)
-    return answer
-
-
 # Ranges --------------------------------------------------------------------------------------------------------------
 
 
 def width_of(traits: Mapping[str, Flags], ranges: Values, side: str = "") -> Floats:
-    """Return the logarithmic width of a side of the 80 % range: base · Π ratio of the traits that apply."""
+    """Return the logarithmic width of a side of the 80 % range: base · Π ratio ^ how far each trait applies."""
     width: Floats = np.full(len(next(iter(traits.values()))), ranges["base" + side])
     for name, applies in traits.items():
-        width = width * np.where(applies, ranges[name + side], 1.0)
+        width = width * ranges[name + side] ** np.asarray(applies, dtype=np.float64)
     return width
 
 
@@ -259,63 +229,28 @@ def interval(
     return low, np.clip(high, speed, np.maximum(ceiling, speed))
 
 
-def one_voice(source: NDArray[Any]) -> Floats:
-    """Return the weight of each observation in ranges: 1/√(observations of its source)."""
-    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
-    return 1 / np.sqrt(counts[inverse].astype(np.float64))
+ODDS = np.log(9.0)  # of lying below an end of an 80 % range, as a logarithm: one to nine
 
 
-def fit_ranges(
-    residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: float, sides: Sequence[str] = ("",)
-) -> dict[str, float]:
-    """Fit the widths to log(predicted ÷ measured) of sources that the fit had not seen, so that 80 % lie within.
+def mixed_low(speed: Floats, low: Floats, apart: Floats, share: Floats) -> Floats:
+    """Return the low end of the 80 % range of what people run: `share` of them at the speed `apart`, the rest at speed.
 
-    The scale of a Laplace distribution is fitted by maximum likelihood; a trait's ratio is one for all sides, between
-    1 and 2.5 by a prior around e^usual. The base of each side is then the weighted quantile that leaves a tenth beyond
-    it (a fifth where there is one side), and never narrower than what a source's own effect asks for. Traits of ten
-    rows or more grow until they hold three quarters of their own.
+    Each is spread as `low` says, by a logistic law whose tenth part lies below its end. The end is the speed x with
+    (1 − share)·F(ln x − ln speed) + share·F(ln x − ln apart) = 0.1. It is never above `low`.
+
+    >>> ends = mixed_low(np.ones(3), np.full(3, 0.8), np.array([0.4, 0.4, 1.0]), np.array([0.0, 0.2, 0.2]))
+    >>> ends.round(2).tolist()  # half of the fifth that is slower lies below 0.4
+    [0.8, 0.4, 0.8]
     """
-    from scipy.optimize import minimize
-
-    size, active = np.abs(residual), np.array(list(traits.values()), dtype=np.float64)
-
-    def loss(x: Floats) -> float:
-        log_scale = x[0] + x[1:] @ active
-        data = np.sum(weight * (log_scale + size * np.exp(-log_scale)))
-        return float(data + 0.5 * np.sum(((x[1:] - usual) / 0.3) ** 2))
-
-    bounds = [(-5.0, 1.0)] + [(0.0, np.log(WIDEST_RATIO))] * len(traits)
-    x = minimize(loss, np.array([np.log(0.1)] + [usual] * len(traits)), bounds=bounds, method="L-BFGS-B").x
-    scale = np.exp(x[1:] @ active)
-    widths: dict[str, float] = {}
-    for side in sides:
-        share = (1 + COVERAGE) / 2 if side else COVERAGE
-        base = max(weighted_quantile(_beyond(residual, side) / scale, weight, share), NARROWEST)
-        widths |= {
-            "base" + side: base,
-            **dict(zip((name + side for name in traits), np.exp(x[1:]).tolist(), strict=True)),
-        }
-    for name, mine in traits.items():
-        if mine.sum() < CLASS_ROWS:
-            continue
-        needed = np.max([_beyond(residual, side) / width_of(traits, widths, side) for side in sides], axis=0)[mine]
-        grown = max(1.0, weighted_quantile(needed, weight[mine], CLASS_COVERAGE))
-        widths |= {name + side: min(widths[name + side] * grown, WIDEST_RATIO) for side in sides}
-    return widths
-
-
-def _beyond(residual: Floats, side: str) -> Floats:
-    """Return how far log(predicted ÷ measured) reaches to a side: below a prediction lies what is slower."""
-    return {SLOWER: residual, FASTER: -residual}.get(side, np.abs(residual))
-
-
-def levelled(
-    ranges: Values, residual: Floats, traits: Mapping[str, Flags], weight: Floats, sides: Sequence[str] = ("",)
-) -> dict[str, float]:
-    """Return ranges widened until they hold the least share of first predictions; they are never narrowed by it."""
-    beyond = [_beyond(residual, side) / width_of(traits, ranges, side) for side in sides]
-    level = max(1.0, weighted_quantile(np.max(beyond, axis=0), weight, LEAST_COVERAGE))
-    return {name: value * (level if name.startswith("base") else 1.0) for name, value in ranges.items()}
+    width = np.log(speed / low)
+    step = np.log(speed / np.minimum(apart, speed))
+    near, far = np.zeros_like(step), step  # how far below `low` the end lies
+    for _ in range(24):
+        middle = (near + far) / 2
+        usual, slower = (1 / (1 + np.exp(ODDS * (width + middle - shift) / width)) for shift in (0.0, step))
+        enough = (1 - share) * usual + share * slower <= (1 - COVERAGE) / 2
+        near, far = np.where(enough, near, middle), np.where(enough, middle, far)
+    return low * np.exp(-far)
 
 
 def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:

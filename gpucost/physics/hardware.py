@@ -20,6 +20,7 @@ FAMILIES = (
     "hopper",
     "blackwell",
     "rubin",
+    "cdna",
     "cdna2",
     "cdna3",
     "cdna4",
@@ -28,6 +29,7 @@ FAMILIES = (
     "gaudi",
     "tpu",
     "trainium",
+    "ascend",
     "other",
 )
 
@@ -51,6 +53,8 @@ class HardwareColumns(ColumnStruct, frozen=True):
     year: Floats  # of launch
     trains: Flags
     refreshed: Flags  # a second issue of a generation: its 4-bit units outgrew the others
+    sources: Floats  # that measured training on it
+    largest_gpus: Floats  # of their clusters
     sustained_ratio: Floats  # share of the peak that power sustains, against the family's reference; 1 where unknown
 
 
@@ -125,7 +129,7 @@ REFERENCE_CHIPS = {
     "cdna3": ReferenceChip(1307.4, 750.0, 304),
     "cdna4": ReferenceChip(2306.9, 1000.0, 256),
 }
-REFRESHED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
+RELIKELYED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
 MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
 CUT_DOWN_RATIO = 0.5  # peak of a multiprocessor ÷ the reference's below which units are disabled, not clocked lower
 CLOCK_EXPONENT = 1 / 3
@@ -191,7 +195,9 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
         family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
         year=column([a.year for a in accelerators]),
         trains=np.array([a.trains for a in accelerators], dtype=np.bool_),
-        refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > REFRESHED_RATIO for a in accelerators]),
+        refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > RELIKELYED_RATIO for a in accelerators]),
+        sources=column([a.training_sources for a in accelerators]),
+        largest_gpus=column([a.training_largest_gpus for a in accelerators]),
         sustained_ratio=column([sustained_ratio(a) for a in accelerators]),
     )
 

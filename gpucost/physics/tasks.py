@@ -1,4 +1,4 @@
-"""Models that give no tokens out: embeddings, rerankers, speech, images; FLOP, bytes and fixed time of a unit of work.
+"""Models that do not generate tokens: embeddings, rerankers, speech, images; FLOP, bytes and fixed time of a unit.
 
 All is a roofline: arithmetic at a share of the dense 16-bit peak, then memory traffic at a share of the bandwidth, then
 the fixed time of steps that cannot be batched further. The shares are assumptions with wide ends, not fits: no
@@ -80,6 +80,7 @@ class Task(Struct, frozen=True):
     batch: int
     told: tuple[str, ...]  # what was assumed, for the reader
     width: int
+    request_units: float = 1.0  # that one request is: of an encoder its tokens, in millions
 
 
 class TaskSpeed(NamedTuple):
@@ -154,6 +155,7 @@ def encoder(row: Mapping[str, Any], base: Architecture | None, input_tokens: flo
         fixed_s=Ends(0.0, 0.0, 0.0),
         activation_gb=batch * input_tokens * hidden * 2 * 20 / GB,
         batch=batch,
+        request_units=input_tokens / 1e6,
         told=(f"inputs of {input_tokens:,.0f} tokens, {batch:,} at once",),
         width=hidden,
     )

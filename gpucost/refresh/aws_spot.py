@@ -7,11 +7,12 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-re
 import hmac
 import os
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
+from gpucost import clock
 from gpucost.errors import UsageError
 from gpucost.refresh.aws import INSTANCES
 from gpucost.refresh.source import Desk, Source
@@ -33,7 +34,7 @@ def fetch(desk: Desk) -> None:
 def _rows(desk: Desk, region: str) -> Iterator[dict[str, object]]:
     import re
 
-    wanted, now = re.compile(INSTANCES), datetime.now(UTC)
+    wanted, now = re.compile(INSTANCES), clock.instant()
     asked = {
         "Action": "DescribeSpotPriceHistory",
         "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -74,7 +75,7 @@ def pages(desk: Desk, region: str, asked: Mapping[str, str]) -> Iterator[list[di
 
 
 def _page(desk: Desk, region: str, asked: Mapping[str, str], token: str) -> ElementTree.Element:
-    now = datetime.now(UTC)
+    now = clock.instant()
     body = urlencode(sorted({**asked, **({"NextToken": token} if token else {})}.items()), quote_via=quote)
     url = ADDRESS.format(region=region)
     secret = desk.key("AWS_SECRET_ACCESS_KEY")

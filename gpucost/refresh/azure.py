@@ -40,7 +40,7 @@ def fetch(desk: Desk) -> None:
 
 
 def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
-    url, seen = f"{ADDRESS}?{urlencode(ASKED)}", set()
+    url, seen = f"{ADDRESS}?{urlencode(_query(desk.asked.get('machines') or ()))}", set()
     for number in range(_MOST_PAGES):
         if url in seen:
             raise UsageError("the pages refer to one another in a circle.")
@@ -53,6 +53,13 @@ def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
         if desk.asked.get("told"):
             desk.asked["told"]("azure", f"page {number + 2}")
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
+
+
+def _query(machines: Iterable[str]) -> dict[str, str]:
+    """Return what is asked: every machine with accelerators, or some of them by name."""
+    if not (names := [f"armSkuName eq '{name}'" for name in machines if name.replace("_", "").isalnum()]):
+        return ASKED
+    return {**ASKED, "$filter": f"serviceName eq 'Virtual Machines' and ({' or '.join(names)})"}
 
 
 def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]]:

@@ -79,7 +79,7 @@ def moved(folder: Folder, source: str) -> list[dict[str, Any]]:
         WHERE n.usd_per_hour IS NULL OR e.usd_per_hour IS NULL
             OR abs(n.usd_per_hour / e.usd_per_hour - 1) >= {_LEAST_MOVE}
         ORDER BY abs(ln(n.usd_per_hour / e.usd_per_hour)) DESC NULLS LAST, 1, 2, 3, 4, 5, 6"""
-    found = _rows(sql)
+    found = records_of(sql)
     for row in found:
         row["move"] = "gone" if row["now"] is None else "new" if row["was"] is None else _move(row["was"], row["now"])
     return found
@@ -99,7 +99,7 @@ def unknown_rows(folder: Folder) -> list[dict[str, Any]]:
                 CAST(min(first_seen_on) AS VARCHAR) AS first_seen_on,
                 CAST(max(observed_on) AS VARCHAR) AS observed_on FROM read_parquet({file_name(file)})
                 GROUP BY provider, description ORDER BY first_seen_on DESC, provider, description"""
-            found += [{"source": part.source, **row} for row in _rows(sql)]
+            found += [{"source": part.source, **row} for row in records_of(sql)]
     return found
 
 
@@ -115,7 +115,8 @@ def _files(folder: Folder, kind: str, source: str) -> list[Path]:
     return found[:2]
 
 
-def _rows(sql: str) -> list[dict[str, Any]]:
+def records_of(sql: str) -> list[dict[str, Any]]:
+    """Return what a query of files gives, a mapping for each row."""
     with closing(engine().connect(":memory:")) as connection:
         cursor = connection.execute(sql)
         names: Iterable[str] = [column[0] for column in cursor.description or ()]

@@ -19,6 +19,7 @@ from gpucost.refresh.source import Desk
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 
 BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
+UNDATED = "neither its file nor its repository says when it was seen"
 _SHORTEST_PRODUCT = 2  # letters of a name
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
 _COLUMNS = {column.name: column for column in TABLES["offers"].columns}
@@ -57,7 +58,7 @@ def complete(desk: Desk, known: Known) -> None:
     load(desk, "chips", dict(zip(_CHIPS, _CHIP_KINDS, strict=True)), chips)
     kinds = {"provider": "VARCHAR", "product": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER", "system_id": "VARCHAR"}
     load(desk, "products", kinds, known.products)
-    for sql in (_candidate(desk.today), *_CHEAPEST, "DROP TABLE listing"):
+    for sql in (_candidate(desk.today, desk.copied), *_CHEAPEST, "DROP TABLE listing"):
         desk.connection.execute(sql)
 
 
@@ -115,7 +116,7 @@ _AS_SAID = (  # whose cells are the source's, or follow from its amounts
 )
 
 
-def _candidate(today: date) -> str:
+def _candidate(today: date, copied: bool) -> str:
     effective = effective_usd_per_hour_sql("recurring_usd_per_hour", "coalesce(upfront_usd, 0)", "term_months")
     rules = zip(BESIDE, refused_cells(map(_COLUMNS.__getitem__, BESIDE)).values(), strict=True)
     beside = ", ".join(f"CASE WHEN NOT ({rule}) THEN {name} END AS {name}" for name, rule in rules)
@@ -142,7 +143,7 @@ WITH said AS (
     FROM named
 )
 SELECT * EXCLUDE (product_gpus, stated, meter), {offer_id_sql()} AS offer_id, usd_per_hour / gpus AS usd_per_gpu_hour,
-    {_fault(today)} AS fault
+    {_fault(today, copied)} AS fault
 FROM priced"""
 
 
@@ -159,7 +160,7 @@ _CHEAPEST = (
 )
 
 
-def _fault(today: date) -> str:
+def _fault(today: date, copied: bool) -> str:
     """Return the SQL of the reason why a row is no price, or NULL."""
     options = ", ".join(map(quoted, OPTIONS))
     refused = refused_cells(_COLUMNS[name] for name in _AS_SAID)
@@ -178,6 +179,7 @@ def _fault(today: date) -> str:
         WHEN gpus IS NULL OR gpus < 1 OR gpus > 100000 THEN 'no count of accelerators'
         WHEN product_gpus IS NOT NULL AND product_gpus <> gpus THEN 'another count of accelerators than its product has'
         WHEN stated IS NULL AND upfront_usd IS NULL THEN 'no price'
+        {f"WHEN observed_on IS NULL THEN {quoted(UNDATED)}" if copied else ""}
         WHEN valid_from > DATE '{today}' THEN 'holds from a later day'
         WHEN term_months < 0 THEN 'no count of months'
         WHEN NOT isfinite(usd_per_hour) OR NOT isfinite(upfront_usd) THEN 'no finite price'

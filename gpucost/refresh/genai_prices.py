@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpucost.refresh.source import Desk, Source, held, providers
+from gpucost.refresh.source import Desk, Source, held, last_change, providers
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
 PROVIDERS = providers("genai-prices")
@@ -13,8 +13,9 @@ HALF_A_DAY_HOURS = 12
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
     table = held(desk.client.json(ADDRESS, most_bytes=64_000_000), what="the source is not a list of providers")
-    today = desk.today.isoformat()
-    desk.add((row for item in table if isinstance(item, dict) for row in _rows(item, today)), "tokens")
+    today, changed_on = desk.today.isoformat(), last_change(desk, ADDRESS)
+    rows = (row for item in table if isinstance(item, dict) for row in _rows(item, today))
+    desk.add(({**row, "observed_on": changed_on} for row in rows), "tokens")
 
 
 def _rows(provider: Mapping[str, Any], today: str) -> Iterator[dict[str, Any]]:
@@ -71,4 +72,4 @@ def base(value: Any) -> Any:
     return value.get("base") if isinstance(value, dict) else value
 
 
-SOURCES = (Source("genai-prices", "pydantic/genai-prices", "genai-prices", ADDRESS, fetch, kind="tokens"),)
+SOURCES = (Source("genai-prices", "pydantic/genai-prices", "genai-prices", ADDRESS, fetch, kind="tokens", copied=True),)

@@ -22,9 +22,12 @@ from gpucost.store.folder import Part
 
 MOVE_LIMIT = 0.40  # a price that moves by more since the last observation is held back
 NEW_LIMIT = 0.40  # a new offer that lies by more outside of what its seller, else anybody, asks for the chip
+LEAST_OF_ON_DEMAND = 0.10  # a first spot price between this share of the on-demand price and the whole raises no doubt
 LEAST_COVERAGE = 0.70  # of the offers that the source listed before
 MOST_FAULTY = 0.5
+OLDER = "seen earlier than what is known of it"
 UNKNOWN_KIND = "unknown"  # of a part: what its source named and nobody could read
+WAITING = "waiting-"  # before the kind of a part: its doubtful rows, each with its doubt, until somebody takes them
 _FEW = 20  # below this many rows shares mean nothing
 _EXAMPLES = 3
 
@@ -76,11 +79,14 @@ def judge(
     desk.connection.execute(_DOUBTS.replace("$own_word", str(source.is_own_word).lower()))
     desk.connection.execute("DROP TABLE candidate")
     if not accept:
-        _refuse_poor(desk)
+        _refuse_poor(desk, source)
     held = "doubt IS NULL" if not accept else "true"
     desk.connection.execute(f"CREATE OR REPLACE VIEW taken AS SELECT * FROM doubted WHERE fault IS NULL AND {held}")
     for sql in _kept(source, today):
         desk.connection.execute(sql)
+    desk.connection.execute(f"""CREATE OR REPLACE VIEW waiting AS
+        SELECT {offer_columns(source.id_on(today), today)}, offer_id AS row_id, doubt, was FROM doubted
+        WHERE fault IS NULL AND doubt IS NOT NULL AND NOT {accept} ORDER BY offer_id""")
     return _verdict(desk, accept)
 
 
@@ -127,7 +133,9 @@ def keep_unknown(desk: Desk, rows: str, earlier: Path | None) -> None:
 _KIN = f"{_FAMILY} AS family, min(usd_per_gpu_hour) AS low, max(usd_per_gpu_hour) AS high"
 _DOUBTS = f"""
 CREATE OR REPLACE TABLE doubted AS
-WITH was AS (
+WITH seen AS (
+    SELECT offer_id, max(observed_on) AS seen_on FROM known_offers GROUP BY offer_id
+), was AS (
     SELECT offer_id, usd_per_hour AS was FROM earlier WHERE NOT gone
     UNION ALL
     SELECT offer_id, min(usd_per_hour) FROM known_offers AS k
@@ -163,7 +171,8 @@ WITH was AS (
     SELECT provider, gpu, region, option, tier, term_months, payment, gpus, median(usd_per_gpu_hour) AS one
     FROM candidate WHERE fault IS NULL GROUP BY ALL
 ), joined AS (
-    SELECT c.*, w.was, c.usd_per_gpu_hour / u.usual AS to_usual, c.usd_per_gpu_hour / u.cheap AS to_cheap,
+    SELECT c.* REPLACE (CASE WHEN c.fault IS NULL AND c.observed_on < e.seen_on THEN '{OLDER}' ELSE c.fault END AS
+        fault), w.was, c.usd_per_gpu_hour / u.usual AS to_usual, c.usd_per_gpu_hour / u.cheap AS to_cheap,
         p.usd AS on_demand, q.usd AS spot, s.one, coalesce(l.low, b.low) AS low, coalesce(l.high, b.high) AS high,
         k.low AS lowest, k.high AS highest, l.low IS NULL AS first_of_seller,
         EXISTS (SELECT 1 FROM products AS r WHERE r.provider = c.provider) AND NOT EXISTS (SELECT 1 FROM sold AS o
@@ -171,7 +180,7 @@ WITH was AS (
             AND o.family = {_FAMILY.replace("option", "c.option", 1)}) AS first_of_product,
         EXISTS (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider) AND c.region IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM known_regions AS r WHERE r.provider = c.provider AND r.region = c.region) AS nowhere
-    FROM candidate AS c LEFT JOIN was AS w USING (offer_id)
+    FROM candidate AS c LEFT JOIN was AS w USING (offer_id) LEFT JOIN seen AS e USING (offer_id)
     LEFT JOIN usual AS u ON u.gpu = c.gpu AND u.family = {_FAMILY.replace("option", "c.option", 1)}
     LEFT JOIN sellers AS l ON l.provider = c.provider AND l.gpu = c.gpu
         AND l.family = {_FAMILY.replace("option", "c.option", 1)}
@@ -203,6 +212,7 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowe
     WHEN to_cheap < 0.3 AND {_FAMILY} <> 'preemptible' THEN 'a host without its accelerators'
     WHEN abs(usd_per_hour / was - 1) > {MOVE_LIMIT} THEN 'moved by more than {MOVE_LIMIT * 100:.0f} %'
     WHEN nowhere AND was IS NULL THEN 'a region that is not known'
+    WHEN was IS NULL AND {_SPOT} AND usd_per_hour BETWEEN {LEAST_OF_ON_DEMAND} * on_demand AND on_demand THEN NULL
     WHEN was IS NULL AND usd_per_gpu_hour NOT BETWEEN low * {1 - NEW_LIMIT} AND high / {1 - NEW_LIMIT}
         THEN 'new, and far from what the chip costs in its kind'
     WHEN was IS NULL AND low IS NULL AND usd_per_gpu_hour NOT BETWEEN lowest * 0.2 AND highest * {1 + NEW_LIMIT}
@@ -214,27 +224,46 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowe
 FROM joined ORDER BY offer_id"""
 
 
-def _refuse_poor(desk: Desk) -> None:
+_LISTED = f"(fault IS NULL OR fault = '{OLDER}')"  # a price, whoever saw it last
+
+
+def _refuse_poor(desk: Desk, source: Source) -> None:
     """Refuse a source of which most rows are faulty or doubtful, or that lists far less than before."""
     count = "SELECT count(*), count(*) FILTER (fault IS NOT NULL AND fault NOT IN ('accelerator not known',"
-    count += " 'windows meter', 'no price')), count(*) FILTER (fault IS NULL AND doubt IS NULL) FROM doubted"
+    count += f" 'windows meter', 'no price', '{OLDER}')), count(*) FILTER ({_LISTED} AND doubt IS NULL) FROM doubted"
     rows, faulty, good = desk.connection.execute(count).fetchone() or (0, 0, 0)
     told = "; ".join(f"{number:,} x {reason}" for reason, number in _reasons(desk, "coalesce(fault, doubt)"))
-    if not good and _has(desk, "doubt IS NOT NULL"):
-        raise CheckFailedError(f"everything that is a price is held back ({told}); --accept publishes it.")
-    if not good:
-        raise CheckFailedError(
-            f"none of its {rows:,} rows is a price of a known accelerator ({told or 'it is empty'})."
-        )
+    if not good and not _has(desk, "doubt IS NOT NULL"):
+        raise CheckFailedError(f"none of its {rows:,} rows can be taken as a price ({told or 'it is empty'}).")
     if rows >= _FEW and faulty > MOST_FAULTY * rows:
         raise CheckFailedError(f"{faulty:,} of its {rows:,} rows are faulty ({told}); --accept publishes the rest.")
-    before = "SELECT count(*) FROM earlier AS e WHERE NOT gone AND EXISTS (SELECT 1 FROM doubted AS c"
-    before += " WHERE c.provider = e.provider AND c.region IS NOT DISTINCT FROM e.region)"
-    earlier = (desk.connection.execute(before).fetchone() or (0,))[0]
-    listed = (desk.connection.execute("SELECT count(*) FROM doubted WHERE fault IS NULL").fetchone() or (0,))[0]
-    if earlier >= _FEW and listed < LEAST_COVERAGE * earlier:
+    _refuse_short(desk, source)
+
+
+def _refuse_short(desk: Desk, source: Source) -> None:
+    """Refuse a list that names far less than holds today of what it was asked: of a provider, and of a kind at one.
+
+    Today holds what the source listed before, and of a provider's own list whatever it would withdraw.
+    """
+    known = "UNION SELECT offer_id, provider, option, region FROM known_offers" if source.own_list else ""
+    sql = f"""
+        WITH present AS (SELECT offer_id, provider, option, region FROM earlier WHERE NOT gone {known}),
+        asked AS (SELECT DISTINCT provider, option, region FROM doubted),
+        held AS (SELECT provider, option, count(DISTINCT offer_id) AS held FROM present AS p WHERE EXISTS (SELECT 1
+            FROM asked AS a WHERE a.provider = p.provider AND a.option = p.option
+            AND a.region IS NOT DISTINCT FROM p.region) GROUP BY GROUPING SETS ((provider, option), (provider))),
+        now AS (SELECT provider, option, count(DISTINCT offer_id) AS listed FROM doubted WHERE {_LISTED}
+            GROUP BY GROUPING SETS ((provider, option), (provider)))
+        SELECT held.provider, held.option, coalesce(listed, 0), held FROM held LEFT JOIN now
+            ON now.provider = held.provider AND now.option IS NOT DISTINCT FROM held.option
+        WHERE held >= {_FEW} AND coalesce(listed, 0) < {LEAST_COVERAGE} * held
+        ORDER BY held DESC, held.option LIMIT 1"""
+    if short := desk.connection.execute(sql).fetchone():
+        provider, option, listed, held = short
+        kind = f" ({option})" if option else ""
         raise CheckFailedError(
-            f"it lists {listed:,} offers where it listed {earlier:,} before; --accept publishes them anyway."
+            f"it lists {listed:,} offers of {provider}{kind}, where {held:,} hold today;"
+            " --accept publishes them anyway."
         )
 
 

@@ -1,6 +1,6 @@
 """The price tables that Karpenter's providers ship: AWS and Azure on demand as Go source, Google also spot as JSON.
 
-The tables are as old as they say (`generated at …`); that is the day on which their prices were seen.
+The tables are as old as they say (`generated at …`), else as their last change in the repository.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.refresh.aws import INSTANCES
-from gpucost.refresh.source import Desk, Source, held
+from gpucost.refresh.source import Desk, Source, held, last_change
 
 ADDRESS = "https://raw.githubusercontent.com/"
 # provider -> file, instances with accelerators
@@ -38,24 +38,25 @@ def _read(desk: Desk, provider: str) -> None:
 def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
     """Fetch and read the table of one provider."""
     path, wanted = FILES[provider]
+    address = ADDRESS + path
     if path.endswith(".json"):
-        table = held(
-            desk.client.json(ADDRESS + path, most_bytes=64_000_000), "prices", kind=dict, what="it holds no prices"
-        )
+        table = held(desk.client.json(address, most_bytes=64_000_000), "prices", kind=dict, what="it holds no prices")
         rows = list(rows_of_json(table, provider, wanted))
+        made_on = None
     else:
-        text = desk.client.body(ADDRESS + path, most_bytes=64_000_000).decode("utf-8", "replace")
+        text = desk.client.body(address, most_bytes=64_000_000).decode("utf-8", "replace")
         rows = list(rows_of(text, provider, wanted))
+        made = _MADE.search(text)
+        made_on = date.fromisoformat(made[1]) if made else None
     if not rows:
         raise UsageError("its table holds no prices: its format has changed.")
-    return rows
+    seen_on = made_on or last_change(desk, address)
+    return [{**row, "observed_on": seen_on} for row in rows]
 
 
 def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, Any]]:
     """Yield the prices of a table written as Go maps: regions, and in each a price by instance."""
     region, pattern = "", re.compile(wanted)
-    made = _MADE.search(text)
-    seen_on = date.fromisoformat(made[1]) if made else None
     for line in text.splitlines():
         if found := _REGION.match(line):
             region = found[1] or found[2]
@@ -67,7 +68,6 @@ def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, Any]]:
                     "region": region,
                     "option": "on_demand",
                     "usd_per_hour": price,
-                    "observed_on": seen_on,
                 }
 
 
@@ -95,5 +95,6 @@ SOURCES = (
         "Karpenter price tables",
         ADDRESS + FILES["aws"][0],
         fetch,
+        copied=True,
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.refresh.source import Desk, Source, held, providers
+from gpucost.refresh.source import Desk, Source, held, last_change, providers
 
 ADDRESS = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
 MTOK = 1e6
@@ -13,7 +13,9 @@ PROVIDERS = providers("litellm")  # others sell models of their own, which nobod
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
     table = desk.client.json(ADDRESS, most_bytes=64_000_000)
-    desk.add(_rows(held(table, kind=dict, what="the source is not a table of models")), "tokens")
+    rows = _rows(held(table, kind=dict, what="the source is not a table of models"))
+    seen_on = last_change(desk, ADDRESS)
+    desk.add(({**row, "observed_on": seen_on} for row in rows), "tokens")
 
 
 def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -37,4 +39,4 @@ def per_mtok(value: Any) -> float | None:
     return round(value * MTOK, 9) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-SOURCES = (Source("litellm", "BerriAI/litellm", "LiteLLM model prices", ADDRESS, fetch, kind="tokens"),)
+SOURCES = (Source("litellm", "BerriAI/litellm", "LiteLLM model prices", ADDRESS, fetch, kind="tokens", copied=True),)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from gpucost import clock
 from gpucost.errors import DiskError, GpuCostError, UsageError
 from gpucost.limits import Deadline, limit
 from gpucost.refresh.complete import complete
-from gpucost.refresh.integrity import UNKNOWN_KIND, CandidateVerdict, SourceOutcome, judge
+from gpucost.refresh.integrity import UNKNOWN_KIND, WAITING, CandidateVerdict, SourceOutcome, judge
 from gpucost.refresh.known import Known, known_of
 from gpucost.refresh.registry import SOURCES, source_of
 from gpucost.refresh.sales import judge_sales
@@ -94,7 +95,7 @@ def refresh(
     _refuse_unheeded(sources, wish)
     known = known_of(catalog)
     earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
-    today = date.today()
+    today = clock.today()
     deadline = Deadline(wish.seconds or limit("limit_refresh_seconds"))
     asking = Deadline(deadline.left_s * _ASKING_SHARE, within=deadline)
     with folder.workplace() as place:
@@ -135,7 +136,7 @@ def _one(
         with Client(mirror=wish.mirror, deadline=asking, pause=wish.pause) as client:
             desk = Desk(client, place, today, {"regions": wish.regions, "columns": wish.columns, "told": told})
             told(source.name, "fetching")
-            desk.source_id = source.id_on(today)
+            desk.source_id, desk.copied = source.id_on(today), source.copied
             source.fetch(desk)
             told(source.name, "checking")
             if source.kind == "tokens":
@@ -148,9 +149,13 @@ def _one(
             parts = [_written(desk, source, source.kind, verdict.rows, verdict.counts, today)]
             if verdict.unknown or before_unknown:
                 parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
+            waits = WAITING + source.kind
+            if source.kind != "availability" and (verdict.held or (waits, source.name) in earlier):
+                parts.append(_written(desk, source, waits, sum(verdict.held.values()), {}, today))
             told(source.name, "done")
             failures = tuple(without_secrets(text) for text in desk.failures)
-            return SourceOutcome(source.name, "published", "", verdict, tuple(parts), client.fetched_bytes, failures)
+            state = "published" if verdict.rows or not verdict.held else "waiting"
+            return SourceOutcome(source.name, state, "", verdict, tuple(parts), client.fetched_bytes, failures)
     except DiskError:
         raise
     except GpuCostError as error:
@@ -159,7 +164,7 @@ def _one(
         if is_of_disk(error):
             raise disk_trouble(place, error) from None
         reason = f"cannot be read ({type(error).__name__}): its format may have changed."
-        if os.environ.get("GPUCOST_DEBUG_REFRESH"):
+        if os.environ.get("GPUCOST_DEBUG_RELIKELY"):
             raise
     finally:
         if desk is not None:
@@ -194,7 +199,7 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[S
         shutil.copyfile(file, place / part.sha256)
         known = found.get(part.source)
         parts = (*(known.parts if known is not None else ()), part)
-        if part.kind == UNKNOWN_KIND:
+        if part.kind == UNKNOWN_KIND or part.kind.startswith(WAITING):
             verdict = known.verdict if known is not None else CandidateVerdict()
         else:
             new, changed, same, gone = (part.changes.get(name, 0) for name in ("new", "changed", "same", "gone"))
@@ -205,7 +210,10 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[S
 
 def _written(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
     """Write what a source said, or what of it nobody could read, beside what the others wrote."""
-    file, table = desk.path(f"{kind}.parquet"), "apart" if kind == UNKNOWN_KIND else "part"
+    file, table = (
+        desk.path(f"{kind}.parquet"),
+        "apart" if kind == UNKNOWN_KIND else "waiting" if kind.startswith(WAITING) else "part",
+    )
     desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
     put_parquet(desk.connection, f"FROM {table}", file, ", COMPRESSION zstd")
     digest, size = hash_of(file), file.stat().st_size

@@ -3,6 +3,7 @@
 Its GCP file lists accelerators and hosts apart: a machine is the sum of both, in a zone that has both.
 """
 
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from gpucost.refresh.source import (
     cell_sql,
     columns_of,
     csv_text,
+    day_sql,
+    last_change,
     providers,
     require,
 )
@@ -34,17 +37,18 @@ def fetch(desk: Desk) -> None:
 
 
 def _fetch_one(desk: Desk, cloud: str) -> None:
-    file = desk.client.file(ADDRESS.format(cloud=cloud), desk.path(f"{cloud}.csv"))
-    read(desk, str(file), CLOUDS[cloud])
+    address = ADDRESS.format(cloud=cloud)
+    file = desk.client.file(address, desk.path(f"{cloud}.csv"))
+    read(desk, str(file), CLOUDS[cloud], last_change(desk, address))
 
 
-def read(desk: Desk, file: str, provider: str) -> None:
-    """Read the file of one cloud."""
+def read(desk: Desk, file: str, provider: str, seen_on: date | None) -> None:
+    """Read the file of one cloud; it says no day of its own."""
     source = csv_text(Path(file))
     require(columns_of(desk, source), _COLUMNS)
     rows = f"SELECT * FROM {source}"
     if provider == "gcp":
-        _gcp(desk, rows)
+        _gcp(desk, rows, day_sql(seen_on))
         return
     informed = rows if "GpuInfo" in columns_of(desk, source) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
     region = "NULL" if provider in ONE_LIST else "Region"
@@ -54,7 +58,8 @@ def read(desk: Desk, file: str, provider: str) -> None:
             try_cast(regexp_extract(GpuInfo, 'SizeInMiB.{{1,4}}?(\\d+)', 1) AS DOUBLE) / 1024 AS gpu_memory_gib,
             {cell_sql("AcceleratorCount", "INTEGER")} AS gpus, {region} AS region,
             '{option}' AS option, {tier} AS tier, try_cast({price} AS DOUBLE) AS usd_per_hour,
-            try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib
+            try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib,
+            {day_sql(seen_on)} AS observed_on
             FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL
             AND {price} IS NOT NULL AND NOT ('{option}' = 'spot' AND try_cast({price} AS DOUBLE) = 0)
             AND NOT {_NO_GPU}""")
@@ -65,7 +70,7 @@ def read(desk: Desk, file: str, provider: str) -> None:
     )
 
 
-def _gcp(desk: Desk, rows: str) -> None:
+def _gcp(desk: Desk, rows: str, seen_on: str) -> None:
     """Add up hosts and accelerators; an accelerator alone is no machine."""
     parts = " UNION ALL ".join(
         f"SELECT '{one.name}' AS machine, '{one.catalog_name}' AS chip, {one.gpus} AS chips,"
@@ -77,7 +82,8 @@ def _gcp(desk: Desk, rows: str) -> None:
     for option, price in (("on_demand", "Price"), ("spot", "SpotPrice")):
         host, chip = f"try_cast(h.{price} AS DOUBLE)", f"try_cast(a.{price} AS DOUBLE)"
         desk.select(f"""SELECT 'gcp' AS provider, h.InstanceType AS instance_type, p.chip AS listed_as, p.chips AS gpus,
-            h.Region AS region, '{option}' AS option, {host} + {chip} AS usd_per_hour, p.vcpus, p.memory_gib
+            h.Region AS region, '{option}' AS option, {host} + {chip} AS usd_per_hour, p.vcpus, p.memory_gib,
+            {seen_on} AS observed_on
             FROM gcp AS h JOIN parts AS p ON p.machine = h.InstanceType
             JOIN gcp AS a ON a.InstanceType IS NULL AND a.AcceleratorName = p.chip
                 AND try_cast(a.AcceleratorCount AS DOUBLE) = p.chips AND a.AvailabilityZone = h.AvailabilityZone
@@ -86,11 +92,18 @@ def _gcp(desk: Desk, rows: str) -> None:
         chips = f"CASE WHEN {kind} IN ('v5litepod', 'v6e') THEN {size}::INTEGER ELSE {size}::INTEGER // 2 END"
         desk.select(f"""SELECT 'gcp' AS provider, AcceleratorName AS instance_type, {chips} AS gpus, Region AS region,
             CASE WHEN {kind} = 'v5litepod' THEN 'tpu v5e' ELSE 'tpu ' || {kind} END AS listed_as,
-            '{option}' AS option, try_cast({price} AS DOUBLE) AS usd_per_hour
+            '{option}' AS option, try_cast({price} AS DOUBLE) AS usd_per_hour, {seen_on} AS observed_on
             FROM gcp WHERE regexp_full_match(AcceleratorName, '{_TPU}') AND {chips} <= {_MOST_TPU_CHIPS}
             AND try_cast({price} AS DOUBLE) > 0""")
 
 
 SOURCES = (
-    Source("skypilot", "skypilot-org/skypilot-catalog", "SkyPilot catalog", ADDRESS.format(cloud="<cloud>"), fetch),
+    Source(
+        "skypilot",
+        "skypilot-org/skypilot-catalog",
+        "SkyPilot catalog",
+        ADDRESS.format(cloud="<cloud>"),
+        fetch,
+        copied=True,
+    ),
 )

@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
 
@@ -31,6 +32,7 @@ LISTING, TOKENS, SALES, UNKNOWN = (
 ALSO_CALLED = {row[1]: row[3].split() for row in _COLUMNS if row[0] == "listing"}  # in lower case with underscores
 ONE_LIST = ("lambda",)  # whose price is the same in every region
 MARKETS = ("vast", "tensordock")
+COMMITS = "https://api.github.com/repos/{owner}/{repository}/commits"
 NOT_READ = "description not known"  # it may stand for any offer of its seller
 _MEMORY_LIMIT = "600MB"
 _START_BYTES, _LINE_BYTES, _MOST_COLUMNS = 1_000_000, 200_000, 2_000
@@ -42,6 +44,7 @@ class Desk:
     def __init__(self, client: Client, folder: Path, today: date, asked: Mapping[str, Any] | None = None) -> None:
         self.client, self.folder, self.today = client, folder, today
         self.source_id = ""  # by which what is fetched is cited
+        self.copied = False  # see Source: a row that says no day was not seen today
         self.asked = dict(asked or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 2})
@@ -133,6 +136,28 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def last_change(desk: Desk, address: str) -> date | None:
+    """Return the day on which a file of a GitHub repository was last changed, or None where that cannot be read.
+
+    The prices in a file without a day are at least as old as its last change.
+    """
+    _, owner, repository, branch, path = urlsplit(address).path.split("/", 4)
+    query = urlencode({"path": path, "sha": branch, "per_page": 1})
+    try:
+        commits = desk.client.json(
+            f"{COMMITS.format(owner=owner, repository=repository)}?{query}", most_bytes=4_000_000
+        )
+        changed_on = date.fromisoformat(commits[0]["commit"]["committer"]["date"][:10])
+    except (GpuCostError, LookupError, TypeError, ValueError):
+        return None
+    return min(changed_on, desk.today)
+
+
+def day_sql(day: date | None) -> str:
+    """Return the SQL of a day that may not be known."""
+    return "CAST(NULL AS DATE)" if day is None else f"DATE '{day}'"
+
+
 class Source(Struct, frozen=True):
     """A source of prices: who publishes what where, and the function that reads it."""
 
@@ -147,6 +172,7 @@ class Source(Struct, frozen=True):
     heeds: tuple[str, ...] = ("mirror",)  # of what a refresh may ask of some sources alone
     own_list: bool = False  # the provider's whole list: what it leaves out is sold no more
     is_own_word: bool = False  # a file of the user's: what is new in it is no surprise
+    copied: bool = False  # a file that others keep: its prices are as old as it says, or as its last change
     describes: bool = False  # it names parts or chips in words: a new word may mean an offer that it named before
 
     def id_on(self, day: date) -> str:

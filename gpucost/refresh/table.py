@@ -1,13 +1,24 @@
 """A file of prices of one's own: CSV, .xlsx or Parquet, its columns named as ours or mapped to them."""
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
 from gpucost import gate
 from gpucost.catalog.loader import file_name, named, quoted, refuse_long
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
-from gpucost.refresh.source import ALSO_CALLED, LISTING, Desk, Source, cell_sql, columns_of, csv_text, has_digit
+from gpucost.refresh.source import (
+    ALSO_CALLED,
+    LISTING,
+    Desk,
+    Source,
+    cell_sql,
+    columns_of,
+    csv_text,
+    day_sql,
+    has_digit,
+)
 
 ENDINGS = (".csv", ".xlsx", ".parquet")
 
@@ -21,7 +32,7 @@ def source_of_file(name: str) -> Source:
     """Return the source that a file is."""
     path = gate.expanded(name)
     if not path.is_file():
-        raise UsageError(f"cannot read {name!r}: there is no such file. Name one that exists.")
+        raise UsageError(f"cannot read {name!r}: there is no such file. Check the path.")
     return Source(
         f"file-{path.stem.lower()[:40]}",
         "a file of one's own",
@@ -34,7 +45,10 @@ def source_of_file(name: str) -> Source:
 
 
 def read(desk: Desk, path: Path) -> None:
-    """Read a file into the listing, by the names of its columns or as they are mapped."""
+    """Read a file into the listing, by the names of its columns or as they are mapped.
+
+    A price that says no day is as old as the file.
+    """
     source = _reader(desk, path)
     theirs = columns_of(desk, source)
     columns = mapping(theirs, desk.asked.get("columns") or {}, path.name)
@@ -44,6 +58,8 @@ def read(desk: Desk, path: Path) -> None:
             cells[name] = (
                 f"coalesce({cells[name]}, CASE WHEN {has_digit(columns[name])} THEN CAST('nan' AS DOUBLE) END)"
             )
+    saved_on = min(date.fromtimestamp(path.stat().st_mtime), desk.today)
+    cells["observed_on"] = f"coalesce({cells.get('observed_on', 'NULL')}, {day_sql(saved_on)})"
     selected = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
     desk.select(f"SELECT {selected} FROM {source}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.names import model_stem, squeezed
 from gpucost.errors import CheckFailedError
-from gpucost.refresh.complete import load
+from gpucost.refresh.complete import UNDATED, load
 from gpucost.refresh.integrity import (
     LEAST_COVERAGE,
     MOVE_LIMIT,
@@ -45,7 +45,7 @@ def judge_tokens(
         before = f"SELECT * FROM read_parquet({file_name(earlier)})"
     names = list(TABLES["hosted_tokens"].names)
     desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before}")
-    desk.connection.execute(_JUDGED)
+    desk.connection.execute(_JUDGED.replace("$copied", str(desk.copied).lower()))
     keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
     held = "" if accept else "AND doubt IS NULL"
     given = dict.fromkeys(names, "NULL") | {
@@ -57,12 +57,15 @@ def judge_tokens(
         "output_usd_per_mtok": "output_usd_per_mtok",
         "cached_input_usd_per_mtok": "cached_input_usd_per_mtok",
         "suspect": "false",
-        "observed_on": f"DATE '{today}'",
+        "observed_on": f"least(coalesce(observed_on, DATE '{today}'), DATE '{today}')",
         "date_precision": "'day'",
         "source_id": quoted(source_id),
         "confidence": "'medium'",
     }
     columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
+    desk.connection.execute(f"""CREATE OR REPLACE VIEW waiting AS
+        SELECT {columns}, concat_ws('/', provider, listing) AS row_id, doubt, was FROM judged
+        WHERE fault IS NULL AND doubt IS NOT NULL AND NOT {accept} ORDER BY provider, listing""")
     plain = ", ".join(names)
     desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT * FROM (
         SELECT {columns} FROM judged WHERE fault IS NULL {held}
@@ -121,6 +124,7 @@ SELECT t.*, m.model_id, w.was, w.was_in, CASE
     WHEN t.provider IS NULL OR t.listing IS NULL OR length(t.listing) > 200
         OR regexp_matches(concat(t.provider, t.listing), '[\\x00-\\x1f\\x7f]') THEN 'unreadable name'
     WHEN m.model_id IS NULL THEN 'model not known'
+    WHEN $copied AND observed_on IS NULL THEN '{UNDATED}'
     WHEN input_usd_per_mtok IS NULL OR output_usd_per_mtok IS NULL THEN 'no price'
     WHEN NOT isfinite(input_usd_per_mtok) OR NOT isfinite(output_usd_per_mtok) THEN 'no finite price'
     WHEN input_usd_per_mtok <= 0 OR output_usd_per_mtok <= 0 THEN 'price of $0'

@@ -15,6 +15,7 @@ from gpucost.render.document import Block, Document, Paragraph, Section, Table, 
 # kinds whose document shares a module with another one; every other kind has a module of its name with `document`
 _WRITERS = {
     "serving_fit": ("fit", "serving_document"),
+    "serving_speed": ("throughput", "serving_document"),
     "fit_everywhere": ("fit", "everywhere_document"),
     "side_by_side": ("comparison", "side_by_side_document"),
     "commitment": ("reconciliation", "commitment_document"),

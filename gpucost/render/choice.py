@@ -25,8 +25,8 @@ _NOTE = (
     " as makers usually give."
 )
 _NOTE_ON_SCREEN = (
-    "Rent: a run, or a year of serving, research, a desk. Buy: cards without their server, modules as whole servers; no"
-    " power, no staff."
+    "Rent covers one run, or one year of serving, research or a desk. Buy is the hardware only, without power or staff:"
+    " cards without a server, modules with theirs."
 )
 
 
@@ -40,18 +40,53 @@ def document(answer: Choice) -> Document:
         row for rows in by_workload.values() for row in rows[: _ROWS_OF_ONE if len(by_workload) == 1 else _ROWS_EACH]
     ]
     rivals = _rivals(answer)
-    next_step = Paragraph(
-        "Next: --details (every GPU type), `gpucost tco` (the full cost of buying), --purpose, --budget,"
-        " --workload NAME='PURPOSE MODEL', --pool GPU=N, --matrix."
-    )
     return document_of(
         answer,
         "Which GPU",
         Section("Together", _together(answer), paper=True),
         Section("Candidates", [*_picture(answer["rows"], named), _table(answer["rows"], named)], paper=True),
         Section("Another choice", rivals, paper=True),
-        screen=(*_together(answer), _table(first_rows, named, _NOTE_ON_SCREEN), *_told(answer), next_step),
+        screen=_screen(answer, first_rows, named),
     )
+
+
+def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Block, ...]:
+    """Return what one screen shows: a matrix and a desk have columns of their own."""
+    if answer["request"].get("matrix"):
+        next_step = "Rent: of the run, serving of a year. Next: --details, --purpose, `gpucost tco`."
+        cells = [{**row, "job": _job(row), "range": _span(row)} for row in answer["rows"]]
+        return (Table(columns_of("choice matrix"), cells), Paragraph(next_step))
+    if not named and rows[0]["purpose"] == "desk":
+        next_step = "Next: --details (ECC, link, warranty), --model, --budget, --purpose workstation."
+        note = (
+            "Tunes: QLoRA; answers: one at a time in int4. Rent: of a year; buy: the cards alone, price of that year."
+        )
+        return (Table(columns_of("choice desk"), rows, note=note), Paragraph(next_step))
+    next_step = (
+        "Next: --details (every GPU type), `gpucost tco` (the full cost of buying), --purpose, --budget,"
+        " --workload NAME='PURPOSE MODEL', --pool GPU=N, --matrix."
+    )
+    return (*_together(answer), _table(rows, named, _NOTE_ON_SCREEN), *_told(answer), Paragraph(next_step))
+
+
+def _job(row: Candidate) -> str:
+    verb = {"fine-tuning": "tune", "training": "train", "serving": "serve"}[row["purpose"]]
+    return f"{verb} {row['model']}"
+
+
+def _span(row: Candidate) -> str | None:
+    """Write the ends of a rent in short: 10.6k–18.3k."""
+    ends = row.get("rent_low_usd"), row.get("rent_high_usd")
+    return "–".join(_short(end) for end in ends if end is not None) or None
+
+
+def _short(usd: float) -> str:
+    """Write an amount in three digits.
+
+    >>> _short(604428), _short(10558), _short(8.35)
+    ('604k', '10.6k', '8.35')
+    """
+    return f"{usd / 1000:.3g}k" if usd >= 1000 else f"{usd:.3g}"
 
 
 def _together(answer: Choice) -> list[Block]:
@@ -65,8 +100,8 @@ def _rivals(answer: Choice) -> list[Block]:
         return []
     of = "the run" if rows[0]["days"] is not None else "a year"
     note = (
-        f"Like with like: {of} at the cheapest offer on demand that one can order, on as many as cost least; more: than"
-        f" {rows[0]['gpu']}."
+        f"The cheapest on-demand offer of {of} for each GPU, on as many as cost least; 'more' compares its budget"
+        f" with that of {rows[0]['gpu']}."
     )
     return [Table(columns_of("choice rivals"), rows, "What another choice costs", note=note)]
 
@@ -82,11 +117,11 @@ def _told(answer: Choice) -> list[Block]:
         days = "" if row["more_days"] is None else f", {row['more_days']:+,.1f} days"
         told.append(f"{row['gpus']} × {row['gpu']} {row['more_usd']:+,.0f} USD{days}")
     where = f"on demand against {first['gpus']} × {first['gpu']} at {first['provider']}"
-    return [Paragraph(f"The same job {where}: {'; '.join(told)}.")]
+    return [Paragraph(f"The budget of the same job {where}: {'; '.join(told)}.")]
 
 
 def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
-    """Draw what each candidate costs to rent, the cheapest first."""
+    """Draw what each candidate costs to rent, in their order."""
     bars = [
         {
             "candidate": f"{row['workload']}: {cluster}" if named else cluster,
@@ -94,7 +129,7 @@ def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
             "provider": row["provider"],
             "days": row["days"],
         }
-        for row in sorted(rows, key=lambda row: row["rent_usd"] or 0.0)
+        for row in rows
         if row["rent_usd"] is not None
         for cluster in [f"{row['gpus']:,} × {row['gpu']}"]
     ][:_BARS]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from gpucost.answers.combined import Change, Comparison, SideBySide
 from gpucost.render.document import (
     Axis,
@@ -47,7 +49,7 @@ def document(answer: Comparison) -> Document:
     return document_of(
         answer,
         f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
-        Section("What changed", [*changed, *([Paragraph("Nothing.")] if not changed else [])]),
+        Section("What changed", [*_at_batches(answer), *changed, *([Paragraph("Nothing.")] if not changed else [])]),
         Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
         Section("Arguments that differ", argument_changes, detail=True),
         screen=_screen(answer),
@@ -66,7 +68,16 @@ def _screen(answer: Comparison) -> list[Block]:
     )
     largest_in_order = [row for row in answer["changes"] if row in drawn]
     next_step = "Next: --details (all effects, arguments), -o FILE.html, --format json."
-    return [*_changed(answer), *_bars(answer, [*largest_in_order, *smaller_sum]), Paragraph(next_step)]
+    bars = _bars(answer, [*largest_in_order, *smaller_sum])
+    return [*(_at_batches(answer) or _changed(answer)), *bars, Paragraph(next_step)]
+
+
+def _at_batches(answer: Comparison) -> list[Block]:
+    """Return both speeds by the sequences of a step."""
+    first, second, *others = columns_of("comparison batches")[1:]
+    ends = [replace(first, heading=answer["first"]), replace(second, heading=answer["second"])]
+    rows: Sequence[Any] = answer.get("batches") or []
+    return [Table((columns_of("comparison batches")[0], *ends, *others), rows)] if rows else []
 
 
 def _changed(answer: Comparison) -> list[Block]:
@@ -128,20 +139,53 @@ def _named(row: Any) -> dict[str, Any]:
 
 def side_by_side_document(answer: SideBySide) -> Document:
     """Build the document of pairs of a model and an accelerator."""
+    from gpucost.market.table import ordered
+
     rows: Sequence[Row] = answer["rows"]
     notes = "\n".join(f"{row['model']} on {row['gpu']}: {row['note']}" for row in rows if row["note"])
     pictures: list[Block] = []
     for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
         data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
         if len(data) > 1:
-            next_step = f"The lowest is {min(data, key=lambda row: row[key])['pair']}."
+            best = ordered(data, key)[0]
+            next_step = f"The first is {best['pair']}."
             pictures.append(Chart("bar", title, next_step, data, Axis("pair"), Axis(key)))
     tables = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
-    next_step = "Next: --details (sellers, charts), --tokens, --region, --option, --speed (compare step times of two)."
+    next_step = "Next: --details (charts, sources), --tokens, --region, --option, --speed."
     return document_of(
         answer,
         "Side by side",
         Section("Cheapest training run and cheapest tokens of each pair", tables),
         Section("Pictures", pictures),
-        screen=(Table(columns_of("side by side screen"), rows, note=notes), Paragraph(next_step)),
+        screen=(*_hires(rows), Paragraph(next_step)),
     )
+
+
+def _hires(rows: Sequence[Row]) -> list[Block]:
+    """Return what one screen shows: runs and tokens, each with seller, day of the price and range."""
+    alone = {"model"} if len({row["model"] for row in rows}) == 1 else set()
+    runs, tokens = (columns_of(f"side by side {part}") for part in ("runs", "tokens"))
+    lines = [*map(_told_unsold, rows)]
+    served = [row for row in rows if row["usd_per_mtok"] is not None]
+    remarks = [
+        f"{row['gpu']}: {row['note'].partition('. ')[0]}." for row in rows if row["note"] and not _is_unsold(row)
+    ]
+    if unsold := [row["gpu"] for row in rows if _is_unsold(row)]:
+        remarks.append(f"Your own price: `gpucost estimate --gpu {unsold[0]} --usd-per-gpu-hour PRICE`.")
+    note = "\n".join(remarks)
+    run_columns, token_columns = (tuple(one for one in of if one.key not in alone) for of in (runs, tokens))
+    if not served:
+        return [Table(run_columns, lines, note=note)]
+    return [Table(run_columns, lines), Table(token_columns, served, note=note)]
+
+
+def _is_unsold(row: Row) -> bool:
+    return str(row["note"]).startswith("no price")
+
+
+def _told_unsold(row: Row) -> Row:
+    """Say in the place of a seller that nobody sells it, and since when."""
+    if not _is_unsold(row):
+        return row
+    since = row.get("last_price_on")
+    return {**row, "provider": "no price since" if since else "no price", "price_observed_on": since}

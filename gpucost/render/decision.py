@@ -4,11 +4,10 @@ The figures and sentences stand here once. Python writes them into pages, prints
 same sentences as formulas over its cells, so that they follow the inputs.
 """
 
-from calendar import monthrange
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
@@ -33,6 +32,7 @@ from gpucost.render.document import (
     heading_of,
 )
 from gpucost.render.workbook.live import LiveModel, Value, compute, ownership_model
+from gpucost.units import months_after
 
 TITLE = "The decision"
 _MILLION = 1e6
@@ -96,133 +96,105 @@ def in_words(kind: Kind, value: Any, scale: Scale) -> str:
     return f"{value:,.0f}"
 
 
-# --- Sentences: literal text, figures by their key, and parts that stand only where a figure says so.
+# --- The four answers: each a function of the figures in words, said as text here and as a formula in the workbook.
 
 
-class Ref(Struct, frozen=True):
-    """A figure in words."""
+class Wording(Protocol):
+    """How a figure is worded, and which of two texts stands: by itself, or by what a cell will hold."""
 
-    key: str
+    def of(self, key: str) -> str:
+        """Return a figure in words."""
 
-
-class When(Struct, frozen=True):
-    """One part or another: by whether a figure is above nothing, exists, or is a word."""
-
-    key: str
-    test: Literal["positive", "known"] | str
-    then: "tuple[Part, ...]"
-    other: "tuple[Part, ...]" = ()
+    def choose(self, key: str, test: str, then: str, other: str = "") -> str:
+        """Return one text or another: by whether a figure is `positive`, is `known`, or is the word `test`."""
 
 
-Part = str | Ref | When
+class _Words(dict[str, str]):
+    """The figures that a sentence names in braces, beside the parts that it is given."""
 
-SENTENCES: dict[str, tuple[Part, ...]] = {
-    "What do we decide?": (
-        Ref("best_verb"),
-        ": ",
-        Ref("gpus"),
-        " GPUs cost ",
-        Ref("best_cost"),
-        " over ",
-        Ref("months"),
-        " months (present value",
-        When("tax_basis", "after", (" after tax",)),
-        ", ",
-        Ref("use"),
-        " allocated), ",
-        Ref("best_less"),
-        " less than ",
-        Ref("second_noun"),
-        ", the next best way.",
-    ),
-    "What does it cost this year?": (
-        "In the first ",
-        Ref("year_months"),
-        " months, to ",
-        Ref("year_end"),
-        ", ",
-        Ref("best_noun"),
-        " takes ",
-        Ref("best_year"),
-        " in cash, ",
-        Ref("best_start"),
-        " of it at the start; ",
-        Ref("second_noun"),
-        " takes ",
-        Ref("second_year"),
-        ".",
-    ),
-    "What if rent halves?": (
-        "At ",
-        Ref("half_price"),
-        " per GPU-hour renting costs ",
-        Ref("half_rent"),
-        " and buying ",
-        Ref("half_own"),
-        ": ",
-        When("half_saving", "positive", ("buying still wins by ",), ("renting wins by ",)),
-        Ref("half_gap"),
-        ". ",
-        When(
-            "be_price",
-            "known",
-            (
-                "Both cost the same at ",
-                Ref("be_price"),
-                " per GPU-hour.",
-            ),
-            ("No price of rent makes both cost the same.",),
-        ),
-    ),
-    "When does it end?": (
-        "On ",
-        Ref("end"),
-        ", after ",
-        Ref("months"),
-        " months",
-        When(
-            "financing",
-            "operating_lease",
-            (", when the hardware goes back to the lessor",),
-            (When("resale", "positive", (", when what was bought is sold for ", Ref("resale"))),),
-        ),
-        ". ",
-        When(
-            "payback",
-            "known",
-            (
-                "Buying",
-                When("financing", "cash", (), (", paid in cash,",)),
-                " has paid back by ",
-                Ref("payback_on"),
-                ".",
-            ),
-            ("Buying never pays back.",),
-        ),
-        When("debt_on", "known", (" The ", Ref("debt"), " ends on ", Ref("debt_on"), ".")),
-    ),
+    def __init__(self, wording: Wording, parts: Mapping[str, str]) -> None:
+        super().__init__(parts)
+        self._wording = wording
+
+    def __missing__(self, key: str) -> str:
+        return self._wording.of(key)
+
+
+def _say(wording: Wording, sentence: str, **parts: str) -> str:
+    return sentence.format_map(_Words(wording, parts))
+
+
+def _decided(wording: Wording) -> str:
+    return _say(
+        wording,
+        "{best_verb}: {gpus} GPUs cost {best_cost} over {months} months (present value{taxed}, {use} allocated),"
+        " {best_less} less than {second_noun}, the next best way.",
+        taxed=wording.choose("tax_basis", "after", " after tax"),
+    )
+
+
+def _this_year(wording: Wording) -> str:
+    return _say(
+        wording,
+        "In the first {year_months} months, to {year_end}, {best_noun} takes {best_year} in cash, {best_start} of it at"
+        " the start; {second_noun} takes {second_year}.",
+    )
+
+
+def _rent_halved(wording: Wording) -> str:
+    even = _say(wording, "Both cost the same at {be_price} per GPU-hour.")
+    return _say(
+        wording,
+        "At {half_price} per GPU-hour renting costs {half_rent} and buying {half_own}: {wins}{half_gap}. {even}",
+        wins=wording.choose("half_saving", "positive", "buying still wins by ", "renting wins by "),
+        even=wording.choose("be_price", "known", even, "No price of rent makes both cost the same."),
+    )
+
+
+def _ended(wording: Wording) -> str:
+    sold = wording.choose("resale", "positive", _say(wording, ", when what was bought is sold for {resale}"))
+    paid_back = _say(
+        wording,
+        "Buying{in_cash} has paid back by {payback_on}.",
+        in_cash=wording.choose("financing", "cash", "", ", paid in cash,"),
+    )
+    return _say(
+        wording,
+        "On {end}, after {months} months{left}. {paid_back}{owed}",
+        left=wording.choose("financing", "operating_lease", ", when the hardware goes back to the lessor", sold),
+        paid_back=wording.choose("payback", "known", paid_back, "Buying never pays back."),
+        owed=wording.choose("debt_on", "known", _say(wording, " The {debt} ends on {debt_on}.")),
+    )
+
+
+SENTENCES: dict[str, Callable[[Wording], str]] = {
+    "What do we decide?": _decided,
+    "What does it cost this year?": _this_year,
+    "What if rent halves?": _rent_halved,
+    "When does it end?": _ended,
 }
 
 
-def spoken(parts: Sequence[Part], figures: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    """Say a sentence with figures, of which `words` has the wording."""
-    said = []
-    for part in parts:
-        if isinstance(part, str):
-            said.append(part)
-        elif isinstance(part, Ref):
-            said.append(words[part.key])
-        else:
-            said.append(spoken(part.then if holds(part, figures[part.key]) else part.other, figures, words))
-    return "".join(said)
+class Spoken(Struct, frozen=True):
+    """A wording as text: figures by key, and each of them in words."""
+
+    figures: Mapping[str, Any]
+    words: Mapping[str, str]
+
+    def of(self, key: str) -> str:
+        """Return a figure in words."""
+        return self.words[key]
+
+    def choose(self, key: str, test: str, then: str, other: str = "") -> str:
+        """Return one text or another by the figure as it is."""
+        return then if _holds(test, self.figures[key]) else other
 
 
-def holds(part: When, value: Any) -> bool:
-    """Tell whether the first part stands."""
-    if part.test in ("positive", "known"):
-        known = (isinstance(value, (int, float)) and value == value) or (part.test == "known" and _is_day(value))
-        return bool(known and (part.test == "known" or value > 0))
-    return bool(value == part.test)
+def _holds(test: str, value: Any) -> bool:
+    if test in ("positive", "known"):
+        known = (isinstance(value, (int, float)) and value == value) or (test == "known" and _is_day(value))
+        return bool(known and (test == "known" or value > 0))
+    return bool(value == test)
 
 
 def _is_day(value: Any) -> bool:
@@ -302,8 +274,8 @@ class Decision(Struct, frozen=True):
     @property
     def answers(self) -> dict[str, str]:
         """Return the four questions with their answers."""
-        figures = {key: value for key, (_, value) in self.figures.items()}
-        return {question: spoken(parts, figures, self.words) for question, parts in SENTENCES.items()}
+        wording = Spoken({key: value for key, (_, value) in self.figures.items()}, self.words)
+        return {question: answer(wording) for question, answer in SENTENCES.items()}
 
 
 def decision_of(answer: Tco) -> Decision | None:
@@ -329,7 +301,12 @@ def decision_of(answer: Tco) -> Decision | None:
 
     def flip(name: str, ratio: float) -> float | None:
         own, rent = worth[name]
-        return flipping_ratio(saving_usd, rent - own, ratio) if straight else None
+        multiple = flipping_ratio(saving_usd, rent - own, ratio) if straight else None
+        if multiple is None or name != RESALE:
+            return multiple
+        (key,) = cases[RESALE]  # resale brings at most the price: no line beyond that
+        then = _worth(model, {key: multiple * float(inputs[key] or 0)})
+        return multiple if abs(then[1] - then[0]) < _NEAR * abs(then[0]) else None
 
     debt_on = debt_month(inputs, float(values["arrival_month"]), months)
     server_key = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
@@ -338,7 +315,7 @@ def decision_of(answer: Tco) -> Decision | None:
     half_own, half_rent = worth[HALF]
     point = answer["breakeven"]
     figures: dict[str, tuple[Kind, Any]] = {
-        "best_verb": ("word", verb(best)),
+        "best_verb": ("word", verb(best) if not is_tie(answer, best, second) else TIE.format(noun(best))),
         "best_noun": ("word", noun(best)),
         "second_noun": ("word", noun(second)),
         "best_cost": ("usd", best["npv_usd"]),
@@ -385,7 +362,7 @@ def decision_of(answer: Tco) -> Decision | None:
         ),
         Reversal("utilisation stays above", "utilisation_fraction", "rate", found["use"], found["be_use"]),
         Reversal(
-            "resale brings more of what is expected than", "residual_scale_ratio", "share", 1.0, found["be_resale"]
+            "resale brings, of the expected value, more than", "residual_scale_ratio", "share", 1.0, found["be_resale"]
         ),
         Reversal("servers cost less per GPU than", server_key, "usd", server_usd, found["be_server"]),
         Reversal("the comparison runs for more months than", "months", "count", months, point.get("months")),
@@ -410,6 +387,25 @@ def ways_of(answer: Tco) -> list[Row]:
     ways: list[Row] = [dict(row) for row in (found if len(found) > 1 else leading(answer["options"]))]
     rivals = [row for row in ways if "rival" in row]
     return rivals if len(rivals) > 1 else [row for row in ways if row["name"] in NAMES]
+
+
+TIE = "Toss-up, {} just ahead"
+SURE = "How sure is it?"
+_NEAR = 1e-6  # of the cost: less is what rounding leaves
+NOISE = 0.01  # of its cost: a smaller lead is none
+
+
+def is_tie(answer: Tco, best: Row, second: Row) -> bool:
+    """Tell whether the two cheapest ways cost the same within what is known."""
+    stated = answer.get("confidence")
+    near = second["npv_usd"] - best["npv_usd"] < NOISE * abs(best["npv_usd"])
+    return near or bool(stated and stated["toss_up"])
+
+
+def sure_of(answer: Tco) -> str:
+    """Say how sure the answer is, in the words of the first screen."""
+    stated = answer.get("confidence")
+    return stated["sentence"] if stated else ""
 
 
 def noun(row: Row) -> str:
@@ -489,8 +485,7 @@ def month_on(start: date, months: int) -> str:
     >>> month_on(date(2026, 1, 31), 1)
     '2026-02-28'
     """
-    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
-    return str(date(year, month + 1, min(start.day, monthrange(year, month + 1)[1])))
+    return str(months_after(start, months))
 
 
 def _dates(answer: Tco, figures: Row, start: date, arrival: float) -> list[tuple[str, str]]:
@@ -709,7 +704,16 @@ def _tco_blocks(answer: Tco) -> list[Block]:
         for name, own, rent in decision.what_if
     ]
     return [
-        KeyFigures(tuple(Fact(question, said) for question, said in decision.answers.items()), style="answers"),
+        KeyFigures(
+            tuple(
+                Fact(question, said)
+                for question, said in (
+                    *decision.answers.items(),
+                    *([(SURE, sure_of(answer))] if sure_of(answer) else []),
+                )
+            ),
+            style="answers",
+        ),
         KeyFigures(_figures(answer, words)),
         bridge_chart("From renting to buying, by cost line", ends, decision.bridge, scale),
         Table(_RISKS, risks(answer, scale), "Three risks: what moves the saving most"),
@@ -893,8 +897,9 @@ def mix_page(answer: Mix) -> MixPage:
         f" {months} months (present value){less}.",
         "What does it cost this year?": f"In the first {year} months, to {month_on(start, year)}, the mix takes"
         f" {scale.words(until)} in cash.",
-        "What if rent halves?": f"With this plan held the mix then costs {scale.words(cost - rent * _HALF)}:"
-        f" {scale.words(rent * _HALF)} of it moves with the rental price. Ask again before more is bought.",
+        "What if rent halves?": f"With the same plan the mix costs {scale.words(cost - rent * _HALF)},"
+        f" {scale.words(rent * _HALF)} less."
+        " Ask again before you buy more.",
         "When does it end?": f"On {month_on(start, months)}, after {months} months. {last[:1].upper()}{last[1:]}"
         f"{'.' if last else ''}".rstrip(),
     }
@@ -910,7 +915,7 @@ def mix_page(answer: Mix) -> MixPage:
     }
     what_if = [
         ("rent costs 20% more", cost + 0.2 * rent),
-        ("servers cost 20% more, and are resold for as much more", cost + 0.2 * servers),
+        ("servers cost 20% more (resale too)", cost + 0.2 * servers),
         ("rent halves", cost - _HALF * rent),
     ]
     length = -(-months // 12)

@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeVar, cast
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
-from gpucost.answers.common import AnswerFrame, CitedSource, Issued
+from gpucost.answers import PRICED
+from gpucost.answers.common import AnswerFrame, CitedSource, Issued, old_prices
 from gpucost.errors import visible as visible
 from gpucost.gate import beside
 from gpucost.options import OPTIONS
@@ -65,6 +66,29 @@ def heading_of(key: str) -> str:
 def short_unit(unit: str) -> str:
     """Return the unit as a heading shows it."""
     return _SHORT_UNITS.get(unit, unit)
+
+
+def day_text(day: str) -> str:
+    """Write a day as people do.
+
+    >>> day_text("2026-10-08")
+    '8 Oct 2026'
+    """
+    return f"{int(day[8:10])} {_MONTHS[int(day[5:7]) - 1]} {day[:4]}"
+
+
+def about(usd: float) -> str:
+    """Write an amount with as many digits as are known of an estimate.
+
+    >>> about(12443.3), about(1_101_270_290), about(0.4093), about(-63.4)
+    ('$12,400', '$1,100M', '$0.409', '-$63.4')
+    """
+    if usd < 0:
+        return f"-{about(-usd)}"
+    rounded = float(f"{usd:.3g}")
+    if rounded >= 1e6:
+        return f"${rounded / 1e6:,.4g}M" if rounded >= 1e9 else f"${rounded / 1e6:#.3g}M".replace(".M", "M")
+    return f"${rounded:,.0f}" if rounded >= 100 else f"${rounded:g}"
 
 
 def format_value(value: Any, unit: str = "") -> str:
@@ -177,6 +201,7 @@ class Column(Struct, frozen=True):
     priority: int = 0  # a narrow terminal hides the highest first; 0 is never hidden
     unit_key: str = ""  # key of the cell that names this cell's unit, where units differ by row
     verbatim: bool = False  # codes stay codes: a column that was chosen by its key, or an answer to SQL
+    right: bool = False  # texts that hold a figure stand under each other as figures do
 
     @property
     def title(self) -> str:
@@ -199,6 +224,7 @@ class Paragraph(Struct, frozen=True):
     text: str
     style: Literal["plain", "lead", "code", "note"] = "plain"
     source_ids: tuple[str, ...] = ()
+    shorter: tuple[str, ...] = ()  # the same in ever fewer words, for a screen that has no room
 
 
 class Fact(Struct, frozen=True):
@@ -272,6 +298,12 @@ class Slider(Struct, frozen=True):
     step: float
     value: float
 
+    @property
+    def start(self) -> float:
+        """The step of the control that lies nearest to the value."""
+        decimals = max(0, -math.floor(math.log10(self.step)))
+        return float(f"{self.low + self.step * round((self.value - self.low) / self.step):.{decimals}f}")
+
 
 class Chart(Struct, frozen=True):
     """A chart as data: what is drawn, not how. `description` says in words what the picture shows.
@@ -331,6 +363,7 @@ class Document(Struct, frozen=True):
     lead: str = ""
     headline: str = ""  # the beginning of the lead that is the answer itself
     screen: tuple[Block, ...] = ()  # what one screen of a terminal shows in place of the sections
+    name: str = ""  # of the answer, over a screen that says by itself what the lead says
     kind: str = ""
     issued: str = ""  # status, by whom, when, and the hash of the answer
     as_of: str = ""
@@ -339,6 +372,16 @@ class Document(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()  # what a full view says beside the warnings, one screen does not
     sources: Mapping[str, CitedSource] = field(default_factory=dict)
+
+    @property
+    def notice(self) -> str:
+        """What a reader must know before the answer: that its prices are old."""
+        return old_prices(self.as_of, self.catalog_version) if self.kind in PRICED else ""
+
+    @property
+    def day(self) -> str:
+        """The day of the prices as people write it."""
+        return day_text(self.as_of) if self.as_of else ""
 
     @property
     def stamp(self) -> list[str]:
@@ -447,6 +490,7 @@ def document_of(
     lead: str | None = None,
     headline: str = "",
     screen: Iterable[Block] = (),
+    name: str = "",
 ) -> Document:
     """Put the parts that every document has around its sections; empty sections are left out."""
     filled = [replace(section, blocks=tuple(section.blocks)) for section in sections]
@@ -455,6 +499,7 @@ def document_of(
         lead=answer["lead"] if lead is None else lead,
         headline=headline,
         screen=tuple(screen),
+        name=name,
         kind=str(answer.get("kind", "")),
         issued=_issued(answer.get("issued")),
         as_of=answer["as_of"],
@@ -505,6 +550,7 @@ _are_printable = lru_cache(maxsize=64)(_all_printable)  # of the keys that every
 
 # --- Wording of figures, headings and cells, the same in every medium.
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")
 # columns whose cells are codes of ours, such as on_demand, and no ids that one may have to type
 _CODED = frozenset(("option", "kind", "payment", "billing", "price_kind", "side", "constraint", "metric"))
@@ -565,6 +611,7 @@ def with_heading(title: str, unit: str) -> str:
 def is_numeric(column: Column, rows: Sequence[Row]) -> bool:
     """Tell whether the column holds numbers and is aligned to the right."""
     values = [row.get(column.key) for row in rows]
-    return all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None
-    ) and any(value is not None for value in values)
+    return column.right or (
+        all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None)
+        and any(value is not None for value in values)
+    )

@@ -1,14 +1,16 @@
 """The document of a training estimate: the answer, the ranked offers, and what a person asks next."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from gpucost.answers.training import Estimate, Highlight, RankedOption, RunPoint
+from gpucost.answers.common import StatedFact
+from gpucost.answers.training import Estimate, RankedOption
+from gpucost.market.terms import unlisted
 from gpucost.render import roofline
 from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Fact,
     KeyFigures,
@@ -16,8 +18,10 @@ from gpucost.render.document import (
     Row,
     Section,
     Table,
+    about,
     amount,
     columns_of,
+    day_text,
     document_of,
     format_named,
     format_value,
@@ -27,23 +31,28 @@ from gpucost.render.document import (
 from gpucost.render.offers import (
     bill_table,
     excluded_table,
+    is_orderable,
+    left_out,
     not_included,
     offer_bars,
     offers_picture,
     offers_table,
     option_text,
+    picks,
     range_text,
     training_causes,
+    ways,
+    widest_cause,
 )
-from gpucost.units import format_count
+from gpucost.units import counted, format_count
 
 _MOST_KINDS = 5  # of one screen
 _ASK = "--gpu, --deadline."
 _HEADINGS = {
-    "cost": "Offers, cheapest run first",
+    "cost": "Offers, lowest budget first",
     "time": "Offers, fastest run first",
     "carbon": "Offers, least carbon first",
-    "pareto": "Offers with the best trade-offs between cost and time, cheapest first",
+    "pareto": "Offers with the best trade-offs between cost and time, lowest budget first",
 }
 
 
@@ -60,72 +69,97 @@ def document(answer: Estimate) -> Document:
         answer,
         _title(answer),
         Section("Every offer: cost against days", _picture(answer), detail=True, paper=True),
-        Section("", _figures(best), detail=True, paper=True),
-        Section(heading, offers_table(columns_of("estimate"), options, answer["excluded"]), paper=True),
-        Section("The cheapest offer of each region", _regions(answer), detail=True),
+        Section("", _figures(answer, best), detail=True, paper=True),
+        Section(heading, offers_table(columns_of("estimate"), options, left_out(answer)), paper=True),
+        Section("The first offer of each region", _regions(answer), detail=True),
         Section("Cost against time", _scaling(answer)),
         Section("What would change the cost", _changes(answer), paper=True),
+        Section("What makes the range", _causes(answer)),
         Section("Bill of the top offer", _bill(best)),
         Section("How the top offer runs", _layout(best), detail=True),
         Section("Pictures", _charts(options), detail=True),
         Section("Price history", _history(answer), detail=True),
         Section("What limits the speed", bounds, detail=True),
-        Section("Offers left out, and why", excluded_table(answer["excluded"]), detail=True),
+        Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
         headline=answer.get("headline", ""),
         screen=_screen(answer),
+        name=_title(answer, "Train"),
     )
-
-
-def _span(low: float, high: float) -> str:
-    """Return a range, or one figure where its ends read alike: a commitment costs what it costs."""
-    return " to ".join(dict.fromkeys(format_value(end, "USD") for end in (low, high)))
 
 
 def _screen(answer: Estimate) -> list[Block]:
-    """Return what one screen shows: the best offers by kind, and what to ask next."""
-    shown = [row for row in answer.get("highlights", ())[:_MOST_KINDS] if row["kind"] != "unverified"]
+    """Return what one screen shows: the best offers by kind, what they rest on, and what to ask next."""
     rows = [
-        {
-            **row,
-            "cluster": f"{row['gpus']:,} × {row['gpu']}",
-            "option": option_text(row["option"], row["term_months"]),
-            "range": _span(row["cost_low_usd"], row["cost_high_usd"]),
-            "age": f"{row['age_days']} d",
-        }
-        for row in shown
+        {**row, "expect": about(row["cost_usd"]), "time": _time(row["days"])}
+        for row in picks(answer.get("highlights", ())[:_MOST_KINDS], "budget_usd")
     ]
     if not rows:
         return []
-    excluded = answer["excluded"]
-    out = f", {len(excluded):,} left out" if excluded else ""
-    asked_first = [row["confirm"] for row in shown if row.get("confirm")]
-    asked_first += [_unverified(row) for row in answer.get("highlights", ()) if row["kind"] == "unverified"]
+    left = f", {len(excluded):,} do not" if (excluded := left_out(answer)) else ""
     return [
-        Table(columns_of("estimate kinds"), rows, note=range_text(training_causes(answer, answer["options"][0]))),
-        *([Paragraph(" ".join(asked_first))] if asked_first else []),
-        Paragraph(f"Next: --details (bill{out}), --explain, -o FILE, {_ASK}"),
+        Table(_PICKED, rows, note=_ends(answer, "the budget")),
+        KeyFigures(tuple(Fact(fact["label"], fact["text"]) for fact in (_price(answer), *_facts(answer)))),
+        Paragraph(
+            f"{counted(answer['options_found'], 'offer')} qualify{left}: --details · formulas and sources: --explain ·"
+            f" also {_ASK}"
+        ),
     ]
 
 
-def _unverified(row: Highlight) -> str:
-    """Say what the lowest quote is that nobody verified, and what is missing."""
-    quoted = row["cost_usd"] * row["quoted_usd_per_gpu_hour"] / row["usd_per_gpu_hour"]
-    return (
-        f"Lowest quoted, unverified: {format_value(quoted, 'USD')} USD on {row['gpus']:,} × {row['gpu']} at"
-        f" {row['provider']}, {option_text(row['option'], row['term_months'])}; missing: {'; '.join(row['missing'])}."
+def _ends(answer: Estimate, budget: str) -> str:
+    """Say how many orders end below a budget; of reinforcement learning nobody knows."""
+    return "" if answer["workload"]["method"] == "grpo" else f"Nine of ten such orders end below {budget}."
+
+
+_PICKED = (
+    Column("kind", heading=" "),
+    *(Column(name, right=True) for name in ("expect", "budget", "time", "machine")),
+    Column("seller"),
+)
+
+
+def _price(answer: Estimate) -> StatedFact:
+    """Say at which price the first offer is counted, and of which day it is."""
+    best, seller = answer["options"][0], answer["highlights"][0].get("seller")
+    named = seller or best["provider"]
+    where = f" in {best['region']}" if best["region"] else ""
+    text = (
+        f"${best['usd_per_gpu_hour']:,.2f} per GPU-hour at {named}{where}, seen on"
+        f" {day_text(best['price_observed_on'])}; {format_value(best['gpu_hours'])} GPU-hours"
     )
+    return {"label": "Price", "text": f"{text}.{unlisted(best['age_days'], best['price_book'])}"}
 
 
-def _title(answer: Estimate) -> str:
+def _facts(answer: Estimate) -> list[StatedFact]:
+    """Return what the answer takes as given, its range last."""
+    best, facts = answer["options"][0], list(answer.get("stated") or ())
+    cause = widest_cause(training_causes(answer, best))
+    ends = f"{about(best['cost_low_usd'])} to {about(best['cost_high_usd'])} for the first line{cause}."
+    narrower = [fact["text"] for fact in facts if fact["label"] == "Range"]
+    others: list[StatedFact] = [fact for fact in facts if fact["label"] != "Range"]
+    return [*others, {"label": "Range", "text": " ".join([ends, *narrower])}]
+
+
+def _time(days: float) -> str:
+    """Write how long a run takes.
+
+    >>> _time(8.93), _time(0.152)
+    ('8.9 days', '3.6 hours')
+    """
+    return f"{days:,.0f} days" if days >= 99.95 else f"{days:.1f} days" if days >= 1 else f"{days * 24:.1f} hours"
+
+
+def _title(answer: Estimate, verb: str = "Training") -> str:
     request = answer["request"]
     tokens = request["tokens"]
     spread = format_count(tokens) if isinstance(tokens, (int, float)) else tokens
-    return f"Training {request['model']} on {spread} tokens"
+    return f"{verb} {request['model']} on {spread} tokens"
 
 
-def _figures(best: RankedOption) -> list[Block]:
+def _figures(answer: Estimate, best: RankedOption) -> list[Block]:
     sources = tuple(best["source_ids"])
     facts = (
+        Fact("Budget", best.get("budget_usd"), "USD", note=_ends(answer, "it").rstrip(".").lower()),
         Fact("Cost of the run", best["cost_usd"], "USD", best["cost_low_usd"], best["cost_high_usd"], sources),
         Fact("Time", best["days"], "days", best["days_low"], best["days_high"]),
         Fact("Cluster", f"{best['gpus']} × {best['gpu']}"),
@@ -139,17 +173,16 @@ def _figures(best: RankedOption) -> list[Block]:
     return [*present_figures(facts)]
 
 
+_OF_A_POINT = ("gpus", "gpu", "days", "cost_usd", "provider", "option", "term_months", "region", "age_days")
+
+
 def _picture(answer: Estimate) -> list[Block]:
     """Return all offers as points; of an answer that was saved without them, those that it lists."""
     options: Sequence[Row] = answer["options"]
-    listed: Sequence[Any] = [
-        {**{key: row[key] for key in _POINT}, "orderable": not row.get("missing"), "front": False} for row in options
+    points = ways(answer) or [
+        {**{name: row[name] for name in _OF_A_POINT}, "orderable": is_orderable(row), "front": False} for row in options
     ]
-    points: Sequence[RunPoint] = answer.get("points") or listed
     return offers_picture(points, Axis("days", log=True), Axis("cost_usd", log=True), "Cost against days")
-
-
-_POINT = tuple(name for name in RunPoint.__annotations__ if name not in ("orderable", "front"))
 
 
 def _regions(answer: Estimate) -> list[Block]:
@@ -159,9 +192,9 @@ def _regions(answer: Estimate) -> list[Block]:
             "region": row["region"] or "any region",
             "option": option_text(row["option"], row["term_months"]),
             "cluster": f"{row['gpus']:,} × {row['gpu']}",
-            "order": "can be ordered" if row["orderable"] else "quoted, not verified",
+            "order": "can be ordered" if is_orderable(row) else "may be gone",
         }
-        for row in answer.get("by_region") or ()
+        for row in answer.get("regions") or ()
     ]
     return [Table(columns_of("estimate regions"), rows, interactive=True)] if len(rows) > 1 else []
 
@@ -195,6 +228,11 @@ def _changes(answer: Estimate) -> list[Block]:
     blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
     blocks += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
     return [*blocks, *not_included(answer["not_included"])]
+
+
+def _causes(answer: Estimate) -> list[Block]:
+    """Say what each cause alone makes of the range."""
+    return [Paragraph(range_text(training_causes(answer, answer["options"][0])))]
 
 
 def _against(saving_fraction: float | None) -> str | None:

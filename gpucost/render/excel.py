@@ -9,6 +9,7 @@ from gpucost.render.build import document
 from gpucost.render.decision import decision_of
 from gpucost.render.workbook import (
     calculations,
+    changes,
     charts,
     cover,
     decision,
@@ -18,10 +19,15 @@ from gpucost.render.workbook import (
     options,
     statements,
     static,
+    yearly,
 )
 from gpucost.render.workbook.book import Sheet, Workbook, new_workbook
-from gpucost.render.workbook.live import LiveModel, compute, model_of
+from gpucost.render.workbook.live import LiveModel, compute, model_of, with_short_formulas
 
+# what a live book need not print: the change log has each input with its source, pages by year what months hold
+_UNPRINTED = frozenset(
+    (inputs.NAME, calculations.NAME, cover.CHECKS, static.ASSUMPTIONS, static.SOURCES, static.SCENARIOS)
+)
 _MACHINERY = "Intermediate results that Sensitivity and Options read; not laid out for print."
 
 
@@ -70,6 +76,7 @@ class _Workbook:
             self.sources |= part["sources"]
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
             if model is not None:
+                model = with_short_formulas(model)
                 self.models.append(model)
                 if part.get("kind") == "tco":
                     self.owned[model.key] = part
@@ -94,6 +101,8 @@ class _Workbook:
         self._charts(places, offers)
         self._decisions(places[1])
         self._back()
+        for name in _UNPRINTED & self.book.sheets.keys() if self.models else ():
+            self.book.sheets[name].leave_unprinted()
         self.book.close()
 
     def _front(self) -> None:
@@ -107,7 +116,7 @@ class _Workbook:
         title = str(self.payload.get("name") or document(self.payload).title)
         sheet = self.book.sheet(cover.COVER, (16, 110))
         master = cover.master_verdict(self.models, self.values) if self.models else ""
-        cover.write_cover(sheet, title, self.payload, self.parts, __version__, master)
+        cover.write_cover(sheet, title, self.payload, self.parts, __version__, master, self.models)
         leads = [(name, document(part).lead) for name, part in self.parts]
         summary = self.book.sheet(cover.SUMMARY, (66, 18, 22, 18, 10, 36))
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
@@ -119,7 +128,9 @@ class _Workbook:
         inputs.write(self.book, self.models, scenarios, self.sources)
         sheet = self.book.sheet(calculations.NAME, (30, 46, 26, 18, 90))
         calculations.write(self.book, sheet, self.models, self.values, self.flows)
+        changes.write(self.book, self.book.sheet(changes.NAME, changes.WIDTHS), self.models, self.sources)
         if self.flows:
+            yearly.write(self.book.sheet(yearly.NAME, (46, 14)), self.models, self.values, self.flows)
             sheet = self.book.sheet(calculations.FLOWS, (30, 40, 12, 8, 18))
             calculations.write_flows(self.book, sheet, self.models, self.values, self.flows)
         if booked := list(statements.books(self.models)):
@@ -132,13 +143,15 @@ class _Workbook:
                 lent, figures = self.lent[model.key], self.values[model.key]
                 lender.write(self.book, self.book.sheet(name, lender.WIDTHS), model, figures, self.flows, lent)
         if any(model.tables for model in self.models):
-            calculations.write_tables(self.book, self.book.sheet(calculations.TABLES, (18,) * 12), self.models)
+            sheet = self.book.sheet(calculations.TABLES, (18,) * 12)
+            calculations.write_tables(self.book, sheet, self.models)
+            sheet.leave_unprinted()
 
     def _analysis(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if not self.models:
             return {}, {}
         budgets = self._budgets()
-        sheet = self.book.sheet(options.SENSITIVITY, (34, 50, 18, 14, 14, 17, 17, 17, 17, 17))
+        sheet = self.book.sheet(options.SENSITIVITY, (32, 28, 13, 13, 13, 16, 16, 16, 16, 16))
         blocks = [
             options.SensitivityCases(model, self.spans[model.key], self.values[model.key], self.flows)
             for model in self.models
@@ -162,6 +175,8 @@ class _Workbook:
         for model in self.models:
             if statement := self.booked.get(model.key):
                 statements.write_owning(self.book, sheet, model, statement, self.draws.get(model.key))
+        if not runs:
+            sheet.fold_names()
         return statements.write_budget(self.book, sheet, runs, self.values, str(self.payload.get("as_of") or ""))
 
     def _cases(self, blocks: list[calculations.CaseBlock]) -> None:
@@ -181,6 +196,8 @@ class _Workbook:
         if offered:
             static.write_options(self.book, self.book.sheet(static.OPTIONS, (30, 26, 20, 20, 20, 20, 20, 20)), offered)
             offers_range = static.write_offers(self.book, self.book.sheet(static.OFFERS), offered)
+        if levelled := [part for part in offered if part[1].get("kind") == "inference" and part[1].get("levels")]:
+            static.write_levels(self.book.sheet(static.LEVELS, (16,) * 21), levelled)
         for model in self.models:
             if currency := self.money.get(model.key):
                 name = statements.CURRENCY if len(self.parts) == 1 else f"{statements.CURRENCY} {model.key}"
@@ -246,6 +263,7 @@ class _Workbook:
             )
             figures = self.book.sheet(name, decision.FIGURES_WIDTHS)
             decision.write(self.book, self.pages[model.key], figures, behind)
+            figures.leave_unprinted()
 
     def _back(self) -> None:
         if self.models or any(part.get("assumptions") for _, part in self.parts):
@@ -262,7 +280,7 @@ class _Workbook:
         }
         cover.write_checks(
             self.book,
-            self.book.sheet(cover.CHECKS, (70, 16, 50, 18)),
+            self.book.sheet(cover.CHECKS, (70, 16, 50, 18, 18)),
             self.models,
             self.values,
             dict.fromkeys(budgets),
@@ -271,7 +289,7 @@ class _Workbook:
         sheet = self.book.sheet(calculations.CASES, (30, 18, 3, *(16,) * 21))
         sheet.title("The whole calculation, case by case")
         sheet.row(_MACHINERY)
-        sheet.page.print_area(0, 0, 2, 8)
+        sheet.hide()
         for block in self.cases:
             block.write(sheet)
         if self.flows:
@@ -280,7 +298,7 @@ class _Workbook:
             sheet = self.book.sheet(calculations.CASE_FLOWS, (30, 14, *(width,) * (months + 1)))
             sheet.title("Monthly lines, case by case")
             sheet.row(_MACHINERY)
-            sheet.page.print_area(0, 0, 2, 8)
+            sheet.hide()
             for block in self.cases:
                 block.write_flows(sheet)
 

@@ -51,6 +51,7 @@ def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[s
         *_lines(_HOURS, option),
         _price(option),
         *_lines((*(_CONTRACT if option.get("term_months") else ()), *_COST), option),
+        *_budget(option),
         *_lines(_ENERGY if option.get("energy_kwh") is not None else (), option),
     ]
 
@@ -183,6 +184,22 @@ def _result_text(value: float, unit: str) -> str:
     if unit == "fraction of one":
         return format_value(value, unit)
     return f"{value:,.6g} {unit if unit != 'ratio' else ''}".rstrip()
+
+
+def _budget(option: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return how the budget follows from the cost, its chance and the fallback; of an older answer nothing."""
+    if option.get("budget_usd") is None:
+        return []
+    numbers = (
+        f"cost {option['cost_usd']:,.2f}, high end {option['cost_high_usd']:,.2f}, chance"
+        f" {option['chance_available_fraction']:.0%}, fallback {option['fallback_usd'] or 0:,.2f}"
+    )
+    rule = "with the chance the cost and its range, else the high end of the fallback: its 90th percentile"
+    mean = "chance × cost + (1 − chance) × cost of the fallback"
+    return [
+        _step("budget_usd: what nine of ten such orders need", rule, numbers, f"{option['budget_usd']:,.2f} USD"),
+        _step("expected_usd: what one expects to pay", mean, numbers, f"{option['expected_usd']:,.2f} USD"),
+    ]
 
 
 def _price(option: Mapping[str, Any]) -> dict[str, str]:

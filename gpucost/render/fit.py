@@ -18,6 +18,7 @@ from gpucost.render.document import (
     document_of,
     table_of,
 )
+from gpucost.units import counted
 
 # --- Training on one accelerator.
 
@@ -42,36 +43,57 @@ def document(answer: Fit) -> Document:
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
         screen=_screen(answer),
+        name=f"Fit {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
     )
 
 
 def _screen(answer: Fit) -> list[Block]:
-    """Return what one screen shows: what was counted, where the memory goes, what would help."""
-    layout, close = answer["layout"], _closeness(answer)
-    degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
-    spread = ", ".join(text for text in degrees if not text.endswith(" 1")) or "one GPU"
-    setup = (
-        f"{answer['method']} with {answer['optimizer']}, {answer['sequence_tokens']:,} tokens ×"
-        f" {layout['micro_batch']}, {spread}, sharding {layout['sharding']}, recompute {layout['recompute']};"
-        f" {answer['needed_low_gb']:,.1f} to {answer['needed_high_gb']:,.1f} GB{f', {close}' if close else ''}."
-    )
+    """Return what one screen shows: whether it fits, what was counted, where the memory goes, what would help."""
+    layout = answer["layout"]
+    batch = layout["micro_batch"]
+    sequences = f"{batch} sequences" if batch > 1 else "one sequence"
+    facts = (
+        Fact("Fits" if answer["fits"] else "Does not fit", _need(answer)),
+        Fact("Run", f"{_METHODS[answer['method']]} with {answer['optimizer']}, {sequences} of"
+             f" {answer['sequence_tokens']:,} tokens per GPU and pass (--method, --sequence, --optimizer)"),
+        Fact("Layout", f"{_degrees(answer)}, sharding {layout['sharding']}, recomputation {layout['recompute']}"),
+    )  # fmt: skip
     helpful = [row for row in answer["changes"] if row["helps"]]
     seen = [row["cost"] for row in helpful]
     gentlest_first = [
         row for _, row in sorted(enumerate(helpful), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))
     ]
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
-    ask = "--details (savers side by side), --explain, --method, --sequence, --optimizer, --gpus"
     picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])
     table = [Table(columns_of("fit changes")[:3], gentlest_first, title)] if gentlest_first else []
-    return [Paragraph(setup), picture, *table, Paragraph(f"Next: {ask}.")]
+    ask = "Savers of memory side by side: --details · each term with its formula: --explain · also --gpus."
+    return [KeyFigures(facts), picture, *table, Paragraph(ask)]
+
+
+_METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
+
+
+def _need(answer: Fit) -> str:
+    """Say how much of a GPU's memory is needed, and how far that is known."""
+    spare, low, high = answer["headroom_gb"], answer["needed_low_gb"], answer["needed_high_gb"]
+    left = f"{spare:.1f} GB to spare" if answer["fits"] else f"{-spare:.1f} GB more than there is"
+    close = _closeness(answer)
+    return (
+        f"{answer['needed_gb']:.1f} GB needed of {answer['usable_gb']:.1f} GB usable on each GPU, {left}. Real use may"
+        f" be {low:.0f} to {high:.0f} GB.{f' {close}' if close else ''}"
+    )
+
+
+def _degrees(answer: Fit) -> str:
+    """Name the degrees of a layout that divide anything."""
+    layout = answer["layout"]
+    degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
+    return " × ".join(text for text in degrees if not text.endswith(" 1")) or "one GPU"
 
 
 def _verdict(answer: Fit) -> KeyFigures:
     """Return the run and the layout."""
     layout = answer["layout"]
-    spread = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
-    degrees = ", ".join(text for text in spread if not text.endswith(" 1")) or "one GPU"
     usable = (
         f"({answer['device_memory_gib']:.1f} GiB − {answer['context_gb']:.1f} GB of the process) ÷ "
         f"{answer['fragmentation_ratio']:g} for fragmentation"
@@ -82,7 +104,7 @@ def _verdict(answer: Fit) -> KeyFigures:
             Fact("Model", answer["model"], note=f"{answer['parameters'] / 1e9:.2f} B parameters"),
             Fact("Training", answer["method"], note=f"{answer['optimizer']}, {answer['software']} kernels"),
             Fact("Sequence", answer["sequence_tokens"], "tokens", note=f"micro-batch {layout['micro_batch']}"),
-            Fact("Layout", degrees),
+            Fact("Layout", _degrees(answer)),
             Fact("Sharding", f"stage {layout['sharding']}"),
             Fact("Recomputation", layout["recompute"]),
             Fact("Peak", answer["peak"], note=f"{answer['stage']} stage" if layout["pipeline"] > 1 else ""),
@@ -95,9 +117,9 @@ def _verdict(answer: Fit) -> KeyFigures:
 def _closeness(answer: Fit) -> str:
     """Say when the verdict could turn within the range."""
     if answer["fits"] and answer["needed_high_gb"] > answer["usable_gb"]:
-        return "close: software that needs more memory would not fit"
+        return "It only just fits: some software needs more memory."
     if not answer["fits"] and answer["needed_low_gb"] <= answer["usable_gb"]:
-        return "close: software that needs less memory would fit"
+        return "It only just fails: some software needs less memory."
     return ""
 
 
@@ -164,8 +186,9 @@ def serving_document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
     picks = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
-    rows, next_step = answer["options"], "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens"
-    remarks = Paragraph(" ".join(answer["said"]))
+    rows = answer["options"]
+    ask = "All of them, and memory by part: --details · also --tpot, --ttft, --precision, --prompt-tokens."
+    remarks = Paragraph(" ".join([answer["lead"], *answer["said"]]))
     table = Table(columns_of("serving fit"), rows, note="Cheapest first. Speed is at saturation, within the targets.")
     return document_of(
         answer,
@@ -173,7 +196,8 @@ def serving_document(answer: ServingFit) -> Document:
         Section("What can serve it", [_options(answer)]),
         Section("Memory", [_memory(row, title) for row, title in picks if row is not None]),
         Section("What cannot, and why", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
-        screen=(table, remarks, Paragraph(f"Next: {next_step}.")) if rows else (),
+        screen=(table, remarks, Paragraph(ask)) if rows else (),
+        name=f"Accelerators that serve {model}",
     )
 
 
@@ -201,19 +225,33 @@ def _memory(row: Serves, title: str) -> KeyFigures:
 
 _ROWS_OF_EVERYWHERE = 11
 _NOTE_OF_EVERYWHERE = (
-    "GPUs: the fewest that fit. Longest context at this batch; largest micro-batch at this context. Price: the lowest"
-    " fresh on-demand price of a seller that hosts that many for one job; 'as singles' and 'up to N': no seller does."
+    "GPUs: the fewest that fit. Price: the lowest on-demand price of a seller that hosts so many for one job."
+    " 'as singles': sold only one at a time. 'up to N': no seller offers that many."
 )
 
 
 def everywhere_document(answer: Everywhere) -> Document:
     """Return the document of a fit over all accelerators."""
     rows, nowhere = answer["rows"], answer["nowhere"]
-    next_step = Paragraph(f"Next: --details (all {len(rows)}), --gpu NAME (components, changes), --method, --sequence.")
+    single = sum(row["gpus"] == 1 for row in rows)
+    alone = "none with one GPU" if not single else f"{single} of them with one GPU"
+    method, sequence = _METHODS[answer["method"]], f"sequences of {answer['sequence_tokens']:,} tokens"
+    facts = KeyFigures(
+        (
+            Fact("Fits", f"{counted(len(rows), 'accelerator type')}, {alone}; cheapest first."),
+            Fact("Assumes", f"{method}, {sequence} (--method, --sequence)."),
+        )
+    )
+    ask = Paragraph("All of them: --details · memory by component, and what would help: --gpu NAME.")
     return document_of(
         answer,
         f"Accelerators that fit {answer['model']}",
         Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE_OF_EVERYWHERE)]),
         Section("Does not fit on any number of", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
-        screen=(Table(columns_of("fit everywhere"), rows[:_ROWS_OF_EVERYWHERE], note=_NOTE_OF_EVERYWHERE), next_step),
+        screen=(
+            Table(columns_of("fit everywhere"), rows[:_ROWS_OF_EVERYWHERE], note=_NOTE_OF_EVERYWHERE),
+            facts,
+            ask,
+        ),
+        name=f"Accelerators that fit {answer['model']}",
     )

@@ -81,9 +81,20 @@ def picture_first(document: Document) -> Document:
 
 
 def fragment(document: Document) -> str:
-    """Return the document for a notebook cell: facts, tables, and, with the extra `report`, its first chart."""
+    """Return the document for a notebook cell: with the extra `report` its first chart, and its first table."""
+    sections = ((part, [block for block in part.blocks if isinstance(block, Table)]) for part in document.sections)
+    part, table = next(
+        ((part, tables[0]) for part, tables in sections if tables and not part.detail), (Section("", ()), None)
+    )
+    blocks = () if table is None else (replace(table, rows=table.rows[:_CELL_ROWS], interactive=False),)
+    more = "" if table is None or len(table.rows) <= _CELL_ROWS else f"{len(table.rows) - _CELL_ROWS:,} more rows"
+    short = replace(document, sections=(replace(part, blocks=blocks),))
     template = _templates().get_template("fragment.html")
-    return template.render(**_template_values(document, charts=False), picture=_picture(document))
+    return template.render(**_template_values(short, charts=False), picture=_picture(document), more=more)
+
+
+_CELL_ROWS, _CELL_WIDTH, _CELL_POINTS = 10, 600, 60  # of a notebook's cell
+_SPOKEN = re.compile(r' (?:aria-label|aria-roledescription|role)="[^"]*"')  # of each point; the chart has its own words
 
 
 def _picture(document: Document) -> tuple[str, str] | None:
@@ -97,7 +108,11 @@ def _picture(document: Document) -> tuple[str, str] | None:
         return None
     from base64 import b64encode
 
-    drawn = vl_convert.vegalite_to_svg(json.dumps(specification(first), default=str))
+    if first.kind == "offers":  # the line of the best, and of the others those that rank first
+        front = [row for number, row in enumerate(first.data) if row.get(first.low) or number < _CELL_POINTS]
+        first = replace(first, data=front)
+    drawn = vl_convert.vegalite_to_svg(json.dumps(specification(first) | {"width": _CELL_WIDTH}, default=str))
+    drawn = _SPOKEN.sub("", drawn)
     return f"data:image/svg+xml;base64,{b64encode(drawn.encode()).decode()}", first.description
 
 

@@ -8,12 +8,14 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Fact,
     Paragraph,
     Row,
     Section,
     Table,
+    about,
     columns_of,
     document_of,
     format_value,
@@ -23,16 +25,19 @@ from gpucost.render.document import (
 from gpucost.render.offers import (
     bill_table,
     excluded_table,
+    left_out,
     not_included,
     offer_bars,
     offers_picture,
     offers_table,
-    option_text,
+    picks,
     range_text,
     serving_causes,
+    ways,
 )
 
-_SCREEN_LASTING, _SCREEN_BOUND, _SCREEN_INTERRUPTIBLE, _SCREEN_HOSTED = 3, 1, 2, 2  # rows of one screen
+_SCREEN_LEVELS = 4  # accelerators of a service level on one screen
+_SCREEN_HOSTED = 1  # hosted prices of one screen
 _HEADINGS = {
     "cost": "Offers without interruptions, cheapest tokens first",
     "latency": "Offers without interruptions, fastest tokens first",
@@ -55,12 +60,13 @@ def document(answer: Inference) -> Document:
         Section("Every offer: cost of tokens against speed", _picture(answer), detail=True, paper=True),
         Section("", _figures(answer), detail=True, paper=True),
         Section("", [Paragraph(line) for line in answer["said"]], paper=True),
+        Section("Service level: the cheapest of each accelerator", _levels(answer)),
         *_offers(answer),
         Section("Self-host or API", _api(answer)),
         Section("Bill of the top offer", bill),
         Section("Speed against cost", _tradeoff(answer)),
         Section("Pictures", _charts(options), detail=True),
-        Section("Offers left out, and why", excluded_table(answer["excluded"]), detail=True),
+        Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
         screen=_screen(answer),
     )
 
@@ -69,7 +75,7 @@ def _offers(answer: Inference) -> list[Section]:
     """Return the offers in three tables: free to leave, bound for a term, and those that may be interrupted."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    excluded, headings = answer["excluded"], columns_of("inference")
+    excluded, headings = left_out(answer), columns_of("inference")
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
     bound = [row for row in stay if OPTIONS[row["option"]].family == "committed"]
     free = [row for row in stay if row not in bound]
@@ -82,80 +88,38 @@ def _offers(answer: Inference) -> list[Section]:
 
 
 def _screen(answer: Inference) -> list[Block]:
-    """Return what one screen shows: the best offers of both kinds, the cheapest hosted prices, what to ask next."""
-    sure = [row for row in answer["options"] if not row.get("missing")] or answer["options"]
-    stay = [row for row in sure if not OPTIONS[row["option"]].interruptible]
-    risky = [row for row in sure if OPTIONS[row["option"]].interruptible]
-    bound = [row for row in stay if OPTIONS[row["option"]].family == "committed"]
-    free = [row for row in stay if row not in bound]
-    lasting = [*_unlike(free)[:_SCREEN_LASTING], *_unlike(bound)[:_SCREEN_BOUND]] if free else _unlike(bound)
-    rows = [
-        _kind(row) for row in (*lasting[: _SCREEN_LASTING + _SCREEN_BOUND], *_unlike(risky)[:_SCREEN_INTERRUPTIBLE])
+    """Return what one screen shows: the best offers by kind, the cheapest hosted prices, what to ask next."""
+    rows: list[Row] = [
+        {**row, "quote": about(row["usd_per_mtok"]), "token": f"{row['tpot_ms']:.3g} ms"}
+        for row in picks(answer.get("highlights", ()), "budget_usd_per_mtok")
     ]
+    if not rows:
+        return []
     hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
         {
             "kind": "hosted",
-            "provider": row["provider"],
-            "option": "API",
-            "cluster": row["model"],
-            "usd_per_mtok": row["usd_per_mtok"],
-            "range": "",
-            "tpot_ms": None,
-            "age": f"{row['age_days']} d",
+            "quote": about(row["usd_per_mtok"]),
+            "machine": "API" if row["same_model"] else row["model"],
+            "seller": row["provider"],
         }
         for row in hosted
     ]
-    why_out = f"; {len(answer['excluded']):,} left out, with reasons" if answer["excluded"] else ""
-    ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
+    why_out = f"; {len(out):,} left out" if (out := left_out(answer)) else ""
     note = range_text(serving_causes(answer["options"][0]), "Monthly range")
+    levels = answer.get("levels") or []
     return [
-        Table(columns_of("inference kinds"), rows, note=note),
-        *_unverified(answer, sure),
-        Paragraph(f"Next: --details (all offers, the bill, self-host or API{why_out}), {ask}"),
+        Table(_PICKED, rows, note=note),
+        *([Table(columns_of("inference levels screen"), levels[:_SCREEN_LEVELS])] if levels else []),
+        Paragraph(f"Next: --details (offers, bill, API{why_out}), --tpot, --precision, --gpu."),
     ]
 
 
-def _unverified(answer: Inference, sure: Sequence[ServingOption]) -> list[Block]:
-    """Say what the lowest quote is that nobody verified, where it is below every offer that one can order."""
-    rest = [row for row in answer["options"] if row not in sure]
-    if not rest:
-        return []
-    row = min(rest, key=_quoted)
-    if _quoted(row) >= min(map(_quoted, sure)):
-        return []
-    return [
-        Paragraph(
-            f"Lowest quoted, unverified: {format_value(_quoted(row), 'USD per million tokens')} USD per million tokens"
-            f" on {row['gpus']:,} × {row['gpu']} at {row['provider']},"
-            f" {option_text(row['option'], row['term_months'])}; missing: {'; '.join(row['missing'])}."
-        )
-    ]
-
-
-def _quoted(row: ServingOption) -> float:
-    """Return what tokens cost at the price that was quoted."""
-    return row["usd_per_mtok"] * row.get("quoted_usd_per_gpu_hour", row["usd_per_gpu_hour"]) / row["usd_per_gpu_hour"]
-
-
-def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:
-    """Return the first option of each seller's product; its other regions stand in the details."""
-    first: dict[tuple[object, ...], ServingOption] = {}
-    for row in options:
-        first.setdefault((row["provider"], row["option"], row["term_months"], row["gpu"], row["gpus"]), row)
-    return list(first.values())
-
-
-def _kind(row: ServingOption) -> dict[str, object]:
-    unit = "USD per million tokens"
-    return {
-        **row,
-        "kind": OPTIONS[row["option"]].kind,
-        "cluster": f"{row['gpus']:,} × {row['gpu']}",
-        "option": option_text(row["option"], row["term_months"]),
-        "range": " to ".join(format_value(end, unit) for end in (row["usd_per_mtok_low"], row["usd_per_mtok_high"])),
-        "age": f"{row['age_days']} d",
-    }
+_PICKED = (
+    Column("kind", heading="per million tokens"),
+    *(Column(name, right=True) for name in ("quote", "budget", "token", "machine")),
+    Column("seller"),
+)
 
 
 def _figures(answer: Inference) -> list[Block]:
@@ -167,12 +131,19 @@ def _figures(answer: Inference) -> list[Block]:
         Fact("Per million input tokens", best["usd_per_mtok_input"], unit),
         Fact("Per million output tokens", best["usd_per_mtok_output"], unit),
         Fact("Per month", best["usd_per_month"], "USD", *month),
-        Fact("Time to first token, unloaded", best["ttft_ms"], "milliseconds"),
+        Fact("Time to first token, unloaded", best.get("ttft_unloaded_ms", best["ttft_ms"]), "milliseconds"),
         Fact("Time to first token, under load", best["ttft_loaded_ms"], "milliseconds"),
-        Fact("Time per output token", best["tpot_ms"], "milliseconds", *slow),
+        Fact(f"Time per output token, {_loaded(best)}", best["tpot_ms"], "milliseconds", *slow),
         Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
     )
     return [*present_figures(facts), Paragraph(answer["split_rule"], "note")]
+
+
+def _loaded(best: ServingOption) -> str:
+    """Say at which load tokens take their time; answers of before say the full batch alone."""
+    if best["ttft_loaded_ms"] is None or "requests_in_flight" not in best:
+        return f"batch of {best['batch']:,}"
+    return f"{format_value(best['requests_in_flight'], '')} in flight"
 
 
 def _api(answer: Inference) -> list[Block]:
@@ -183,6 +154,7 @@ def _api(answer: Inference) -> list[Block]:
     if point is not None:
         facts = (
             Fact("Break-even volume per month", point["tokens_per_month"], "tokens"),
+            Fact("Never dearer from", point.get("always_tokens_per_month"), "tokens"),
             Fact("Break-even utilisation", point["utilisation_fraction"], "fraction of one"),
         )
         blocks += present_figures(facts)
@@ -208,6 +180,27 @@ def _volumes(answer: Inference) -> list[Block]:
     )
 
 
+def _levels(answer: Inference) -> list[Block]:
+    """Return what keeps the service level on each accelerator, and how the first replica's percentiles rise."""
+    if "levels" not in answer:
+        return []
+    table = Table(columns_of("inference levels"), answer["levels"])
+    percentile = f"{answer['request']['percentile']:g}th percentile"
+    points: list[Row] = []
+    for point in answer.get("knee") or ():
+        times = {"first token": point["ttft_ms"], "per token": point["tpot_ms"]}
+        points += [
+            {"requests_per_s": point["requests_per_s"], "time": name, "ms": ms}
+            for name, ms in times.items()
+            if ms is not None
+        ]
+    if not points:
+        return [table]
+    description = f"The {percentile} of both times of one replica of the first offer, by the requests that it is sent."
+    up = Axis("ms", percentile, "milliseconds", log=True)
+    return [table, Chart("line", "Where latency rises", description, points, Axis("requests_per_s"), up, series="time")]
+
+
 def _tradeoff(answer: Inference) -> list[Block]:
     rows = answer["tradeoff"]
     if len(rows) < 2:
@@ -227,4 +220,4 @@ def _charts(options: Sequence[ServingOption]) -> list[Block]:
 def _picture(answer: Inference) -> list[Block]:
     """Return all offers as points; nothing of an answer that was saved without them."""
     across, up = Axis("tpot_ms", log=True), Axis("usd_per_mtok", log=True)
-    return offers_picture(answer.get("points") or (), across, up, "Cost of a million tokens against the time of one")
+    return offers_picture(ways(answer), across, up, "Cost per million tokens against latency")

@@ -52,7 +52,7 @@ def skypilot(answer: Mapping[str, Any]) -> str:
     unit = max(option["gpus"] // _count(option), 1)
     lines = [
         f"# {cluster(option)} at {option['provider']}, {OPTIONS[option['option']].label}, at"
-        f" {option['usd_per_gpu_hour']:.2f} USD per GPU-hour as expected today",
+        f" {option['usd_per_gpu_hour']:.2f} USD per GPU-hour",
     ]
     if cloud is None:
         lines.append(
@@ -148,15 +148,16 @@ def _torchrun(answer: Mapping[str, Any], option: Mapping[str, Any]) -> Start:
 def _serve(answer: Mapping[str, Any], option: Mapping[str, Any]) -> Start:
     """Return vllm serve for the replicas of one instance, or for one replica over several instances.
 
-    The batch and the context are as large as the answer counts on.
+    The batch is as large as the answer counts on, the context as long as a request may get.
     """
     request, layout, count = answer["request"], option["layout"], _count(option)
     unit = max(option["gpus"] // count, 1)  # accelerators of one instance
     instances = -(-layout["gpus"] // unit)  # of one replica
     beside_each = max(unit // layout["gpus"], 1) if instances == 1 else 1  # replicas in one instance
     groups = -(-option["replicas"] // beside_each)
-    longest = int(request["prompt_tokens"] + 2 * request["output_tokens"] + request.get("longer_tokens", 0))
-    words = [f"vllm serve {answer['said'][0].partition(',')[0]} -tp {layout['tensor']}"]
+    longest = answer.get("longest_tokens") or int(4 * (request["prompt_tokens"] + request["output_tokens"]))
+    model = answer.get("repository") or "$MODEL"
+    words = [f"vllm serve {model} -tp {layout['tensor']}"]
     if layout["pipeline"] > 1:
         words[0] += f" -pp {layout['pipeline']}"
     ranks = layout["data"] * beside_each
@@ -174,4 +175,6 @@ def _serve(answer: Mapping[str, Any], option: Mapping[str, Any]) -> Start:
     words.append(f"--port {_SERVED_AT}")
     replicas = f"{option['replicas']:,} replica{'s' if option['replicas'] != 1 else ''} of {layout['gpus']}"
     what = f"{replicas} × {option['gpu']}"
+    if model == "$MODEL":
+        what += f"; MODEL is the repository or folder of {answer['said'][0].partition(',')[0]}"
     return Start(tuple(words), tuple(others), instances, groups, what)

@@ -26,7 +26,8 @@ _PLOT = Terminal(width=90, color=False, unicode=True)
 def write(document: Document) -> str:
     """Return the document as GitHub-flavoured Markdown."""
     document = printable(document)
-    lines = [f"# {escape(document.title)}", ""]
+    lines = [f"> **Warning.** {escape(document.notice)}", ""] if document.notice else []
+    lines += [f"# {escape(document.title)}", ""]
     if document.lead:
         lines += [f"**{escape(document.lead)}**", ""]
     if document.stamp:

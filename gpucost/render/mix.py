@@ -1,6 +1,6 @@
 """The document of a capacity mix: what to own, reserve and rent, month by month, and what binds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gpucost.answers.ownership import Mix
 from gpucost.render.document import (
@@ -9,10 +9,13 @@ from gpucost.render.document import (
     Chart,
     Column,
     Document,
+    Fact,
+    KeyFigures,
     Paragraph,
     Row,
     Section,
     Table,
+    about,
     columns_of,
     document_of,
     heading_of,
@@ -34,9 +37,6 @@ def document(answer: Mix) -> Document:
             ("supplies", "name"),
         )
     )
-    next_step = (
-        "--details (binding constraints, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
-    )
     return document_of(
         answer,
         "The cheapest mix of capacity",
@@ -46,12 +46,83 @@ def document(answer: Mix) -> Document:
         Section("Binding constraints", table_of("", binding), paper=True),
         Section("Month by month", _months(answer)),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
-        screen=(
-            *table_of("What to buy and rent", plan, *columns_of("mix plan")),
-            *table_of("Against one option alone", pure, *columns_of("mix alone")),
-            Paragraph(f"Next: {next_step}."),
-        ),
+        screen=_screen(answer),
+        name=f"Cheapest mix of capacity over {len(answer['months'])} months",
     )
+
+
+_CENT = 0.01
+_SUPPLIES = (
+    Column("supply", heading=" "),
+    Column("most GPUs", right=True),
+    Column("GPU-hours", "share", right=True),
+    Column("price", "$/GPU-hour", right=True),
+    Column("present value", right=True),
+    Column("seller"),
+)
+
+
+def _screen(answer: Mix) -> list[Block]:
+    """Return what one screen shows: how much of each supply, what it costs, and what one supply alone would cost."""
+    months, sold = answer["months"], {row["name"]: row for row in answer["supplies"]}
+    used: dict[str, list[float]] = {
+        key.removesuffix("_gpus"): [row[key] for row in months]  # type: ignore[literal-required]
+        for key in _supply_keys(months[0])
+    }
+    hours = sum(map(sum, used.values()))
+    rows = [
+        {
+            "supply": name.replace("_", " "),
+            "most GPUs": f"{max(gpus):,.0f}",
+            "GPU-hours": f"{sum(gpus) / hours:.0%}",
+            "price": f"${sold[name]['usd_per_gpu_hour']:,.2f}" if name in sold else "",
+            "present value": about(_worth(answer, name)),
+            "seller": sold[name]["note"].split(" ")[0] if name in sold else "",
+        }
+        for name, gpus in used.items()
+        if any(gpus)
+    ]
+    beside = answer["cost_usd"] - sum(_worth(answer, name) for name in used)
+    if abs(beside) > _CENT:
+        rows.append({"supply": "staff and tax", "present value": about(beside)})
+    total = {"supply": "together", "GPU-hours": "100%", "present value": about(answer["cost_usd"])}
+    return [
+        Table(_SUPPLIES, rows, total=total),
+        KeyFigures(tuple(Fact(label, text) for label, text in _alone(answer))),
+        Paragraph(
+            "What to order in which month, what binds: --details · as a workbook: -o FILE.xlsx · also --budget,"
+            " --max-owned, --lead-time, --spot-share."
+        ),
+    ]
+
+
+def _worth(answer: Mix, name: str) -> float:
+    """Return the present value of a supply: what is bought of it, and its use."""
+    return sum(row["cost_usd"] for row in answer["plan"] if row["option"] in (name, f"use of {name}"))
+
+
+def _alone(answer: Mix) -> list[tuple[str, str]]:
+    """Say what one supply alone would cost, and which cannot carry the demand."""
+    costs = [
+        f"{row['option'].replace('_', ' ')} {about(row['cost_usd'])}"
+        for row in sorted(answer["pure"], key=lambda row: row["cost_usd"] or 0.0)
+        if row["cost_usd"] is not None
+    ]
+    unable = [row["option"].replace("_", " ") for row in answer["pure"] if row["cost_usd"] is None]
+    cannot = f" {' and '.join(unable).capitalize()} alone cannot carry the demand." if unable else ""
+    demand = [row["demand_gpus"] for row in answer["months"]]
+    return [
+        (
+            "Demand",
+            f"{demand[0]:,.0f} GPUs in the first month, {demand[-1]:,.0f} in the last, {max(demand):,.0f} at most.",
+        ),
+        *([("Alone", f"{', '.join(costs)}.{cannot}")] if costs or unable else []),
+    ]
+
+
+def _supply_keys(keys: Iterable[str]) -> list[str]:
+    """Return the columns of a month that hold the GPUs of a supply."""
+    return [key for key in keys if key.endswith("_gpus") and key not in _NOT_SUPPLIES]
 
 
 def _months(answer: Mix) -> list[Block]:
@@ -60,7 +131,7 @@ def _months(answer: Mix) -> list[Block]:
     keys = list(rows[0])
     idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in rows)]
     keys = [*(key for key in keys if key not in idle), *idle]  # what nobody uses stands last
-    supplies = [key for key in keys if key.endswith("_gpus") and key not in _NOT_SUPPLIES]
+    supplies = _supply_keys(keys)
     lines = [
         {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}
         for row in rows

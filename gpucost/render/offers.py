@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.answers.common import BillLine, Excluded
-from gpucost.answers.serving import ServingOption, ServingPoint
-from gpucost.answers.training import RunPoint, TrainingOption
-from gpucost.options import OPTIONS
+from gpucost.answers.common import BillLine
+from gpucost.answers.serving import ServingOption
+from gpucost.answers.training import TrainingOption
+from gpucost.market.budget import LIKELY
+from gpucost.options import OPTIONS, is_plain
 from gpucost.render.document import (
     Axis,
     Block,
@@ -16,6 +17,7 @@ from gpucost.render.document import (
     Paragraph,
     Row,
     Table,
+    about,
     amount,
     columns_of,
     format_named,
@@ -24,14 +26,32 @@ from gpucost.render.document import (
 from gpucost.render.vega import CAN_BE_ORDERED, QUOTED
 from gpucost.units import counted
 
-# --- The picture of all offers.
+# --- The table of an answer's offers, and the picture of them.
+
+LEFT_OUT = "left out"
 
 
-def offers_picture(
-    offers: Sequence[RunPoint] | Sequence[ServingPoint], across: Axis, up: Axis, title: str
-) -> list[Block]:
+def ways(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of an answer's table that do the work, each with whether one can order it."""
+    saved = answer.get("points") or ()  # of an answer that was saved before it had the table
+    rows = answer.get("offers") or [{"standing": "", **row} for row in saved]
+    return [{**row, "orderable": is_orderable(row)} for row in rows if row["standing"] != LEFT_OUT]
+
+
+def is_orderable(row: Row) -> bool:
+    """Tell whether one can probably still have the offer of a row at its quote."""
+    chance = row.get("chance_available_fraction")
+    return bool(row.get("orderable", True)) if chance is None else chance >= LIKELY
+
+
+def left_out(answer: Mapping[str, Any]) -> Sequence[Row]:
+    """Return the rows of an answer's table that do not do the work, each with the reason."""
+    rows: Sequence[Row] = answer.get("excluded") or ()
+    return [row for row in answer.get("offers") or rows if row.get("standing", LEFT_OUT) == LEFT_OUT]
+
+
+def offers_picture(points: Sequence[Row], across: Axis, up: Axis, title: str) -> list[Block]:
     """Return every offer as a point of cost against time, those that one can order apart, with the front drawn."""
-    points: Sequence[Row] = offers
     if not points:
         return []
     keys, can = (across.key, up.key), [point for point in points if point["orderable"]]
@@ -73,6 +93,58 @@ def offers_picture(
         quotes = f"{counted(off, 'quote')} that nobody verified"
         told.append(f"{quotes}, far beyond the others, {'is' if off == 1 else 'are'} not drawn.")
     return [Chart("offers", title, " ".join(told), rows, across, up, series="state", label="name", low="front")]
+
+
+# --- The picks of one screen.
+
+
+def picks(rows: Sequence[Row], budget: str) -> list[dict[str, Any]]:
+    """Return the cells of an answer's picks: what each is best at, its machine and seller, and what it needs.
+
+    What may be gone needs what the lowest budget needs, and says so: the figure is not its own.
+    """
+    cells: list[dict[str, Any]] = []
+    for row in rows:
+        label, needed = chip_label(row["gpu"]), row.get(budget)
+        again = bool(cells) and needed is not None and needed == rows[0].get(budget)
+        cells.append(
+            {
+                **row,
+                "kind": str(_KINDS.get(row["kind"], row["kind"])).format(gpu=label),
+                "budget": SAME if again else None if needed is None else about(needed),
+                "machine": f"{row['gpus']:,} × {label}",
+                "seller": _seller(row),
+            }
+        )
+    return cells
+
+
+_KINDS = {"major cloud": "on a major cloud", "most measured chip": "on {gpu}"}
+SAME = "same"  # what stands in the first row
+
+
+_OF_TWO_PARTS = ("rtx", "tpu", "rx", "arc", "gtx")
+
+
+def chip_label(gpu: str) -> str:
+    """Return the label that people use of an accelerator; of the A100 its memory tells two apart.
+
+    >>> chip_label("h100-sxm5-80gb"), chip_label("a100-sxm4-40gb"), chip_label("rtx-4090"), chip_label("tpu-v5p")
+    ('H100', 'A100 40GB', 'RTX 4090', 'TPU V5P')
+    """
+    first, *rest = gpu.upper().split("-")
+    if first.lower() in _OF_TWO_PARTS or (first == "A100" and rest):
+        return f"{first} {rest[0] if first.lower() in _OF_TWO_PARTS else rest[-1]}"
+    return first
+
+
+def _seller(row: Row) -> str:
+    """Say who sells it, on which terms where they are not on demand, and how old a quote is that may be gone."""
+    named = option_text(row["option"], row["term_months"]).removeprefix("capacity ")
+    option = "spot" if OPTIONS[row["option"]].interruptible else named  # however its seller calls it
+    terms = "" if is_plain(row["option"]) else f", {option}"
+    old = "" if is_orderable(row) else f", {row['age_days']} d old"
+    return f"{row.get('seller') or row['provider']}{terms}{old}"
 
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.
@@ -166,6 +238,14 @@ def range_text(rows: Sequence[Mapping[str, Any]], title: str = "Range") -> str:
     return f"{title}: {parts_text or 'none'}{'; not in the range: ' if outside else ''}{', '.join(outside)}."
 
 
+def widest_cause(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Name what makes most of a range, and the option that narrows it; nothing where the range is narrow."""
+    within = [
+        row for row in rows if row["share"] not in _BEYOND and row["high_usd"] > row["low_usd"] * (1 + _LEAST_SAID)
+    ]
+    return f", mostly by {within[0]['share']} ({within[0]['flag']})" if within else ""
+
+
 Cause = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the flag that narrows it, and how
 
 
@@ -231,7 +311,7 @@ _NOTES = 5  # different notes below a table; the others stand in JSON
 def offers_table(
     headings: tuple[Column, ...],
     options: Sequence[TrainingOption | ServingOption],
-    excluded: Sequence[Excluded],
+    excluded: Sequence[Row],
 ) -> list[Table]:
     """Return the offers; below them each note once, with the ranks that it belongs to, and how many were left out."""
     ranks: dict[str, list[str]] = {}
@@ -309,7 +389,7 @@ def _rank_list(ranks: Sequence[str]) -> str:
     return f"Offers {', '.join(ranks[: min(len(ranks), _RANKS) - 1])} and {last}"
 
 
-def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
+def excluded_table(rows: Sequence[Row]) -> list[Table]:
     """Return what is not possible with the reason, or nothing; paper counts it only."""
     paper = f"{counted(len(rows), 'offer')} left out; the page on screen gives each reason."
     return [Table(columns_of("excluded"), rows, interactive=True, paper=paper)] if rows else []

@@ -1,9 +1,9 @@
-"""The PDF writer: paragraphs, key figures, tables and charts of a document on paper, drawn without a browser.
+"""The PDF writer: paragraphs, key figures, tables and charts of a document on paper, without a browser.
 
-ReportLab is pure Python with fonts of its own: text stays text, and charts stay lines and areas at any size.
+ReportLab is pure Python with fonts of its own: text stays text. Charts are the pictures of their specifications.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -13,9 +13,7 @@ from gpucost.render.document import (
     Document,
     KeyFigures,
     Paragraph,
-    Row,
     Table,
-    amount,
     cell_text,
     fact_text,
     head_text,
@@ -28,11 +26,13 @@ MISSING = (
     "a PDF needs the package ReportLab of the extra `pdf`, which is not installed. Run: pip install 'gpucost[pdf]',"
     " or write the page as .html and print it."
 )
+MISSING_CHARTS = (
+    "the charts of a PDF need the package vl-convert-python of the extra `pdf`, which is not installed. Run: pip"
+    " install 'gpucost[pdf]', or write the page as .html and print it."
+)
 _SMALLEST, _USUAL, _LARGE = 8, 9, 17  # points
 _MOST_ROWS = 60  # of a table on paper
 _INK, _SOFT, _LINE = "#1B1F24", "#525A64", "#C9CED6"
-_COLORS = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
-_SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#6B6B6B")
 _CHART_HEIGHT = 170
 _FAMILY, _BOLD = "Vera", "VeraBd"
 
@@ -66,6 +66,8 @@ def write_pdf(document: Document, path: str) -> None:
         )
         width = paper.width
         story: list[Any] = [Text(_safe(document.title), styles["title"])]
+        if document.notice:
+            story.append(Text(_safe(document.notice), styles["note"]))
         if document.lead and not board:
             story.append(Text(_safe(document.lead), styles["lead"]))
         story.append(Text(_safe(stamp), styles["note"]))
@@ -244,250 +246,39 @@ def _is_figure(text: str) -> bool:
     return bool(text) and text[0] in "-+$0123456789–" and not (len(text) == 10 and text[4] == "-")
 
 
-# --- Charts: bars that hang, bars to both sides, and lines. What has no drawing here is set as a table.
+# --- Charts: the pictures that vl-convert draws of the specifications that the page shows.
+
+_PICTURE, _FINER = 3, 1.2  # pixels for each point on paper, and by how much letters are smaller there
 
 
 def _chart(chart: Chart, width: float, styles: Mapping[str, Any]) -> list[Any]:
-    from reportlab.platypus import KeepTogether
+    from io import BytesIO
+
+    from reportlab.platypus import Image, KeepTogether
     from reportlab.platypus import Paragraph as Text
 
-    draw: dict[str, Callable[[Chart, float], Any]] = {
-        "bridge": _bridge,
-        "tornado": _tornado,
-        "line": _lines,
-        "area": _lines,
-        "bar": _bars,
-        "stacked": _bars,
-    }
-    drawing = draw[chart.kind](chart, width) if chart.kind in draw and chart.data else None
-    if drawing is None:
-        return [Text(_safe(chart.title), styles["heading"]), Text(_safe(chart.description), styles["note"])]
+    title = Text(_safe(chart.title), styles["heading"])
+    if not chart.data:
+        return [title, Text(_safe(chart.description), styles["note"])]
+    picture = Image(BytesIO(_picture(chart, width)))
+    shrunk = width / picture.drawWidth
+    picture.drawWidth, picture.drawHeight = width, picture.drawHeight * shrunk
     note = [Text(_safe(chart.note), styles["note"])] if chart.note else []
-    return [KeepTogether([Text(_safe(chart.title), styles["heading"]), drawing, *note])]
+    return [KeepTogether([title, picture, *note])]
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round values from below the lowest to above the highest.
+def _picture(chart: Chart, width: float) -> bytes:
+    """Draw a chart as wide as the paper; its height is that of its specification, else a third of that."""
+    import json
 
-    >>> ticks(0.0, 577_097.0)
-    [0.0, 100000.0, 200000.0, 300000.0, 400000.0, 500000.0, 600000.0]
-    """
-    from math import ceil, floor, log10
+    from gpucost.render.vega import specification
 
-    span = (high - low) or abs(high) or 1.0
-    step = 10.0 ** floor(log10(span / most))
-    step = next(step * factor for factor in (1, 2, 2.5, 5, 10, 20) if span / (step * factor) <= most)
-    return [number * step for number in range(floor(low / step + 1e-9), ceil(high / step - 1e-9) + 1)]
-
-
-def short_usd(usd: float) -> str:
-    """Write a tick of an axis.
-
-    >>> short_usd(2.5e6), short_usd(-4e5), short_usd(0.0)
-    ('$2.5M', '-$0.4M', '$0')
-    """
-    if not usd:
-        return "$0"
-    sign = "-" if usd < 0 else ""
-    return f"{sign}${abs(usd) / 1e6:,.3g}M" if abs(usd) >= 1e5 else f"{sign}${abs(usd):,.0f}"
-
-
-def _tick(value: float, unit: str) -> str:
-    return short_usd(value) if unit == "USD" else amount(value, unit)
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", bold: bool = False) -> Any:
-    from reportlab.graphics.shapes import String
-    from reportlab.lib.colors import HexColor
-
-    return String(
-        x,
-        y,
-        text.translate(_LACKING),
-        fontName=_BOLD if bold else _FAMILY,
-        fontSize=_SMALLEST,
-        fillColor=HexColor(_INK),
-        textAnchor=anchor,
-    )
-
-
-def _rect(x: float, y: float, width: float, height: float, color: str) -> Any:
-    from reportlab.graphics.shapes import Rect
-    from reportlab.lib.colors import HexColor
-
-    return Rect(x, y, width, height, fillColor=HexColor(color), strokeColor=None)
-
-
-def _rule(x: float, y: float, other_x: float, other_y: float, color: str = _LINE, thick: float = 0.5) -> Any:
-    from reportlab.graphics.shapes import Line
-    from reportlab.lib.colors import HexColor
-
-    return Line(x, y, other_x, other_y, strokeColor=HexColor(color), strokeWidth=thick)
-
-
-def _wrapped(text: str, width: float) -> list[str]:
-    """Break a label into lines of a width."""
-    from reportlab.pdfbase.pdfmetrics import stringWidth
-
-    lines: list[str] = []
-    for word in text.split():
-        if lines and stringWidth(f"{lines[-1]} {word}", _FAMILY, _SMALLEST) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
-
-
-def _legend(drawing: Any, names: Sequence[str], left: float, width: float) -> None:
-    """Name the colours at the foot of a chart; what finds no room on the line is counted."""
-    from reportlab.pdfbase.pdfmetrics import stringWidth
-
-    place = left
-    for number, name in enumerate(names):
-        rest = f"and {len(names) - number} more"
-        room = 0.0 if number + 1 == len(names) else stringWidth(rest, _FAMILY, _SMALLEST)
-        wide = 24 + stringWidth(name, _FAMILY, _SMALLEST)
-        if place + wide + room > width:
-            drawing.add(_text(place, 3, rest))
-            return
-        drawing.add(_rect(place, 2, 8, 8, _SERIES[number % len(_SERIES)]))
-        drawing.add(_text(place + 11, 3, name))
-        place += wide
-
-
-def _bridge(chart: Chart, width: float) -> Any:
-    """Draw bars that hang where the one before them ended; all levels are measured from nothing."""
-    from reportlab.graphics.shapes import Drawing
-
-    drawing = Drawing(width, _CHART_HEIGHT)
-    left, bottom, top = 46.0, 42.0, _CHART_HEIGHT - 14.0
-    values = [row[key] for row in chart.data for key in (chart.low, chart.high)]
-    marks = ticks(min(0.0, *values), max(0.0, *values))
-    scale = (top - bottom) / ((marks[-1] - marks[0]) or 1.0)
-
-    def height(value: float) -> float:
-        return bottom + (value - marks[0]) * scale
-
-    for mark in marks:
-        drawing.add(_rule(left, height(mark), width, height(mark)))
-        drawing.add(_text(left - 4, height(mark) - 3, _tick(mark, chart.y.measure), "end"))
-    room = (width - left) / len(chart.data)
-    for number, row in enumerate(chart.data):
-        x, low, high = left + room * number, height(row[chart.low]), height(row[chart.high])
-        drawing.add(_rect(x + room * 0.14, low, room * 0.72, max(high - low, 0.6), _COLORS[row[chart.series]]))
-        shown = row[chart.label] if chart.label else amount(row[chart.y.key], chart.y.measure)
-        drawing.add(_text(x + room / 2, high + 3, str(shown), "middle", bold=row[chart.series] == "end"))
-        for at, line in enumerate(_wrapped(str(row[chart.x.key]), room - 2)[:3]):
-            drawing.add(_text(x + room / 2, bottom - 11 - 9.5 * at, line, "middle"))
-    drawing.add(_rule(left, height(0.0), width, height(0.0), _INK, 0.8))
-    return drawing
-
-
-def _tornado(chart: Chart, width: float) -> Any:
-    """Draw what each input does to the answer, around the base."""
-    from reportlab.graphics.shapes import Drawing
-
-    rows = chart.data
-    drawing = Drawing(width, 18.0 * len(rows) + 22)
-    left, base = 150.0, chart.base or 0.0
-    values = [row[key] for row in rows for key in (chart.low, chart.high)]
-    marks = ticks(min(*values, base, 0.0), max(*values, base, 0.0), 5)
-    scale = (width - left - 20) / ((marks[-1] - marks[0]) or 1.0)
-
-    def across(value: float) -> float:
-        return left + (value - marks[0]) * scale
-
-    top = 18.0 * len(rows) + 18
-    for mark in marks:
-        drawing.add(_rule(across(mark), 16, across(mark), top))
-        drawing.add(_text(across(mark), 4, _tick(mark, chart.y.measure), "middle"))
-    for number, row in enumerate(rows):
-        y = top - 18.0 * (number + 1) + 3
-        drawing.add(_text(left - 6, y + 3, str(row[chart.x.key])[:34], "end"))
-        for key, color in ((chart.low, _COLORS["less"]), (chart.high, _COLORS["more"])):
-            one, other = sorted((across(base), across(row[key])))
-            drawing.add(_rect(one, y, max(other - one, 0.4), 12, color))
-    drawing.add(_rule(across(base), 16, across(base), top, _INK, 0.8))
-    return drawing
-
-
-def _lines(chart: Chart, width: float) -> Any:
-    """Draw one line for each series; areas are drawn as the lines of their series."""
-    from reportlab.graphics.shapes import Drawing, PolyLine
-    from reportlab.lib.colors import HexColor
-
-    points = [row for row in chart.data if isinstance(row.get(chart.y.key), (int, float))]
-    named = list(dict.fromkeys(str(row.get(chart.series, "")) for row in points))
-    order = list(dict.fromkeys(row[chart.x.key] for row in points))
-    if not points or len(order) < 2:
-        return None
-    numeric = all(isinstance(value, (int, float)) for value in order)
-    places: dict[Any, float] = {value: float(value) if numeric else float(at) for at, value in enumerate(order)}
-    drawing = Drawing(width, _CHART_HEIGHT)
-    left, bottom, top = 46.0, 34.0, _CHART_HEIGHT - 10.0
-    marks = ticks(min(0.0, *(row[chart.y.key] for row in points)), max(row[chart.y.key] for row in points))
-    scale = (top - bottom) / ((marks[-1] - marks[0]) or 1.0)
-    first, last = min(places.values()), max(places.values())
-
-    def at(row: Row) -> tuple[float, float]:
-        x = left + 4 + (places[row[chart.x.key]] - first) / ((last - first) or 1.0) * (width - left - 12)
-        return x, bottom + (row[chart.y.key] - marks[0]) * scale
-
-    for mark in marks:
-        y = bottom + (mark - marks[0]) * scale
-        drawing.add(_rule(left, y, width, y))
-        drawing.add(_text(left - 4, y - 3, _tick(mark, chart.y.measure), "end"))
-    step = max(1, len(order) // 6)
-    for value in order[::step]:
-        x = left + 4 + (places[value] - first) / ((last - first) or 1.0) * (width - left - 12)
-        drawing.add(_text(x, bottom - 11, str(value) if not isinstance(value, float) else f"{value:g}", "middle"))
-    for number, name in enumerate(named):
-        color = _SERIES[number % len(_SERIES)]
-        line = [coordinate for row in points if str(row.get(chart.series, "")) == name for coordinate in at(row)]
-        if len(line) >= 4:
-            drawing.add(PolyLine(line, strokeColor=HexColor(color), strokeWidth=1.5))
-    _legend(drawing, [name for name in named if name], left, width)
-    return drawing
-
-
-def _bars(chart: Chart, width: float) -> Any:
-    """Draw bars that lie, from nothing; with series one after the other in a bar."""
-    from reportlab.graphics.shapes import Drawing
-
-    named = list(dict.fromkeys(str(row[chart.x.key]) for row in chart.data))[:12]
-    rows = {name: [row for row in chart.data if str(row[chart.x.key]) == name] for name in named}
-    series = list(dict.fromkeys(str(row.get(chart.series, "")) for row in chart.data)) if chart.series else [""]
-    key = chart.y.key
-    totals = [
-        end
-        for bars in rows.values()
-        for end in (
-            sum(max(float(row[key] or 0), 0.0) for row in bars),
-            sum(min(float(row[key] or 0), 0.0) for row in bars),
-        )
-    ]
-    marks = ticks(min(0.0, *totals), max(0.0, *totals), 5)
-    legend = 14.0 if chart.series else 0.0
-    drawing = Drawing(width, 18.0 * len(named) + 22 + legend)
-    left = 150.0
-    scale = (width - left - 20) / ((marks[-1] - marks[0]) or 1.0)
-    top = 18.0 * len(named) + 18 + legend
-
-    def across(value: float) -> float:
-        return left + (value - marks[0]) * scale
-
-    for mark in marks:
-        drawing.add(_rule(across(mark), 16 + legend, across(mark), top))
-        drawing.add(_text(across(mark), 4 + legend, _tick(mark, chart.y.measure), "middle"))
-    for number, name in enumerate(named):
-        y, reached = top - 18.0 * (number + 1) + 3, {True: 0.0, False: 0.0}
-        drawing.add(_text(left - 6, y + 3, name[:34], "end"))
-        for row in rows[name]:
-            value = float(row[key] or 0)
-            begin, end = reached[value >= 0], reached[value >= 0] + value
-            reached[value >= 0] = end
-            color = _SERIES[series.index(str(row.get(chart.series, ""))) % len(_SERIES)] if chart.series else _SERIES[0]
-            one, other = sorted((across(begin), across(end)))
-            drawing.add(_rect(one, y, max(other - one, 0.4), 12, color))
-    _legend(drawing, series if chart.series else [], 4.0, width)
-    return drawing
+    try:
+        import vl_convert
+    except ImportError:
+        raise UsageError(MISSING_CHARTS) from None
+    width *= _FINER
+    fitted = {"width": width, "height": _CHART_HEIGHT, "autosize": {"type": "fit-x", "contains": "padding"}}
+    spec = {**fitted, **specification(chart), "width": width}
+    picture: bytes = vl_convert.vegalite_to_png(json.dumps(spec, default=str), scale=_PICTURE)
+    return picture

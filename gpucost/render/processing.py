@@ -2,7 +2,7 @@
 
 from gpucost.answers.serving import Processing
 from gpucost.render.document import Document, Paragraph, Section, Table, columns_of, document_of
-from gpucost.render.offers import excluded_table
+from gpucost.render.offers import excluded_table, left_out
 
 _SCREEN = 6
 
@@ -17,6 +17,6 @@ def document(answer: Processing) -> Document:
         f"Serving {answer['request']['model']}",
         Section("", said),
         Section(f"Offers by the cost of one {answer['unit']}", [Table(columns, answer["options"])]),
-        Section("Offers left out, and why", excluded_table(answer["excluded"]), detail=True),
+        Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
         screen=(*said, Table(columns, answer["options"][:_SCREEN]), next_step),
     )

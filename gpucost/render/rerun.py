@@ -8,7 +8,7 @@ def document(answer: Rerun) -> Document:
     """Build the document of a rerun."""
     return document_of(
         answer,
-        "gpucost rerun",
+        "gpucost saved rerun",
         Section("differences", table_of("", answer["differences"])),
         Section("changes", table_of("", answer["changes"])),
     )

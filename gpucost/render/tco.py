@@ -1,6 +1,7 @@
 """The document of owning against renting: verdict, break-even, cash, its pictures and its explanation."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ from gpucost.render.document import (
     present_figures,
     table_of,
 )
-from gpucost.units import counted, percent, spanned, unit_of
+from gpucost.units import HOURS_PER_MONTH, counted, percent, spanned, unit_of
 
 # --- Charts.
 
@@ -42,6 +43,9 @@ _JOINED = (
 )
 _DRAWN = 6  # lines of the breakdown that have their own colour
 _NOTHING_USD = 0.005
+_LEAST_SHARE = 0.008  # of a side, below which the first screen leaves a line out
+_MOST_LINES = (100, 8, 6, 5, 4, 3, 2, 1)  # of a side on a first screen, until it has room
+_ENERGY = "own_energy_usd"
 _BRIEF = 8  # inputs of the short sensitivity
 _TOTALS = ("month", "on", "own_total_usd", "rent_total_usd")  # what stands first in a month
 
@@ -178,8 +182,8 @@ def document(answer: Tco) -> Document:
             detail=True,
         ),
         Section("Utilisation against rental price", [grid_of_two(answer["two_way"])], detail=True),
-        Section("Where the money goes", breakdown(answer["lines"]), detail=True),
-        Section("Cash by year", _by_year(answer), detail=True),
+        Section("Where the money goes", breakdown(answer["lines"])),
+        Section("Cash by year", _by_year(answer)),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
         Section("Scenarios", table_of("", _named(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
@@ -197,8 +201,8 @@ def _screen(answer: Tco) -> list[Block]:
         {
             "side": _option_name(row),
             "npv_usd": row["npv_usd"],
-            "low_usd": simulation.get(f"{row['name']}_p5_usd"),
-            "high_usd": simulation.get(f"{row['name']}_p95_usd"),
+            "low_usd": simulation.get(f"{row['name']}_p10_usd"),
+            "high_usd": simulation.get(f"{row['name']}_p90_usd"),
             "usd_per_gpu_hour": row["levelised_usd_per_gpu_hour"],
         }
         for row in answer["options"]
@@ -206,25 +210,50 @@ def _screen(answer: Tco) -> list[Block]:
     ]
     rival: Row = best.get("rival", {})
     saving = {"side": f"{_option_name(best)} saves", "npv_usd": runner_up["npv_usd"] - best["npv_usd"]}
-    saving |= {"low_usd": rival.get("saving_p5_usd"), "high_usd": rival.get("saving_p95_usd")}
+    saving |= {"low_usd": rival.get("saving_p10_usd"), "high_usd": rival.get("saving_p90_usd")}
     chance = rival.get("probability_wins_fraction") if simulation else None
     wins = (
         f"{_option_name(best)} beats {_option_name(runner_up)} in {chance:.0%} of {simulation['draws']:,} draws. "
-        if chance
+        if chance and "confidence" not in answer  # the lead says how sure it is
         else ""
     )
-    next_step = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
+    next_step = "--details (all lines, options, years), --print-plan, -o FILE.xlsx, --rent"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
-    closing = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}Next: {next_step}."
-    closing = f"{_pays(answer)} {closing}".lstrip()
-    return [Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer)), *charts, Paragraph(closing)]
+    wins = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}"
+    whole, *shorter = (f"{_pays(answer, most)} {wins}".strip() for most in _MOST_LINES)
+    told = [Paragraph(whole, shorter=tuple(shorter))] if whole else []
+    sides = Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer))
+    return [sides, *charts, *told, Paragraph(f"Next: {next_step}.")]
 
 
-def _pays(answer: Tco) -> str:
-    """Say what owning pays for energy: the power of the equipment and that of cooling it apart."""
-    energy = [row for row in _apart(answer) if row["name"] == "own_energy_usd"]
-    told = [f"{row['description']} {row['npv_usd']:,.0f}" for row in energy if abs(row["npv_usd"]) > _NOTHING_USD]
-    return f"Owning pays (USD today): {', '.join(told)}." if told else ""
+def _pays(answer: Tco, most: int) -> str:
+    """Say what each side pays most for, in USD and per cent, and what owning pays for power and for cooling."""
+    sentences: list[str] = []
+    for side, name in _SIDES.items():
+        whole = answer["npv_usd"][side]  # type: ignore[literal-required]
+        lines = sorted((row for row in answer["lines"] if row["side"] == side), key=lambda row: -abs(row["npv_usd"]))
+        shares = {row["name"]: abs(row["npv_usd"] / whole) if whole else 0.0 for row in lines}
+        large = [row["name"] for row in lines if shares[row["name"]] > _LEAST_SHARE][:most]
+        told = [
+            f"{_item(answer, row)} ({row['npv_usd'] / whole:.0%})"
+            for row in lines
+            if row["name"] in large or (row["name"] == _ENERGY and shares[_ENERGY])
+        ]
+        left = sum(abs(row["npv_usd"]) > _NOTHING_USD for row in lines) - len(told)
+        if told:
+            more = f", {left} more" if left > 0 and most > 1 else ""
+            unit = "" if sentences else " (USD today)"
+            sentences.append(f"{name.capitalize()} pays{unit}: {', '.join(told)}{more}.")
+    return " ".join(sentences)
+
+
+def _item(answer: Tco, line: CostLine) -> str:
+    """Return a line's name and present value; of energy first what the equipment draws and what cooling it takes."""
+    parts = [row for row in _apart(answer) if row["name"] == line["name"] == _ENERGY]
+    if len(parts) < 2:
+        return f"{line['description']} {line['npv_usd']:,.0f}"
+    told = ", ".join(f"{part['description']} {part['npv_usd']:,.0f}" for part in parts)
+    return f"{told}, in all {line['npv_usd']:,.0f}"
 
 
 def _apart(answer: Tco) -> list[CostLine]:
@@ -234,7 +263,7 @@ def _apart(answer: Tco) -> list[CostLine]:
     for row in answer["lines"]:
         if row["side"] != "own":
             continue
-        if row["name"] != "own_energy_usd" or pue <= 1:
+        if row["name"] != _ENERGY or pue <= 1:
             found.append(row)
             continue
         for name, share in (("power", 1 / pue), (f"cooling and losses (PUE {pue:g})", 1 - 1 / pue)):
@@ -261,7 +290,9 @@ def _answer(answer: Tco) -> list[Block]:
     npv = answer["npv_usd"]
     simulation: Row | None = answer["monte_carlo"]
     sides = () if simulation is None else ("own", "rent", "saving")
-    ends = {side: (simulation[f"{side}_p5_usd"], simulation[f"{side}_p95_usd"]) for side in sides if simulation}
+    ends = {
+        side: (simulation.get(f"{side}_p10_usd"), simulation.get(f"{side}_p90_usd")) for side in sides if simulation
+    }
     facts = (
         *_paid(answer),
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
@@ -282,7 +313,7 @@ def _answer(answer: Tco) -> list[Block]:
     range_note = (
         []
         if simulation is None
-        else [Paragraph("Ranges hold 90 % of the draws of the Monte Carlo simulation.", "note")]
+        else [Paragraph("Ranges hold 80 % of the draws: from the 10th to the 90th percentile.", "note")]
     )
     unequal_items = [row["item"] for row in answer["scope"] if row["unequal"]]
     return [
@@ -302,7 +333,7 @@ def _decided(answer: Tco) -> list[Fact]:
     label_text = f"{_option_name(best)} saves against {_option_name(runner_up)}"
     label = label_text[0].upper() + label_text[1:] if best["name"] in _SIDES else label_text
     saving_usd = runner_up["npv_usd"] - best["npv_usd"]
-    return [Fact(label, saving_usd, "USD", rival.get("saving_p5_usd"), rival.get("saving_p95_usd"))]
+    return [Fact(label, saving_usd, "USD", rival.get("saving_p10_usd"), rival.get("saving_p90_usd"))]
 
 
 def _paid(answer: Tco) -> list[Fact]:
@@ -507,14 +538,24 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         Axis("utilisation_fraction", "allocated share of the owned hours"),
         Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"),
         series="side",
-        sliders=(Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.01, float(rent)),),
+        sliders=(_rent_slider(float(rent)),),
         formulas=dict.fromkeys(
-            ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent:g}) * datum.more_per_rent_usd"
+            ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent!r}) * datum.more_per_rent_usd"
         ),
         note="Present value of all lines per owned GPU-month, with tax and terms. Move the slider to change the rent.",
         spoken=_spoken(answer, rent),
         lead=_lead(answer, rent),
     )
+
+
+_RENT = "format(rent_price, '$,.2f')"  # as the sentences beside the slider say it
+
+
+def _rent_slider(rent: float) -> Slider:
+    """Return the control of the rent, in steps of three digits of its upper end, which is at least twice the rent."""
+    high = float(f"{max(2 * rent, 8.0 if rent >= 0.5 or not rent else 0.0):.2g}")
+    step = float(f"{10.0 ** (math.floor(math.log10(high)) - 2):.1g}")
+    return Slider("rent_price", "Rent, $ per GPU-hour", min(0.2, float(f"{high / 20:.1g}")), high, step, rent)
 
 
 def _gap(rows: Sequence[Row], rent: float) -> str:
@@ -536,7 +577,7 @@ def _spoken(answer: Tco, rent: float) -> str:
     crosses, crossing, full = _crossing(answer, rent)
     crossing_text = f"' the lines cross at ' + format({crossing}, '.1%')"
     none = f"({full} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
-    return f"'At $' + format(rent_price, '.2f') + ' per GPU-hour' + ({crosses} ? {crossing_text} : {none})"
+    return f"'At ' + {_RENT} + ' per GPU-hour' + ({crosses} ? {crossing_text} : {none})"
 
 
 def _lead(answer: Tco, rent: float) -> str:
@@ -558,9 +599,11 @@ def _lead(answer: Tco, rent: float) -> str:
     scope = f"over {spanned(inputs['months'])} (present value, {size})."
     winner = f"{saving} > 0 ? 'buying' : 'renting'"
     difference_text = f"' costs $' + format(abs({saving}), ',.0f') + ' less {scope}'"
-    used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation{f', or {above}' if above else '.'}'"
+    hours = f"' (' + format({crossing} * {inputs.get('hours_per_month') or HOURS_PER_MONTH!r}, ',.0f') + ' hours"
+    used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation' + {hours} a month of each GPU)"
+    used_more += f"{f', or {above}' if above else '.'}'"
     at_any = f"'{f' Buying wins {above}' if above else ''}'"
-    moved = f"'At $' + format(rent_price, '.2f') + ' per rented GPU-hour ' + ({winner}) + {difference_text}"
+    moved = f"'At ' + {_RENT} + ' per rented GPU-hour ' + ({winner}) + {difference_text}"
     moved += f" + ({crosses} ? {used_more} : {at_any}) + {_cheaper_option(answer, rent, rows, gpu_months)}"
     return f"rent_price === {rent!r} ? '' : {moved}"
 

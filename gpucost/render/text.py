@@ -8,10 +8,12 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from operator import le
+from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpucost.answers import PRICED
 from gpucost.render.document import (
     Axis,
     Block,
@@ -27,13 +29,13 @@ from gpucost.render.document import (
     cell_writer,
     fact_text,
     figure,
-    format_value,
     head_text,
     is_numeric,
     printable,
     short_unit,
     with_heading,
 )
+from gpucost.render.money import is_money, money_text
 from gpucost.units import counted
 
 # --- The terminal.
@@ -156,10 +158,15 @@ def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[f
     return position, low, high
 
 
+def _drawn(value: float, unit: str) -> str:
+    """Write a figure of a plot."""
+    return money_text(value) if is_money(unit) and _finite(value) else figure(value, unit)
+
+
 def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     drawn = rows[:_BARS]
     names = [str(row[chart.x.key]) for row in drawn]
-    values = [figure(row[chart.y.key], chart.y.measure) for row in drawn]
+    values = [_drawn(row[chart.y.key], chart.y.measure) for row in drawn]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
     lengths = [float(row[chart.y.key]) for row in drawn]
@@ -179,7 +186,7 @@ def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str
 def _bridge(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     """Draw bars that hang between their ends, on one scale."""
     names = [str(row[chart.x.key]) for row in rows]
-    values = [figure(row[chart.y.key], chart.y.measure) for row in rows]
+    values = [_drawn(row[chart.y.key], chart.y.measure) for row in rows]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
     position, *_ = _scaler([row[key] for row in rows for key in (chart.low, chart.high)], room, log=False)
@@ -206,7 +213,7 @@ def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
         ends = sorted((float(row[chart.low]), float(row[chart.high])))
         left = round(max(base - ends[0], 0) / reach * room)
         right = round(max(ends[1] - base, 0) / reach * room)
-        text = f"{format_value(ends[0], chart.y.measure)} to {format_value(ends[1], chart.y.measure)}"
+        text = f"{_drawn(ends[0], chart.y.measure)} to {_drawn(ends[1], chart.y.measure)}"
         line = f"{name[:pad]:<{pad}}  {block * left:>{room}}|{block * right:<{room}}  {text}"
         yield line if len(line) <= terminal.width else line[: pad + 3 + 2 * room].rstrip()
 
@@ -225,9 +232,9 @@ def _plot_grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterato
     yield with_heading(chart.y.label, short_unit(chart.y.measure))
     for index, line in enumerate(canvas):
         edge = (
-            format_value(y_high, chart.y.measure)
+            _drawn(y_high, chart.y.measure)
             if index == 0
-            else format_value(y_low, chart.y.measure)
+            else _drawn(y_low, chart.y.measure)
             if index == _ROWS - 1
             else ""
         )
@@ -239,7 +246,7 @@ def _plot_grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterato
 
 
 def _ends(axis: Axis, low: float, high: float, width: int, dated: bool) -> str:
-    left, right = format_value(low, axis.measure), format_value(high, axis.measure)
+    left, right = _drawn(low, axis.measure), _drawn(high, axis.measure)
     middle = with_heading(axis.label, short_unit(axis.measure)) + (", log" if axis.log else "")
     if dated:
         left, right = (date.fromordinal(int(end)).isoformat() for end in (low, high))
@@ -288,8 +295,9 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
     """Return what one screen shows: blocks lose their last rows, then warnings are counted, until it fits."""
     all_warnings = document.warnings
     attempts = [(rows, len(all_warnings)) for rows in _FEWER[:-2]]
-    attempts += [(rows, count) for rows in _FEWER[-3:] for count in (2, 1)]
-    for rows, warnings in (*attempts, *((rows, 0) for rows in _FEWER[-3:])):
+    attempts += [(rows, count) for fewer in (_FEWER[-3:-1], _FEWER[-1:]) for counts in ((2, 1), (0,))
+                 for rows in fewer for count in counts]  # fmt: skip
+    for rows, warnings in attempts:
         left = len(all_warnings) - warnings
         shown_warnings = (
             all_warnings
@@ -299,16 +307,28 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
                 f"{counted(left, 'more warning' if warnings else 'warning')} with --details.",
             )
         )
-        blocks = [_cut(block, rows) for block in document.screen]
-        lines = [*_head(document, terminal), *_section(Section("", blocks), terminal)]
-        lines += _foot(document, terminal, shown_warnings, brief=True)[1:]
-        if len(lines) <= _SCREEN_LINES:
-            break
+        for words in range(1 + max((len(block.shorter) for block in document.screen if _is_text(block)), default=0)):
+            blocks = [_cut(block, rows, words) for block in document.screen if rows > 2 or not _can_go(block)]
+            lines = [*_head(document, terminal, brief=True), *_section(Section("", blocks), terminal)]
+            lines += _foot(document, terminal, shown_warnings, brief=True)[1:]
+            if len(lines) <= _SCREEN_LINES:
+                return lines
     return lines
 
 
-def _cut(block: Block, rows: int) -> Block:
+def _is_text(block: Block) -> TypeGuard[Paragraph]:
+    return isinstance(block, Paragraph)
+
+
+def _can_go(block: Block) -> bool:
+    """Tell whether a block leaves a screen that has no room: a tornado's first bar, which the lead names."""
+    return isinstance(block, Chart) and block.kind == "tornado"
+
+
+def _cut(block: Block, rows: int, words: int) -> Block:
     """Return a block with its first rows, a chart with fewer than a table; what is cut of tables is counted."""
+    if _is_text(block):
+        return replace(block, text=(block.text, *block.shorter)[min(words, len(block.shorter))])
     if isinstance(block, Table):
         return replace(block, most=rows)
     if isinstance(block, Chart) and block.kind in ("bar", "tornado"):
@@ -316,8 +336,20 @@ def _cut(block: Block, rows: int) -> Block:
     return block
 
 
-def _head(document: Document, terminal: Terminal) -> list[str]:
-    return [*_title(document.title, terminal, "1"), *(_lead(document, terminal) if document.lead else [])]
+def _head(document: Document, terminal: Terminal, *, brief: bool = False) -> list[str]:
+    notice = _title(document.notice, terminal, "33") if document.notice else []
+    if brief and document.name:
+        return [*notice, *_named(document, terminal)]
+    return [*notice, *_title(document.title, terminal, "1"), *(_lead(document, terminal) if document.lead else [])]
+
+
+def _named(document: Document, terminal: Terminal) -> list[str]:
+    """Return the name of an answer, and the day of its prices at the end of the line where there is room."""
+    name, day = document.name, f"prices of {document.day}" if document.kind in PRICED else ""
+    room = min(terminal.width, 100) - len(name) - len(day)
+    if not day or room < 2:
+        return [*_title(name, terminal, "1"), *([day] if day else [])]
+    return [terminal.paint(f"{name}{' ' * room}{day}", "1")]
 
 
 def _section(section: Section, terminal: Terminal) -> list[str]:
@@ -477,8 +509,8 @@ def _foot(document: Document, terminal: Terminal, warnings: Sequence[str], *, br
     for warning in warnings:
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
         lines += [terminal.paint(line, "33") for line in wrapped]
-    stamp = document.stamp
-    if document.sources:
+    stamp = [] if brief and document.name else document.stamp
+    if document.sources and stamp:
         where = "" if brief else " (all in --format json, md and reports)"
         stamp.append(f"sources: {len(document.sources)}{where}")
     if stamp:

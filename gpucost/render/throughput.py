@@ -1,5 +1,8 @@
 """The document of a timed layout: the answer, the step by part, the layouts behind it."""
 
+from collections.abc import Sequence
+
+from gpucost.answers.serving import ServingSpeeds
 from gpucost.answers.training import BOUND_WORDS, Throughput
 from gpucost.render.document import (
     Axis,
@@ -43,6 +46,30 @@ def document(answer: Throughput) -> Document:
         Section("Time of a step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", layouts, *columns_of("throughput layouts"))),
         screen=(Paragraph(summary), _parts(answer)[0], Paragraph(f"Next: {next_step}.")),
+    )
+
+
+def serving_document(answer: ServingSpeeds) -> Document:
+    """Return the document of serving speeds: a row for each accelerator and batch, with its price."""
+    rows: Sequence[Row] = answer["rows"]
+    prices = [
+        f"{row['gpus']} × {row['gpu']}: {row['usd_per_gpu_hour']:.2f} USD per GPU-hour, {row['provider']}, seen"
+        f" {row['price_observed_on']}."
+        for row in answer["rows"]
+        if row["usd_per_gpu_hour"] is not None
+    ]
+    too_much = (
+        "A dash: so many sequences do not fit. " if any(row["output_tokens_per_s"] is None for row in rows) else ""
+    )
+    note = "\n".join([*dict.fromkeys(prices), f"{too_much}A million tokens count prompts and outputs."])
+    table = Table(columns_of("throughput serving"), rows, note=note)
+    setup = [Paragraph(text) for text in answer["said"]]
+    next_step = "Next: --gpus, --batch, --weights; `gpucost inference` ranks offers."
+    return document_of(
+        answer,
+        f"Serving speed of {answer['model']}",
+        Section("Speed at each batch", [table, *setup]),
+        screen=(table, *setup, Paragraph(next_step)),
     )
 
 

@@ -1,5 +1,7 @@
 """The document of a validation: figures in total, by source, the worst rows, what was skipped, the baselines."""
 
+from math import log
+
 from gpucost.answers.checks import Validation
 from gpucost.render.document import (
     Block,
@@ -14,7 +16,15 @@ from gpucost.render.document import (
     table_of,
 )
 
-TITLES = {"training": "Training speed", "memory": "Training memory", "serving": "Serving"}
+TITLES = {
+    "training": "Training speed",
+    "memory": "Training memory",
+    "serving": "Serving",
+    "load": "Load tests",
+    "rl": "Steps of reinforcement learning",
+    "runs": "Whole runs",
+}
+FEW, WORST = 45, 10  # figures that are all shown; else so many of the worst
 BASELINES = {
     "constant_mfu": "constant MFU, by accelerator family and precision, from the other sources",
     "six_n_d_at_40_percent": "6·N·D at 40 % of the dense peak",
@@ -23,16 +33,19 @@ BASELINES = {
 
 def document(answer: Validation) -> Document:
     """Return the document of a validation."""
-    rows = {row["id"]: row for row in answer["items"]}
-    worst = [rows[name] for name in answer["worst"]]
+    ranked = sorted(answer["items"], key=lambda row: -abs(log(row["predicted"] / row["measured"])))
+    each = len(ranked) <= FEW
     note = "The JSON output notes what a prediction assumed, such as a batch or the nearest chip."
     return document_of(
         answer,
         f"{TITLES[answer['validated']]}: predicted against measured",
         Section("Overall", _total(answer)),
         Section("By source", table_of("", answer["by_source"], *columns_of("validation sources"))),
-        Section("Worst rows", table_of("", worst, *columns_of("validation worst"), note=note)),
-        Section("Skipped", table_of("", answer["skipped"], "id", "reason") or [Paragraph("Nothing was skipped.")]),
+        Section(
+            "Every figure" if each else "Worst figures",
+            table_of("", answer["items"] if each else ranked[:WORST], *columns_of("validation worst"), note=note),
+        ),
+        Section("Skipped", table_of("", answer["skipped"], "id", "reason")),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
 from gpucost.render.document import Axis, Chart, Row, Slider, heading_of, measure_of, short_unit, with_heading
+from gpucost.render.money import digits_between, is_money, money_expression
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -61,16 +62,46 @@ def specification(chart: Chart) -> Spec:
     }
     if chart.sliders:
         lead = [{"name": "lead", "expr": chart.lead}] if chart.lead else []
-        spec["params"] = [*(_slider(slider) for slider in chart.sliders), *lead]
+        spec["params"] = [*(param for slider in chart.sliders for param in _slider(slider)), *lead]
         spec["transform"] = [{"calculate": _formula(chart), "as": chart.y.key}]
+    if amounts := _amounts(chart):
+        spec["transform"] = [*spec.get("transform", ()), *(_as_money(key) for key in amounts)]
     if chart.spoken:
         spec["title"] = {"text": {"expr": chart.spoken}, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     return spec
 
 
-def _slider(slider: Slider) -> Spec:
+def _slider(slider: Slider) -> list[Spec]:
+    """Return the control, which stands on a whole step, and the exact value, which holds until it is moved."""
     bind = {"input": "range", "min": slider.low, "max": slider.high, "step": slider.step, "name": slider.label}
-    return {"name": slider.name, "value": slider.value, "bind": bind}
+    control, start = f"{slider.name}_control", slider.start
+    exact = f"{control} === {start!r} ? {slider.value!r} : {control}"
+    return [{"name": control, "value": start, "bind": bind}, {"name": slider.name, "expr": exact}]
+
+
+def _amounts(chart: Chart) -> list[str]:
+    """Return the keys of the data that hold dollars."""
+    axes = {axis.key for axis in (chart.x, chart.y) if is_money(axis.measure)}
+    keys = dict.fromkeys(key for row in chart.data for key in row)
+    return [key for key in keys if (key in axes or is_money(measure_of(key))) and _is_figure(_sample(chart, key))]
+
+
+def _as_money(key: str) -> Spec:
+    value = f"datum['{key}']"
+    return {"calculate": f"isValid({value}) ? {money_expression(value)} : null", "as": _written(key)}
+
+
+def _written(key: str) -> str:
+    """Return the field that holds an amount as it is read."""
+    return f"{key} as text"
+
+
+def _sample(chart: Chart, key: str) -> Any:
+    return next((row[key] for row in chart.data if row.get(key) is not None), None)
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _formula(chart: Chart) -> str:
@@ -81,7 +112,7 @@ def _formula(chart: Chart) -> str:
 
 
 def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
-    sample = next((row[axis.key] for row in chart.data if row.get(axis.key) is not None), None)
+    sample = _sample(chart, axis.key)
     dated = isinstance(sample, str) and _DATE.match(sample)
     kind = "temporal" if dated else "nominal" if isinstance(sample, str) else "quantitative"
     channel: Spec = {
@@ -93,40 +124,58 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
         channel["axis"] = {"format": "%b %Y"}
     if kind == "quantitative":
         channel["scale"] = dict(_LOG) if axis.log else {"zero": zero, "nice": True}
-        channel["axis"] = _scale_of(axis, chart)
+        channel["axis"] = _scale_of(axis, chart, zero=zero)
     return channel
 
 
-def _scale_of(axis: Axis, chart: Chart) -> Spec:
-    """Return how the ticks of an axis of figures are written and how many there are; nothing has no k or M."""
-    written: Spec = {"format": _format(axis.measure, chart, axis.key)}
+def _scale_of(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
+    """Return how the ticks of an axis of figures are written and how many there are."""
+    written = _ticks(axis.measure, chart, axis.key, zero=zero)
     if not axis.log:
         written["tickCount"] = _TICKS
-    if written["format"].endswith("s"):
-        written["labelExpr"] = f"datum.value === 0 ? '{'$0' if '$' in written['format'] else '0'}' : datum.label"
     return written
 
 
-def _format(unit: str, chart: Chart, key: str) -> str:
+def _ticks(unit: str, chart: Chart, *keys: str, zero: bool = False) -> Spec:
     """Return how ticks are written: k and M where figures are large, never m, which a reader takes for minutes."""
+    keys = (*keys, chart.low, chart.high)
+    figures = [row[key] for row in chart.data for key in keys if _is_figure(row.get(key))]
+    if is_money(unit):
+        written = money_expression("datum.value", digits_between([0, *figures] if zero else figures))
+        return {"labelExpr": f"datum.label === '' ? '' : {written}"}  # a log scale leaves ticks without a label
     if unit == "fraction of one":
-        return "~%"
-    if unit.startswith("USD"):
-        return "$~s" if unit == "USD" else "$,~r"
-    figures = (row.get(key) for row in chart.data)
-    return "~s" if any(isinstance(figure, (int, float)) and abs(figure) >= 10_000 for figure in figures) else ",~r"
+        return {"format": "~%"}
+    if any(abs(figure) >= 10_000 for figure in figures):
+        return {"format": "~s", "labelExpr": "abs(datum.value) < 1000 ? format(datum.value, ',~r') : datum.label"}
+    return {"format": ",~r"}
+
+
+def _bands_of(axis: Axis, chart: Chart) -> Spec:
+    """Return how the figures that name rows and columns of cells are written: in as few digits as tell them apart."""
+    figures = [row[axis.key] for row in chart.data if _is_figure(row.get(axis.key))]
+    if not figures:
+        return {}
+    digits = digits_between(figures)
+    if is_money(axis.measure):
+        return {"labelExpr": money_expression("datum.value", digits)}
+    if axis.measure == "fraction of one":
+        return {"labelExpr": f"format(datum.value, '.{digits - 2}~%')"}
+    whole = "datum.value === floor(datum.value)"
+    return {"labelExpr": f"{whole} ? datum.label : format(datum.value, ',.{digits}~r')"}
 
 
 def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
-    chosen = [key for key in dict.fromkeys(keys) if key]
+    amounts = _amounts(chart)
     channels = []
-    for key in chosen:
-        sample = next((row[key] for row in chart.data if row.get(key) is not None), None)
-        numeric = isinstance(sample, (int, float)) and not isinstance(sample, bool)
-        channel = {"field": key, "title": with_heading(heading_of(key), short_unit(measure_of(key)))}
-        channels.append(
-            {**channel, "type": "quantitative", "format": ",.4~g"} if numeric else {**channel, "type": "nominal"}
-        )
+    for key in (key for key in dict.fromkeys(keys) if key):
+        title = with_heading(heading_of(key), short_unit(measure_of(key)))
+        if key in amounts:
+            channel = {"field": _written(key), "type": "nominal"}
+        elif _is_figure(_sample(chart, key)):
+            channel = {"field": key, "type": "quantitative", "format": ",.4~g"}
+        else:
+            channel = {"field": key, "type": "nominal"}
+        channels.append({**channel, "title": title})
     return channels
 
 
@@ -172,7 +221,7 @@ def _bridge(chart: Chart) -> Spec:
     legend = {"labelExpr": f"{said} : datum.label"}
     color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale, "legend": legend}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key)
-    figure = {"field": chart.y.key, "type": "quantitative", "format": "$,.0f" if chart.y.measure == "USD" else ",.3~g"}
+    figure = _text(chart, chart.y.key)
     bars = {
         "mark": "bar",
         "encoding": {"y": _names(chart), "x": length, "x2": {"field": chart.high}, "color": color, "tooltip": tooltip},
@@ -191,7 +240,7 @@ def _bridge(chart: Chart) -> Spec:
 def _tornado(chart: Chart) -> Spec:
     length = {**_axis(chart.y, chart), "field": chart.low}
     if length["type"] != "quantitative":
-        length |= {"type": "quantitative", "axis": {"format": _format(chart.y.measure, chart, chart.high or "")}}
+        length |= {"type": "quantitative", "axis": _ticks(chart.y.measure, chart)}
     length["scale"] = {"zero": False, "nice": True}
     tooltip = _tooltip(chart, chart.x.key, chart.low, chart.high, chart.label)
     bars = {
@@ -212,6 +261,7 @@ def _heat(chart: Chart) -> Spec:
             "type": "ordinal",
             "title": with_heading(axis.label, short_unit(axis.measure)),
             "sort": None,
+            "axis": _bands_of(axis, chart),
         }
         for axis in (chart.x, chart.y)
     )
@@ -221,9 +271,10 @@ def _heat(chart: Chart) -> Spec:
     scale = (
         {"scheme": "blueorange", "domainMid": 0} if apart else {"scheme": "blues" if min(values) >= 0 else "oranges"}
     )
-    color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": {"format": "$~s"}}
+    legend = _ticks(measure_of(chart.value), chart, chart.value)
+    color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": legend}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.value)
-    text = {"field": chart.value, "type": "quantitative", "format": "$.2~s"}
+    text = _text(chart, chart.value)
     deep = {"condition": {"test": _deep(chart), "value": "white"}, "value": "black"}
     layers: list[Spec] = [
         {"mark": "rect", "encoding": {"x": across, "y": up, "color": color, "tooltip": tooltip}},
@@ -245,6 +296,13 @@ def _heat(chart: Chart) -> Spec:
         mark = {"type": "rule", "color": "black", "strokeWidth": 2.5}
         layers.append({"data": {"values": edges}, "mark": mark, "encoding": channels})
     return {"height": _PLAIN_HEIGHT, "layer": layers}
+
+
+def _text(chart: Chart, key: str) -> Spec:
+    """Return the channel of a figure that is written into the picture."""
+    if key in _amounts(chart):
+        return {"field": _written(key), "type": "nominal"}
+    return {"field": key, "type": "quantitative", "format": ",.3~g"}
 
 
 def _deep(chart: Chart) -> str:
@@ -312,7 +370,7 @@ def _points(chart: Chart) -> Spec:
     return {"layer": layers, "height": _PLAIN_HEIGHT}
 
 
-CAN_BE_ORDERED, QUOTED = "can be ordered", "quoted, not verified"
+CAN_BE_ORDERED, QUOTED = "can be ordered", "may be gone"
 
 
 def _offers(chart: Chart) -> Spec:

@@ -19,6 +19,16 @@ DUCKDB_TYPES: dict[str, str] = {
 _OPTIONS = "options"  # what a column refers to whose values are purchase options: they have a table of their own
 
 
+_NAMES = frozenset(
+    ("id", "name", "provider", "instance_type", "gpu", "system_id", "accelerator_id", "region", "tier", "vendor")
+)
+LONGEST_NAME = 60
+_WORD = r"[LETTERS+/()|~,×-]+(\.[LETTERS+/()|~,×-]+)*"
+_NAME = f"{_WORD}( {_WORD}){{0,9}}"
+NAME = _NAME.replace("LETTERS", r"\w")  # up to ten words, without the marks that end a sentence or begin a quotation
+NAME_IN_SQL = _NAME.replace("LETTERS", r"\pL\pN_")
+
+
 class TableColumn(NamedTuple):
     """One column: its kind, what it means, and what a cell may hold."""
 
@@ -32,6 +42,12 @@ class TableColumn(NamedTuple):
     positive: bool = False  # zero is refused: a missing number is an empty cell
     choices: tuple[str, ...] = ()
     refers_to: str = ""  # table whose key this column holds
+
+    @property
+    def is_name(self) -> bool:
+        """Tell whether sentences repeat what stands here: it is short and of plain characters, as no prose is."""
+        is_parameter = self.description == "parameter"  # of a calibration: `node7: a`, which this program writes
+        return self.kind == "text" and not self.choices and self.name in _NAMES and not is_parameter
 
 
 class DataTable:

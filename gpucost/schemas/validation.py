@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
-from gpucost.schemas.dictionary import DataTable, TableColumn, table_of
+from gpucost.schemas.dictionary import LONGEST_NAME, NAME, DataTable, TableColumn, table_of
 from gpucost.units import as_number, is_slip, unit_of
 
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ def _read_text(cell: Any, column: TableColumn) -> str:
         raise ValueError(f"{shown(cell)} is none of: {', '.join(column.choices)}")
     if re.match(TEXT_FORMULA, cell):
         raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
+    if column.is_name and cell and (len(cell) > LONGEST_NAME or not re.fullmatch(NAME, cell)):
+        raise ValueError(
+            f"{shown(cell)} is not a name: write at most {LONGEST_NAME} characters and ten words, of letters, digits"
+            " and - . _ + / ( )"
+        )
     return cell
 
 

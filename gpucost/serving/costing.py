@@ -4,29 +4,31 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from gpucost.answers.serving import Crossing, Hosted, Volume
 from gpucost.errors import DataError, UsageError
 from gpucost.formula.arrays import Columns
-from gpucost.gate import read_rows, shown
-from gpucost.market.interruptions import stays_first
+from gpucost.gate import may_look_at, read_rows, shown
+from gpucost.market.budget import budgets, chances
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
 from gpucost.money.serving_bill import INPUT_NAMES, price_months
 from gpucost.options import OPTIONS
 from gpucost.physics import transformer
 from gpucost.physics.columns import Floats, Integers
+from gpucost.physics.serving.cases import ServingCase
+from gpucost.physics.serving.steps import steady
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
-from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, as_number, format_count
+from gpucost.units import HOURS_PER_MONTH, HOURS_PER_WEEK, SECONDS_PER_HOUR, as_number, format_count
 from gpucost.workloads.counts import units_for
-from gpucost.workloads.service import Plans
+from gpucost.workloads.service import AtBatches, AtLoad, Plans, at_load, requests_in_flight
 
 # --- Demand over a day, and how many replicas are on at each hour.
 
@@ -53,7 +55,7 @@ def profile_of(name: str) -> Floats:
 
 def read_profile(path: str) -> list[float]:
     """Read the weights of a file: one number per cell, 24 for a day or 168 for a week."""
-    if not os.path.exists(path):
+    if not (may_look_at(path) and os.path.exists(path)):
         raise UsageError(f"--profile: {shown(path)} is neither a file nor one of {', '.join(PROFILES)}.")
     cells = [(line, cell) for line, row in read_rows(path) for cell in row if cell]
     numbers = []
@@ -80,6 +82,7 @@ class MonthlyLoad(Struct, frozen=True):
     utilisation_fraction: Floats  # at the busiest hour; without a load, always
     redundancy: Floats
     replicas: int | None
+    gpus: int | None  # in all, without a load: as many replicas as they hold
     autoscale: bool
     floor_replicas: int
     weights: Floats  # of hours against the mean one, rising
@@ -102,11 +105,24 @@ class MonthlyLoad(Struct, frozen=True):
             np.array([request.utilisation_fraction if stated else 1.0]),
             np.array([float(request.redundancy)]),
             request.replicas,
+            request.gpus,
             request.autoscale,
             request.floor_replicas,
             weights,
             hours.astype(np.float64),
         )
+
+    def serving(self, capacity: Floats, weight: float) -> Floats:
+        """Return the replicas that serve in an hour of a weight: those that are fixed, else those that it needs."""
+        if self.replicas is not None:
+            return np.full(np.broadcast_shapes(capacity.shape, self.prompt_tokens.shape), float(self.replicas))
+        return self.needed(capacity, weight)
+
+    def busiest(self, capacity: Floats) -> Floats:
+        """Return the requests per second that reach one serving replica in the busiest hour; replicas share them."""
+        assert self.requests_per_s is not None
+        weight = float(self.weights[-1])
+        return self.requests_per_s * weight / np.maximum(self.serving(capacity, weight), 1.0)
 
     def needed(self, capacity: Floats, weight: float) -> Floats:
         """Return the replicas that an hour of a weight needs: ⌈rate · weight ÷ usable capacity⌉, at least the floor.
@@ -114,7 +130,7 @@ class MonthlyLoad(Struct, frozen=True):
         `capacity` is in requests per second and replica. 10 requests/s on replicas of 4, used in full: 3.
 
         >>> one = np.ones(1)
-        >>> MonthlyLoad(one, one, 10 * one, one, 0 * one, None, False, 1, one, one).needed(np.array([4.0]), 1.0)
+        >>> MonthlyLoad(one, one, 10 * one, one, 0 * one, None, None, False, 1, one, one).needed(np.array([4.0]), 1.0)
         array([3.])
         """
         assert self.requests_per_s is not None
@@ -137,30 +153,61 @@ def hosted_prices(
     comparable: Mapping[str, float],
     request: InferenceRequest,
     as_of: date,
+    peaks: Iterable[Mapping[str, Any]] = (),
 ) -> list[Hosted]:
-    """Return the newest price of each listing of the model, cheapest blend first; what has ended is not offered."""
+    """Return the newest price of each listing of the model, cheapest blend first; what has ended is not offered.
+
+    A service runs around the clock: where some hours of the week cost more, the price is the mean of the week.
+    """
+    hours = list(peaks)
+    listings = [
+        hosted_price(mean_of_week(row, hours, as_of), architecture, request, as_of)
+        for row in offered(rows, as_of)
+        if row["model_id"] in (architecture.name, *comparable)
+    ]
+    return sorted(listings, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
+
+
+def offered(rows: Iterable[Mapping[str, Any]], as_of: date) -> list[Mapping[str, Any]]:
+    """Return the newest row of each product that a seller of tokens has on offer on a day."""
     newest: dict[tuple[str, str], Mapping[str, Any]] = {}
     seen: dict[str, date] = {}
     for row in (row for row in rows if row["observed_on"] <= as_of):
-        name = (str(row["provider"]), str(row["listing"]))
+        provider = str(row["provider"])
+        name = (provider, str(row["listing"]).removeprefix(f"{provider}/"))  # lists of others put the seller before it
         if name not in newest or row["observed_on"] > newest[name]["observed_on"]:
             newest[name] = row
-        seen[name[0]] = max(seen.get(name[0], row["observed_on"]), row["observed_on"])
-    listings = [
-        hosted_price(row, architecture, request, as_of)
+        seen[provider] = max(seen.get(provider, row["observed_on"]), row["observed_on"])
+    return [
+        row
         for row in newest.values()
-        if row["model_id"] in (architecture.name, *comparable)
-        and not row["suspect"]
+        if not row["suspect"]
         and not (row["valid_until"] and row["valid_until"] < as_of)
         and (seen[row["provider"]] - row["observed_on"]).days <= STALE_DAYS
     ]
-    return sorted(listings, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
+
+
+_TOKEN_PRICES = ("input_usd_per_mtok", "output_usd_per_mtok", "cached_input_usd_per_mtok")
+
+
+def mean_of_week(row: Mapping[str, Any], peaks: Iterable[Mapping[str, Any]], as_of: date) -> Mapping[str, Any]:
+    """Return a listing at the mean of its prices over the hours of a week: its own, and those of its peak hours."""
+    mean = dict(row)
+    for peak in peaks:
+        same = (peak["provider"], peak["listing"]) == (row["provider"], row["listing"])
+        if same and peak["valid_from"] <= as_of and row["observed_on"] >= peak["valid_from"]:
+            days = peak["last_weekday"] - peak["first_weekday"] + 1
+            share = days * (peak["to_hour_utc"] - peak["from_hour_utc"]) / HOURS_PER_WEEK
+            for name in _TOKEN_PRICES:
+                if row[name] is not None and peak[name] is not None:
+                    mean[name] += share * (peak[name] - row[name])
+    return mean
 
 
 def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
     """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
     discount = row.get("batch_discount_fraction")
-    hit = request.prefix_hit_fraction
+    hit = request.prefix_hit_fraction or 0.0
     cached = row["cached_input_usd_per_mtok"]
     prompt = row["input_usd_per_mtok"] * (1 - hit) + (cached if cached is not None else row["input_usd_per_mtok"]) * hit
     blend = (
@@ -193,11 +240,15 @@ def break_even(
 
     `usd_per_hour` and `tokens_per_s` are those of the smallest group that can be bought, `redundant_usd_per_hour` what
     stands beside it whatever the volume. With r groups the volume is (r·C + R)·730 ÷ p, and it must not exceed what
-    they serve. A group of 10 USD/h that serves 10,000 tokens/s against 1 USD per million: 7.3 thousand million a month.
+    they serve. Just above what r groups serve one more stands nearly idle: own replicas cost no more at any volume from
+    there on only where r + 1 groups cost no more than the API for what r serve. A group of 10 USD/h that serves 10,000
+    tokens/s against 1 USD per million: 7.3 thousand million a month; at 35 USD/h 25.55, and for good from 894.25 on.
 
     >>> found = break_even(10.0, 10_000.0, 0.0, 1.0)
     >>> round(found["tokens_per_month"] / 1e9, 3), round(found["utilisation_fraction"], 3)
     (7.3, 0.278)
+    >>> round(break_even(35.0, 10_000.0, 0.0, 1.0)["always_tokens_per_month"] / 1e9, 2)
+    894.25
     """
     price = api_usd_per_mtok / MTOK
     capacity = tokens_per_s * SECONDS_PER_HOUR  # tokens per hour of one group
@@ -206,15 +257,31 @@ def break_even(
         own = usd_per_hour / capacity * MTOK
         note = (
             f"The API is always cheaper, at {api_usd_per_mtok:.3g} USD per million tokens:"
-            f" full replicas cost {own:.3g}."
+            f" replicas as busy as planned cost {own:.3g}."
         )
-        return {"tokens_per_month": None, "utilisation_fraction": None, "groups": None, "note": note}
+        return {
+            "tokens_per_month": None,
+            "always_tokens_per_month": None,
+            "utilisation_fraction": None,
+            "groups": None,
+            "note": note,
+        }
     groups = max(1, math.ceil(redundant_usd_per_hour / gain - 1e-9))
     hourly = groups * usd_per_hour + redundant_usd_per_hour
     volume = hourly * HOURS_PER_MONTH / price
     share = volume / (groups * capacity * HOURS_PER_MONTH)
+    lasting = max(math.ceil((redundant_usd_per_hour + price * capacity) / gain - 1e-9) - 1, groups)
+    always = (lasting * usd_per_hour + redundant_usd_per_hour) * HOURS_PER_MONTH / price
     note = f"Below {format_count(volume)} tokens a month the API is cheaper: idle hours cost money too."
-    return {"tokens_per_month": volume, "utilisation_fraction": share, "groups": groups, "note": note}
+    if always > 1.005 * volume:
+        note += f" From {format_count(always)} on it never is; between them it depends on how full the last replica is."
+    return {
+        "tokens_per_month": volume,
+        "always_tokens_per_month": always,
+        "utilisation_fraction": share,
+        "groups": groups,
+        "note": note,
+    }
 
 
 def curve(
@@ -280,13 +347,12 @@ def pair_up(
     supply: Supply, key: Integers, serves: NDArray[np.bool_], gpus: Floats, offers: Integers
 ) -> tuple[Integers, Integers]:
     """Return every offer with every plan of its key that serves and that it can host; plans are columns."""
-    by_key: dict[int, NDArray[np.int64]] = {}
-    for index in np.unique(key):
-        by_key[int(index)] = np.flatnonzero((key == index) & serves)
-    nothing = np.array([], dtype=np.int64)
-    plans_of_offers = [by_key.get(int(supply.key[offer]), nothing) for offer in offers]
-    pair_offer = np.repeat(offers, [len(plan) for plan in plans_of_offers])
-    pair_plan = np.concatenate([nothing, *plans_of_offers])
+    serving = np.flatnonzero(serves)
+    of_key = serving[np.argsort(key[serving], kind="stable")]
+    first = np.searchsorted(key[of_key], supply.key[offers], "left")
+    count = np.searchsorted(key[of_key], supply.key[offers], "right") - first
+    pair_offer = np.repeat(offers, count)
+    pair_plan = of_key[np.arange(len(pair_offer)) - np.repeat(np.cumsum(count) - count - first, count)]
     fits = gpus[pair_plan] <= supply.largest_gpus[pair_offer]
     return pair_offer[fits], pair_plan[fits]
 
@@ -377,6 +443,54 @@ def replicas_for(request: InferenceRequest, speed: Floats) -> Floats:
     return load.needed(speed / load.output_tokens, float(load.weights[-1]))
 
 
+def loaded(request: InferenceRequest, plans: Plans) -> Plans:
+    """Return plans with the latency of the load in its busiest hour; without a load, as they are at the full batch."""
+    if not request.has_demand or not len(plans):
+        return plans
+    prompt, output = (np.full(len(plans), tokens) for tokens in (request.prompt_tokens, request.output_tokens))
+    at = replicas_at_load(MonthlyLoad.of(request), request, plans, plans.case, plans.ladder, prompt, output)
+    return replace(
+        plans,
+        in_flight=at.in_flight,
+        tpot_s=np.where(plans.serves, at.tpot_s, plans.tpot_s),  # what carries no load keeps its reason
+        queue_s=at.queue_s,
+        prompt_time_fraction=at.prompt_time_fraction,
+        step=at.step,
+    )
+
+
+class FullReplicas(Protocol):
+    """Replicas at the batch that serves most."""
+
+    @property
+    def sequences(self) -> Floats: ...  # noqa: D102
+    @property
+    def tpot_s(self) -> Floats: ...  # noqa: D102
+    @property
+    def ttft_s(self) -> Floats: ...  # noqa: D102
+    @property
+    def output_tokens_per_s(self) -> Floats: ...  # noqa: D102
+
+
+def replicas_at_load(
+    load: MonthlyLoad,
+    request: InferenceRequest,
+    full: FullReplicas,
+    case: ServingCase,
+    curve: AtBatches,
+    prompt: Floats,
+    output: Floats,
+) -> AtLoad:
+    """Return replicas at the load of the busiest hour, which they share; a measured speed moves the whole curve."""
+    slower = np.ones(len(prompt))
+    if request.own_speed is not None:
+        slower = full.tpot_s / steady(case, full.sequences, prompt, output, ttft_s=full.ttft_s).tpot_s
+    capacity = full.output_tokens_per_s / output
+    rate = load.busiest(capacity)
+    in_flight = requests_in_flight(curve.sequences, curve.tpot_s * slower[:, None], rate * output, full.sequences)
+    return at_load(case, prompt, output, full.ttft_s, in_flight, rate / capacity, full.sequences, slower)
+
+
 def fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
     """Return what a month of the demand takes; without a load, one unit (or the given replicas) at a utilisation.
 
@@ -393,9 +507,7 @@ def fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, sp
     busiest = float(load.weights[-1])
     for weight, count in zip(load.weights.tolist(), load.hours.tolist(), strict=True):
         if load.autoscale or weight == load.weights[0]:
-            serving = load.needed(requests, weight if load.autoscale else busiest)
-            if load.replicas is not None:
-                serving = np.full(shape, float(load.replicas))
+            serving = np.broadcast_to(load.serving(requests, weight if load.autoscale else busiest), shape)
             spare = np.where(serving > 0, load.redundancy, 0.0)
             units = units_for(serving + spare, replica, unit, least)
             able = serving * requests
@@ -421,6 +533,8 @@ def saturated(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, r
     share = load.utilisation_fraction
     if load.replicas:
         working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(load.replicas))
+    elif load.gpus:
+        working = np.maximum(np.floor(load.gpus / replica), 1.0) * np.ones(unit.shape)
     else:
         working = np.maximum(np.floor(unit / replica), 1.0) * least
     on = working + load.redundancy
@@ -444,27 +558,39 @@ def rate_of(tokens_per_month: Floats, tokens_per_request: Floats) -> Floats:
     return tokens_per_month / tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
 
 
-def goal_of(pairs: Pairs, goal: str, plans: Plans) -> Floats:
-    """Return what is to be small: the price of tokens, the time per token, or the carbon of a token."""
-    if goal == "latency":
+def with_budgets(pairs: Pairs, supply: Supply, terms: Terms, allowed: Integers) -> Pairs:
+    """Return pairs with what one must have for each, and the chance that it can be had."""
+    costs, may_be = pairs.costs, np.zeros(len(pairs.offer), bool)
+    may_be[allowed] = True
+    chance = chances(terms, pairs.offer, pairs.gpus.astype(np.int64))
+    fresh, sellers = terms.fresh[pairs.offer], supply.seller[pairs.offer]
+    parts = budgets(costs.usd_per_mtok, costs.usd_per_mtok_high, chance, may_be, fresh, sellers)
+    added = {
+        "budget_usd": costs.usd_per_month * parts.budget / costs.usd_per_mtok,
+        "budget_usd_per_mtok": parts.budget,
+        "expected_usd_per_mtok": parts.expected,
+        "chance_available_fraction": chance,
+        "fallback_usd_per_mtok": np.full(len(chance), parts.fallback),
+    }
+    return replace(pairs, costs=Columns({**costs, **added}))
+
+
+_RANKED_BY = {"budget": "budget_usd_per_mtok", "expected": "expected_usd_per_mtok", "quoted": "usd_per_mtok"}
+
+
+def goal_of(pairs: Pairs, request: InferenceRequest, plans: Plans) -> Floats:
+    """Return what is to be small: what tokens need, the time per token, or the carbon of a token."""
+    if request.optimize == "carbon":
+        return pairs.costs.kgco2e / pairs.costs.carried_tokens
+    if request.optimize == "latency" or request.rank_by == "time":
         return plans.tpot_s[pairs.plan]
-    return pairs.costs.usd_per_mtok if goal == "cost" else pairs.costs.kgco2e / pairs.costs.carried_tokens
+    return pairs.costs[_RANKED_BY[request.rank_by]]
 
 
-def best_per_offer(pairs: Pairs, goal: str, plans: Plans, allowed: Integers) -> Integers:
+def best_per_offer(pairs: Pairs, request: InferenceRequest, plans: Plans, allowed: Integers) -> Integers:
     """Return the best allowed pair of each offer: by the goal, cost, accelerators, then the smaller layout."""
-    keys = (pairs.plan, pairs.gpus, pairs.costs.usd_per_mtok, goal_of(pairs, goal, plans), pairs.offer)
+    keys = (pairs.plan, pairs.gpus, pairs.costs.usd_per_mtok, goal_of(pairs, request, plans), pairs.offer)
     order = allowed[np.lexsort(tuple(key[allowed] for key in keys))]
     _, first = np.unique(pairs.offer[order], return_index=True)
     chosen: Integers = order[first]
     return chosen
-
-
-def rank(
-    pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str], interruptible: NDArray[np.bool_]
-) -> Integers:
-    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id; first those that stay."""
-    by_goal = goal_of(pairs, goal, plans)[chosen]
-    _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
-    order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.costs.usd_per_mtok[chosen], by_goal))]
-    return stays_first(order, interruptible[pairs.offer[order]])

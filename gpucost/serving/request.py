@@ -1,16 +1,25 @@
 """What is asked of serving: a model, its load, targets, and where; read from human quantities and checked."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any, NamedTuple
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gpucost.arguments.kinds import LARGEST_LENGTH
 from gpucost.errors import DataError, UnknownNameError, UsageError
-from gpucost.workloads.service import Service
+from gpucost.gate import may_look_at
+from gpucost.words import RANKS
+from gpucost.workloads.arrivals import own_trace
+from gpucost.workloads.service import (
+    DEFAULT_OUTPUT_TOKENS,
+    DEFAULT_PROMPT_TOKENS,
+    USUAL_TPOT_MS,
+    USUAL_TTFT_MS,
+    Service,
+)
 
-DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
 DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
 
 
@@ -43,9 +52,21 @@ class InferenceRequest(Service, frozen=True, kw_only=True):
     fabric: str | None
     min_confidence: str | None
     max_gpus: int | None
-    include_unverified: bool
+    rank_by: str
     usd_per_gpu_hour: float | None  # a price of one's own
     max_cost_usd: float | None  # per month
+    users: float | None = None  # who ask, read and think, and ask again
+    think_s: float = 0.0  # between an answer and the next question
+    slo_ttft_ms: float | None = None  # that a percentile of requests keeps under load
+    slo_tpot_ms: float | None = None
+    percentile: float = 95.0
+    arrivals: str = "poisson"  # or constant, a coefficient of variation of the gaps, a trace
+    prompt_p95_tokens: float | None = None
+    output_p95_tokens: float | None = None
+    disaggregated: bool = False  # prompts are read on replicas of their own
+    ttft_given: bool = False
+    tpot_given: bool = False
+    gpus: int | None = None  # in all, without a load
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
@@ -54,7 +75,48 @@ class InferenceRequest(Service, frozen=True, kw_only=True):
     @property
     def has_demand(self) -> bool:
         """Whether a load is given; else cost is stated at saturation."""
-        return self.requests_per_s is not None or self.tokens_per_month is not None
+        return self.requests_per_s is not None or self.tokens_per_month is not None or self.users is not None
+
+    @property
+    def has_level(self) -> bool:
+        """Whether replicas are sized by percentiles under load, not by their capacity."""
+        return self.slo_ttft_ms is not None or self.slo_tpot_ms is not None
+
+    @property
+    def has_usual_targets(self) -> bool:
+        """Whether tokens are in time where nobody says it: not in offline batches, at a measured speed or a level."""
+        return self.server != "offline" and self.own_speed is None and not self.has_level
+
+    def with_usual_targets(self) -> "InferenceRequest":
+        """Return the request with the latency that its users would accept where nobody says another."""
+        if not self.has_usual_targets:
+            return self
+        return replace(
+            self,
+            ttft_ms=self.ttft_ms if self.ttft_given else USUAL_TTFT_MS,
+            tpot_ms=self.tpot_ms if self.tpot_given else USUAL_TPOT_MS,
+        )
+
+    def relaxed(self) -> "Iterator[InferenceRequest]":
+        """Yield the request, then what it comes to without the targets that were assumed, the fewest first."""
+        yield self
+        assumed = self.assumed_targets
+        for name in assumed:
+            yield replace(self, **{name: None})
+        if len(assumed) > 1:
+            yield replace(self, **dict.fromkeys(assumed))
+
+    @property
+    def assumed_targets(self) -> list[str]:
+        """The targets that nobody said."""
+        stated = {"ttft_ms": self.ttft_given, "tpot_ms": self.tpot_given}
+        return [name for name, given in stated.items() if not given and getattr(self, name) is not None]
+
+    @property
+    def lifted_targets(self) -> list[str]:
+        """The targets that would have been assumed, had anything met them."""
+        usual = self.with_usual_targets()
+        return [name for name in usual.assumed_targets if getattr(self, name) is None]
 
 
 class Lengths(NamedTuple):
@@ -81,25 +143,102 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
     return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
 
 
-def make_request(arguments: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
-    """Make a request of the arguments of `inference`, read and under the names of its fields."""
-    named = dict(arguments)
+def make_request(values: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
+    """Make a request of the arguments of `inference` as they were read."""
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    means = distribution_lengths(named["distribution"], distributions) or usual
-    stated = named["prompt_tokens"] or named["output_tokens"]
-    named["longer_tokens"] = 0.0 if stated else means.longer_tokens
-    for column, (name, mean) in enumerate(zip(("prompt_tokens", "output_tokens"), means[:2], strict=True)):
-        if isinstance(named[name], str):
-            lengths = distribution_lengths(named[name], distributions)
-            assert lengths is not None
-            named[name] = lengths[column]
-        named[name] = named[name] or mean
-    named["utilisation_given"] = named["utilisation_fraction"] is not None
-    if not named["utilisation_given"]:
-        named["utilisation_fraction"] = DEFAULT_UTILISATION
-    request = InferenceRequest(**named)
+    means = (
+        distribution_lengths(values["lengths"], distributions)
+        or trace_lengths(values["arrivals"], distributions)
+        or usual
+    )
+    prompt, output, utilisation = (values[name] for name in ("prompt_tokens", "output_tokens", "utilisation"))
+    request = InferenceRequest(
+        prompt_tokens=_length(prompt, means, 0, distributions),
+        output_tokens=_length(output, means, 1, distributions),
+        longer_tokens=0.0 if prompt or output else means.longer_tokens,
+        ttft_ms=_limit_ms(values["ttft"]),
+        tpot_ms=_limit_ms(values["tpot"]),
+        ttft_given=values["ttft"] is not None,
+        tpot_given=values["tpot"] is not None,
+        precision=values["weights"] or values["precision"],
+        cache=values["cache"],
+        engine=values["engine"],
+        server=values["server"],
+        prefix_hit_fraction=values["prefix_hit"],
+        draft_tokens=values["draft_tokens"],
+        acceptance_fraction=values["acceptance"],
+        draft_cost_fraction=values["draft_cost"],
+        offload_fraction=values["offload"],
+        own_output_tokens_per_s=values["own_output_tokens_per_s"],
+        own_tpot_ms=values["own_tpot"],
+        own_concurrency=values["own_concurrency"],
+        replica_gpus=values["replica_gpus"],
+        model=values["model"],
+        distribution=values["lengths"],
+        requests_per_s=values["requests_per_s"],
+        tokens_per_month=values["tokens_per_month"],
+        gpu=values["gpu"],
+        provider=values["provider"],
+        region=values["region"],
+        option=values["option"],
+        as_of=values["as_of"],
+        known_as_of=values["known_as_of"],
+        utilisation_fraction=DEFAULT_UTILISATION if utilisation is None else utilisation,
+        utilisation_given=utilisation is not None,
+        profile=values["profile"],
+        autoscale=values["autoscale"],
+        floor_replicas=values["floor"],
+        replicas=values["replicas"],
+        redundancy=values["redundancy"],
+        optimize=values["optimize"],
+        top=values["top"],
+        max_age_days=values["max_age"],
+        strict_prices=values["strict_prices"],
+        exclude_provider=values["exclude_provider"],
+        provider_class=values["provider_class"],
+        fabric=values["fabric"],
+        min_confidence=values["min_confidence"],
+        max_gpus=values["max_gpus"],
+        rank_by=values["rank_by"] or RANKS[0],
+        usd_per_gpu_hour=values["usd_per_gpu_hour"],
+        max_cost_usd=values["budget"],
+        users=values["users"],
+        think_s=values["think_time"],
+        slo_ttft_ms=values["slo_ttft"],
+        slo_tpot_ms=values["slo_tpot"],
+        percentile=values["percentile"],
+        arrivals=values["arrivals"],
+        prompt_p95_tokens=values["prompt_p95"],
+        output_p95_tokens=values["output_p95"],
+        disaggregated=values["disaggregated"],
+        gpus=values["gpus"],
+    )
     contradictions(request)
-    return request
+    return request.with_usual_targets()
+
+
+def _limit_ms(stated: float | None) -> float | None:
+    """Return a target in milliseconds; none is no target."""
+    return stated if stated is not None and isfinite(stated) else None
+
+
+def _length(stated: float | str | None, means: Lengths, column: int, distributions: Distributions) -> float:
+    """Return the mean of a length: the one stated, that of a named distribution, or what else is known of it."""
+    if isinstance(stated, str):
+        lengths = distribution_lengths(stated, distributions)
+        assert lengths is not None
+        stated = lengths[column]
+    return stated or means[column]
+
+
+def trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None:
+    """Return the mean lengths of the trace that arrivals are taken from; None where they are drawn."""
+    if arrivals in distributions:
+        return distributions[arrivals]
+    if not os.path.exists(arrivals):
+        return None
+    trace = own_trace(arrivals)
+    return Lengths(float(trace.prompt_tokens.mean()), float(trace.output_tokens.mean()))
 
 
 def distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:
@@ -108,7 +247,7 @@ def distribution_lengths(name: str | None, distributions: Distributions) -> Leng
         return None
     if name in distributions:
         return distributions[name]
-    if os.path.exists(name):
+    if may_look_at(name) and os.path.exists(name):
         return own_lengths(name)
     raise UnknownNameError(
         "length distribution", name, sorted(distributions), "Or give a CSV file with columns prompt and output."
@@ -144,6 +283,8 @@ def contradictions(request: InferenceRequest) -> None:
         raise UsageError("--own-tpot and --own-concurrency go together: a time per token, and how many requests ran.")
     if request.own_speed is not None and request.replica_gpus is None:
         raise UsageError(f"{request.own_flag} needs --replica-gpus: how many accelerators the measured replica had.")
+    if request.gpus is not None and request.has_demand:
+        raise UsageError("--gpus fixes the accelerators, and a load says how many it takes. Limit them by --max-gpus.")
     if request.replicas is not None and request.autoscale:
         raise UsageError(
             "--replicas fixes the number of replicas and --autoscale changes it every hour; give one of them."

@@ -1,14 +1,13 @@
 """From a serving request to its answer: offers, plans, prices, payload; which accelerators serve a model at all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from gpucost.answers.common import Excluded, FormulaLine, cited, finite, frame
+from gpucost.answers.common import FormulaLine, cited, figures, finite, frame
 from gpucost.answers.serving import (
     Batch,
     BillInput,
@@ -18,43 +17,41 @@ from gpucost.answers.serving import (
     Hosted,
     HostedBeside,
     Inference,
+    LevelFigures,
+    LevelRow,
     MemoryParts,
+    ServedBudget,
     Serves,
     ServesNot,
     ServingFit,
     ServingOption,
-    ServingPoint,
     SoldFleet,
 )
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
-from gpucost.catalog.names import options as option_names
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
-from gpucost.market import tiers
-from gpucost.market.facts import (
-    FILTERS,
-    OLD_PRICE,
-    Market,
+from gpucost.market.facts import CHOOSING, Market, market_of
+from gpucost.market.filters import (
     asked_for,
     at_most,
     at_own_price,
-    cheapest,
-    market_of,
     no_price,
     outside_region,
     placeless,
     prices_not_used,
 )
-from gpucost.market.supply import Key, left_out
+from gpucost.market.hires import cheapest
+from gpucost.market.supply import Key
+from gpucost.market.table import OfferTable
 from gpucost.market.terms import (
     ASSUMED_FORM,
     cluster,
     credited,
     doubted_price,
+    large_order,
     old_price,
-    quoted,
     seen,
     seller,
     unlisted,
@@ -67,17 +64,30 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import USUAL_FAMILIES, doubts
+from gpucost.physics.serving.calibration import KEEPING, USUAL_FAMILIES, doubts
 from gpucost.physics.serving.cases import ServedReplica
-from gpucost.physics.serving.steps import prompt_wait_s, waiting_s
-from gpucost.serving import costing
+from gpucost.serving import costing, load
 from gpucost.serving.costing import MTOK, Pairs, replicas_for
+from gpucost.serving.offers import NO_PAIR, Priced, by_region, highlights, offer_rows, rank, table_of
 from gpucost.serving.request import Distributions, InferenceRequest, spread_of
 from gpucost.types import Accelerator, Architecture, Offer, System
 from gpucost.units import GB, GIB, GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count, unit_of
 from gpucost.workloads.counts import Accelerators, Replicas
 from gpucost.workloads.deployment import ModelDeployment, best_plan, served, serving_deployment
-from gpucost.workloads.service import LADDER, REASONS, Plans, emulated, evaluate, format_note
+from gpucost.workloads.service import (
+    LADDER,
+    REASONS,
+    USUAL_TPOT_MS,
+    USUAL_TTFT_MS,
+    WIDEST,
+    Plans,
+    emulated,
+    evaluate,
+    format_note,
+    layouts,
+)
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.unsaid import PREFIX, SERVER, SERVING, Doubt, costliest
 
 # --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
 
@@ -85,10 +95,7 @@ SPLIT_RULE = (
     "Cost is split by time: prompt tokens carry the share of a replica's time that goes to prompts, output tokens the "
     "rest. The blended figure is the cost ÷ all tokens, prompts and outputs together."
 )
-QUEUE_CAVEAT = (
-    "Time to the first token under load is a queueing estimate for Poisson arrivals; real traffic is burstier. "
-    "Published comparisons put such estimates 40 to 650 % off: size for it with a load test."
-)
+QUEUE_CAVEAT = "TTFT under load is a queueing estimate, 40 to 650 % off in public tests."
 NOT_INCLUDED = (
     "gateways, load balancers, storage of the weights and traffic",
     "staff, support plans and software licences",
@@ -142,12 +149,13 @@ def option(
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
     inputs, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
     lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
-    return {
+    made: ServingOption = {
         "rank": rank,
-        **fleet(offer, market, pairs, row, lacking(request, market, pairs, row)),
+        **fleet(offer, market, pairs, row),
         **engine_side(plans, plan, pairs, row, request, insides(plan)),
         "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[int(pairs.offer[row])]),
         **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
+        **figures(ServedBudget, pairs.costs, row),
         "tokens_per_month": costs["carried_tokens"],
         "gpu_hours": float(pairs.fleet.gpu_hours[row]),
         "utilisation_fraction": costs["utilisation_of_paid_fraction"],
@@ -158,9 +166,36 @@ def option(
         "notes": notes(market, plans, pairs, row, offer),
         "factors": inputs,
     }
+    if plans.level is None:
+        return made
+    level: LevelFigures = plans.level.figures(request, plan, plans)
+    first_ms, each_ms = level["figures"]["ttft_mean_ms"], level["figures"]["tpot_mean_ms"]
+    made["level"] = level
+    made["ttft_ms"], made["ttft_loaded_ms"] = first_ms, first_ms if request.has_demand else None
+    if each_ms is not None:
+        slower = each_ms / made["tpot_ms"]  # the range of the steps goes with the mean of the simulated load
+        made["tpot_ms"] = each_ms
+        made["tpot_ms_low"], made["tpot_ms_high"] = made["tpot_ms_low"] * slower, made["tpot_ms_high"] * slower
+    made["usd_per_1000_requests"] = 1000 * made["usd_per_mtok"] * request.tokens_per_request / MTOK
+    made |= prompts_apart(request, made, level)  # type: ignore[typeddict-item] # its two keys
+    return made
 
 
-def fleet(offer: Offer, market: Market, pairs: Pairs, row: int, lacks: list[str]) -> SoldFleet:
+def prompts_apart(request: InferenceRequest, made: ServingOption, level: LevelFigures) -> dict[str, float | None]:
+    """Return what a million prompt tokens cost that are read, and that the prefix cache holds.
+
+    A cached token is not read; it costs the attention that later tokens of its prompt pay to it.
+    """
+    share, cached = level["prompt_time_fraction"], level["cached_time_fraction"]
+    all_usd, hit = made["usd_per_mtok_input"], request.prefix_hit_fraction or 0.0
+    of_cached = cached / share if share else 0.0
+    return {
+        "usd_per_mtok_fresh": all_usd * (1 - of_cached) / (1 - hit) if hit < 1 else None,
+        "usd_per_mtok_cached": all_usd * of_cached / hit if hit else None,
+    }
+
+
+def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> SoldFleet:
     """Return who sells it, on which terms, how many are needed, and how old the price is."""
     return {
         **seller(offer),
@@ -168,7 +203,7 @@ def fleet(offer: Offer, market: Market, pairs: Pairs, row: int, lacks: list[str]
         "units": int(pairs.fleet.units[row]),
         "instances": int(pairs.fleet.units[row]),
         "replicas": int(pairs.fleet.replicas[row]),
-        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row), lacks),
+        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row)),
     }
 
 
@@ -185,19 +220,17 @@ def engine_side(
     d = plans.deployments[plan]
     speed = float(plans.output_tokens_per_s[plan])
     wide = float(np.exp(plans.width[plan]))
-    load = np.array([float(pairs.fleet.peak_load[row])])
-    service = np.array([plans.tpot_s[plan] * request.output_tokens])
-    wait = waiting_s(load, np.array([plans.sequences[plan]]), service)
-    behind = prompt_wait_s(load, np.array([plans.prompt_time_fraction[plan]]), np.array([plans.ttft_s[plan]]))
-    overloaded = float(load[0]) >= 0.999
+    ttft_ms = finite(float(plans.ttft_s[plan] + plans.queue_s[plan]) * MS_PER_S)
     return {
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline, "expert": d.expert, "gpus": d.gpus},
         "precision": d.format,
         "engine": d.engine,
         "batch": int(plans.sequences[plan]),
         "batch_that_fits": finite(plans.capacity[plan]),
-        "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
-        "ttft_loaded_ms": None if overloaded else float(plans.ttft_s[plan] + wait[0] + behind[0]) * MS_PER_S,
+        "requests_in_flight": float(plans.in_flight[plan]),
+        "ttft_ms": ttft_ms,
+        "ttft_unloaded_ms": float(plans.ttft_s[plan]) * MS_PER_S,
+        "ttft_loaded_ms": ttft_ms if request.has_demand else None,
         "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
         "tpot_ms_low": float(plans.tpot_s[plan]) * MS_PER_S / wide,
         "tpot_ms_high": float(plans.tpot_s[plan]) * MS_PER_S * wide,
@@ -225,7 +258,7 @@ def bottleneck(plans: Plans, plan: int) -> str:
         return WORDS[name]
     case = plans.case.take([plan])
     single = serving.linear_s(case, np.ones(1), np.ones(1))[0]
-    held = np.maximum(plans.sequences[[plan]] / case.placement.pipeline, 1.0)
+    held = np.maximum(plans.in_flight[[plan]] / case.placement.pipeline, 1.0)
     read = serving.linear_s(case, held, held)[0] < 2 * single
     return "memory bandwidth (weights)" if read else "arithmetic (products)"
 
@@ -269,8 +302,13 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         remarks.append("few serving measurements of this accelerator family: wide range")
     if doubts(d)["unmeasured_engine"]:
         remarks.append(f"{UNMEASURED} {d.engine} on {d.accelerator.vendor}: its range is assumed, the widest there is")
-    if float(pairs.fleet.peak_load[row]) > 1.0:
-        remarks.append("too few replicas for the busiest hours: requests wait or are rejected")
+    if (load_ratio := float(pairs.fleet.peak_load[row])) > 1.0:
+        each = float(pairs.factors.replica_output_tokens_per_s[row] / pairs.factors.output_tokens[row])
+        carried = each * float(pairs.factors.serving_replicas[row])
+        remarks.append(
+            f"too few replicas for the busiest hours, which bring {_digits(load_ratio * carried)} requests/s: beyond"
+            f" {_digits(carried)} requests wait or are rejected; one more replica carries {_digits(each)} more"
+        )
     return [*remarks, *doubted_price(offer)]
 
 
@@ -373,8 +411,6 @@ EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said
 
 # --- From a request to its answer: offers, plans, prices, hosted models, payload.
 
-EXCLUDED_SHOWN = 400
-
 
 def lengths_of(catalog: Catalog) -> Distributions:
     """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
@@ -382,20 +418,162 @@ def lengths_of(catalog: Catalog) -> Distributions:
     return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
 
 
+class RankedOffers(NamedTuple):
+    """What the offers of a request come to, and the order of the best pair of each offer."""
+
+    architecture: Architecture
+    priced: Priced
+    order: Integers
+    offers: Integers  # that the request looks at
+
+    def table(self) -> OfferTable:
+        """Return the table that an answer reads: what ranks, and what serves nothing, with the reason."""
+        return table_of(self.priced, self.order, left_out(self.priced, self.offers, self.order))
+
+
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     """Answer a serving request from a catalog."""
+    offers = priced_offers(request, catalog)
+    return payload(offers.architecture, catalog, offers.priced, offers.table())
+
+
+def priced_offers(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
+    """Return the offers of a serving request in their order; where nobody sells it the error says its speed."""
+    try:
+        return offers_of(request, catalog)
+    except PriceMissingError as error:
+        raise with_speed(error, request, catalog) from None
+
+
+def with_speed(error: PriceMissingError, request: InferenceRequest, catalog: Catalog) -> PriceMissingError:
+    """Return the error that nobody sells it with the speed all the same, which needs no price."""
+    if request.gpu is None:
+        return error
+    keys = keys_of(catalog, request.gpu)
+    plans = served(catalog, catalog.architecture(request.model), keys, request)
+    plan, _ = best_plan(plans, 0, None)
+    if plan is None or not plans.serves[plan]:
+        return error
+    speed, d = float(plans.output_tokens_per_s[plan]), plans.deployments[plan]
+    return PriceMissingError(
+        f"{error} It serves all the same: {d.gpus} × {d.accelerator.id} write about {speed:,.0f} tokens a second in"
+        f" {d.format}. --usd-per-gpu-hour prices them."
+    ).reaching(gpus=d.gpus)
+
+
+def first_option(request: InferenceRequest, catalog: Catalog) -> ServingOption:
+    """Return the first option of an answer, without what stands beside it: a row of a sweep."""
+    found = priced_offers(request, catalog)
+    insides = cache(lambda plan: inside(found.priced.plans, plan, request))
+    _, market, plans, pairs = found.priced
+    return option(request, market, plans, pairs, int(found.order[0]), 1, insides)
+
+
+def offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
+    """Return the offers of a serving request in their order; an assumed target that none meets is no target."""
+    for asked in request.relaxed():
+        try:
+            return _offers_of(asked, catalog)
+        except NothingFitsError as error:
+            last = error
+    raise last
+
+
+def _offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     architecture = catalog.architecture(request.model)
     market, offers = looked_at(request, catalog)
     plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
+    if request.users is not None:
+        request = replace(request, requests_per_s=load.rate_of_users(request, plans))
+    if request.has_level:
+        return at_level(request, architecture, catalog, market, plans, offers)
+    plans = costing.loaded(request, plans)
     pairs, order = ranked(request, architecture, market, plans, offers)
-    return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+    return RankedOffers(architecture, Priced(request, market, plans, pairs), order, offers)
+
+
+def table_rows(request: InferenceRequest, catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the table of a request, a row for each offer: its rank and figures, or why it has no rank."""
+    try:
+        offers = offers_of(request, catalog)
+    except (NothingFitsError, PriceMissingError):  # nothing is on offer, or serves
+        return []
+    table = offers.table()
+    _, market, plans, pairs = offers.priced
+    insides = cache(lambda plan: inside(plans, plan, request))
+    rows = []
+    for line in table.lines:
+        offer = market.facts.offers[line.offer]
+        if line.case == NO_PAIR:
+            row = {**table.row(line, offer, market.terms, offer.gpus), **seller(offer)}
+        else:
+            row = {
+                **table.row(line, offer, market.terms, int(pairs.gpus[line.case])),
+                **option(request, market, plans, pairs, line.case, line.rank or 0, insides),
+                "rank": line.rank,
+            }
+        rows.append(row)
+    return rows
+
+
+def at_level(
+    request: InferenceRequest,
+    architecture: Architecture,
+    catalog: Catalog,
+    market: Market,
+    plans: Plans,
+    offers: Integers,
+) -> RankedOffers:
+    """Return the offers in the order of what they cost at a service level: see `gpucost.serving.load`."""
+    full = request if request.utilisation_given else replace(request, utilisation_fraction=1.0)
+    plans = load.at_level(full, plans, level_layouts(market, plans, offers), catalog)
+    plans = costing.loaded(full, plans)
+    plans = plans.level.by_phase(plans)
+    pairs, order = ranked(full, architecture, market, plans, offers)
+    return RankedOffers(architecture, Priced(full, market, plans, pairs), order, offers)
+
+
+def level_layouts(market: Market, plans: Plans, offers: Integers) -> list[list[load.LevelLayout]]:
+    """Return the layouts of each accelerator by what a token costs at saturation, each with the plans that have it.
+
+    Quotes of what may be taken back count only where nothing else is sold.
+    """
+    offer, plan = paired(market, plans, offers)
+    price = market.terms.usd_per_gpu_hour[offer] * plans.gpus[plan]
+    lasting_usd, usd_per_h = np.full(len(plans), np.inf), np.full(len(plans), np.inf)
+    np.fmin.at(usd_per_h, plan, price)
+    np.fmin.at(lasting_usd, plan, np.where(market.terms.interruptible[offer], np.inf, price))
+    usd_per_h = np.where(np.isfinite(lasting_usd), lasting_usd, usd_per_h)
+    by_chip: dict[str, dict[tuple[int, int, int], list[int]]] = {}
+    for one in np.flatnonzero(np.isfinite(usd_per_h)).tolist():
+        d = plans.deployments[one]
+        by_chip.setdefault(d.accelerator.id, {}).setdefault((d.tensor, d.data, d.pipeline), []).append(one)
+
+    def per_token(one: int) -> float:
+        return float(usd_per_h[one] / plans.output_tokens_per_s[one])
+
+    ranked_layouts = []
+    for of_chip in by_chip.values():
+        each = sorted((sorted(some, key=per_token) for some in of_chip.values()), key=lambda some: per_token(some[0]))
+        ranked_layouts.append([load.LevelLayout(some, float(usd_per_h[some[0]])) for some in each])
+    return ranked_layouts
+
+
+_MARKETS_KEPT = 256
 
 
 def looked_at(request: InferenceRequest, catalog: Catalog) -> tuple[Market, Integers]:
-    """Return the market of a request and the offers in it that it looks at."""
-    market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
-    market = at_most(market, request.max_gpus)
-    return market, select(request, catalog, market)
+    """Return the market of a request and the offers in it that it looks at, kept with the catalog."""
+    kept: dict[tuple[Any, ...], tuple[Market, Integers]] = catalog.derived.setdefault("served_markets", {})
+    name = tuple(getattr(request, field) for field in _OF_MARKET)
+    if (found := kept.get(name)) is None:
+        market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
+        market = at_most(market, request.max_gpus)
+        found = market, select(request, catalog, market)
+        if len(kept) >= _MARKETS_KEPT:
+            kept.clear()
+        kept[name] = found
+    return found
 
 
 def paired(market: Market, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
@@ -412,61 +590,20 @@ def ranked(
 ) -> tuple[Pairs, Integers]:
     """Price every pair of an offer and a plan, and order the best of each offer."""
     offer, plan = paired(market, plans, offers)
+    if request.gpus is not None:  # a replica may have no more than all of them
+        held = plans.gpus[plan] <= request.gpus
+        offer, plan = offer[held], plan[held]
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
-    chosen = costing.best_per_offer(pairs, request.optimize, plans, within_budget(request, market, pairs))
-    ids = [item.offer_id for item in market.facts.offers]
-    order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
-    return pairs, order[np.argsort(_stand(request, market, pairs, order), kind="stable")]
+    fits = small_enough(request, pairs)
+    pairs = costing.with_budgets(pairs, market.supply, market.terms, fits)
+    allowed = within_budget(request, market, pairs, fits)
+    chosen = costing.best_per_offer(pairs, request, plans, allowed)
+    return pairs, rank(Priced(request, market, plans, pairs), chosen)
 
 
-# what of a request decides which offers it looks at
-OF_MARKET = (
-    *FILTERS,
-    "max_age_days",
-    "strict_prices",
-    "exclude_provider",
-    "provider_class",
-    "fabric",
-    "min_confidence",
-    "max_gpus",
-    "usd_per_gpu_hour",
-)
-
-
-def _stand(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> Integers:
-    """Return where pairs stand: what one can order first, the rest in either kind as `standing` says."""
-    unsure = np.zeros(len(order), bool) if request.include_unverified else ~verified(request, market, pairs, order)
-    return np.asarray(UNSURE * unsure + standing(request, market)[pairs.offer[order]], np.int64)
-
-
-UNSURE = 4  # places behind all that one can order
-
-
-def standing(request: InferenceRequest, market: Market) -> Integers:
-    """Return where offers stand among those that one can order: what may be interrupted behind what stays.
-
-    A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
-    """
-    asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
-    booked = np.array([OPTIONS[offer.option].family == "scheduled" for offer in market.supply.offers], bool)
-    bound = market.supply.bound & ("committed" not in asked) | booked & ("scheduled" not in asked)
-    return np.asarray(2 * market.terms.interruptible + bound, np.int64)
-
-
-def verified(request: InferenceRequest, market: Market, pairs: Pairs, rows: Integers) -> NDArray[np.bool_]:
-    """Tell which pairs one can order, for all that is known."""
-    measured = market.measured["serving"] | (request.own_speed is not None)
-    gpus = pairs.gpus[rows].astype(np.int64)
-    return tiers.verified(market.supply, market.terms, pairs.offer[rows], gpus, measured)
-
-
-def lacking(request: InferenceRequest, market: Market, pairs: Pairs, row: int) -> list[str]:
-    """Say what a pair lacks of what one can order."""
-    measured = market.measured["serving"] | (request.own_speed is not None)
-    offer, gpus = int(pairs.offer[row]), int(pairs.gpus[row])
-    return tiers.said(market.supply, market.terms, offer, gpus, measured, "serving")
+_OF_MARKET = (*CHOOSING, "max_age_days", "strict_prices")
 
 
 def select(request: InferenceRequest, catalog: Catalog, market: Market) -> Integers:
@@ -512,18 +649,23 @@ def largest_jobs(market: Market, offers: Integers) -> dict[int, int]:
     return {index: int(largest[index]) for index in key[first].tolist()}
 
 
-def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> Integers:
-    """Return the pairs whose month keeps the budget; raise where none does."""
-    months = pairs.costs.usd_per_month
-    fits = pairs.gpus <= (request.max_gpus or np.inf)
-    if not fits.any():
+def small_enough(request: InferenceRequest, pairs: Pairs) -> Integers:
+    """Return the pairs of no more accelerators than are allowed; raise where there is none."""
+    fits = np.flatnonzero(pairs.gpus <= (request.max_gpus or np.inf))
+    if not len(fits):
         raise too_large(request, int(pairs.gpus.min()))
+    return fits
+
+
+def within_budget(request: InferenceRequest, market: Market, pairs: Pairs, fits: Integers) -> Integers:
+    """Return the pairs whose month needs no more than the budget; raise where none does."""
+    months = pairs.costs.budget_usd
     if request.max_cost_usd is None:
-        return np.flatnonzero(fits)
-    within = np.flatnonzero(fits & (months <= request.max_cost_usd))
+        return fits
+    within = fits[months[fits] <= request.max_cost_usd]
     if len(within):
         return within
-    cheapest = int(np.argmin(months))
+    cheapest = int(fits[np.argmin(months[fits])])
     offer, count = market.facts.offers[int(pairs.offer[cheapest])], len(np.unique(pairs.offer))
     raise over_budget(request.max_cost_usd, count, float(months[cheapest]), offer, int(pairs.gpus[cheapest]))
 
@@ -537,11 +679,10 @@ def too_large(request: InferenceRequest, fewest: int) -> NothingFitsError:
 
 
 def over_budget(budget_usd: float, offers: int, month_usd: float, offer: Offer, gpus: int) -> OverBudgetError:
-    """Return the error that the cheapest of so many offers costs more than the budget of a month."""
+    """Return the error that the lowest budget of so many offers is above the one of a month that was stated."""
     return OverBudgetError(
-        f"the cheapest of {counted(offers, 'offer')} costs {month_usd:,.2f} USD a month"
-        f" ({offer.provider} {offer.instance_type}, {gpus} × {offer.gpu}),"
-        f" over the budget of {budget_usd:,.2f} USD."
+        f"the lowest budget of {counted(offers, 'offer')} is {month_usd:,.2f} USD a month"
+        f" ({offer.provider} {offer.instance_type}, {gpus} × {offer.gpu}), over the budget of {budget_usd:,.2f} USD."
     ).offering(budget=int(np.ceil(month_usd)))
 
 
@@ -563,10 +704,7 @@ def nothing(
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
     if not len(plans.deployments) and request.replica_gpus is not None and len(lasting(market, offers)):
-        return NothingFitsError(
-            f"no replica of {architecture.name} has {request.replica_gpus} of these accelerators. Try --replica-gpus 1,"
-            " 2, 4 or 8."
-        )
+        return no_such_replica(request.replica_gpus, architecture, market, lasting(market, offers))
     if not len(plans.deployments):
         rule = OPTIONS[market.facts.offers[int(offers[0])].option]
         return NothingFitsError(f"{too_short(rule)}. Widen --option.")
@@ -587,17 +725,48 @@ def nothing(
     ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted is not None})
 
 
-def payload(
-    request: InferenceRequest,
-    architecture: Architecture,
-    catalog: Catalog,
-    market: Market,
-    plans: Plans,
-    pairs: Pairs,
-    order: Integers,
-    offers: Integers,
-) -> Inference:
+GENEROUS_RATIO = 4.0  # of the mean length of requests, that a server must take where nobody says how long they get
+CONTEXT_STEP = 1024
+
+
+def longest_tokens(request: InferenceRequest, architecture: Architecture) -> int:
+    """Return the longest request that a server is set up for: of the stated 95th percentiles twice, else generous."""
+    means = GENEROUS_RATIO * request.tokens_per_request
+    tails = 2 * ((request.prompt_p95_tokens or 0.0) + (request.output_p95_tokens or 0.0))
+    wanted = int(np.ceil(max(means, tails) / CONTEXT_STEP)) * CONTEXT_STEP
+    return min(wanted, architecture.max_sequence_tokens or wanted)
+
+
+def repository_of(catalog: Catalog, model: str, architecture: Architecture) -> str | None:
+    """Return the repository that an engine loads a model from, where it is on record."""
+    if "/" in str(model):  # a repository's name, or a folder
+        return str(model)
+    return next((row["repository"] for row in catalog.rows("llms") if row["id"] == architecture.name), None)
+
+
+def no_such_replica(gpus: int, architecture: Architecture, market: Market, offers: Integers) -> NothingFitsError:
+    """Return the error that says which sizes a replica may have on the offers asked about."""
+    supply = market.supply
+    largest: dict[int, int] = {}
+    for number in offers.tolist():
+        key = int(supply.key[number])
+        largest[key] = max(largest.get(key, 0), int(supply.largest_gpus[number]))
+    sizes = {
+        tensor * data * pipeline
+        for key, limit in largest.items()
+        for tensor, data, pipeline in layouts(architecture, supply.keys[key], limit)
+    }
+    nearest = min(sizes, key=lambda size: (abs(np.log(size / gpus)), size))
+    return NothingFitsError(
+        f"no replica of {architecture.name} has {gpus} of these accelerators. Its sizes are"
+        f" {', '.join(map(str, sorted(sizes)))}."
+    ).offering(replica_gpus=nearest)
+
+
+def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table: OfferTable) -> Inference:
     """Build the answer's payload."""
+    request, market, plans, pairs = priced
+    order = np.array([line.case for line in table.options], np.int64)
     risky = market.terms.interruptible[pairs.offer[order]]
     bound = market.supply.bound[pairs.offer[order]] & ~risky
     of_kind = np.zeros(len(order), np.int64)
@@ -611,69 +780,63 @@ def payload(
     best = int(order[0])
     hosted = beside_apis(request, architecture, catalog, market, plans, pairs, best)
     sources = {entry["source_id"] for entry in hosted["api"]} | {name for row in options for name in row["source_ids"]}
-    return {
+    sources |= {one.source_id for one in architecture.served_as}
+    answer: Inference = {
         "kind": "inference",
-        **frame(request.to_dict(), market.facts.as_of, market.facts.catalog_version),
-        "lead": lead(request, architecture, options, hosted["api"]),
-        "said": said(request, architecture),
+        **frame(load.as_asked(request), market.facts.as_of, market.facts.catalog_version),
+        "lead": " ".join([lead(request, architecture, options, hosted["api"]), *targets_said(request)]),
+        "said": [
+            *said(request, architecture),
+            *([] if plans.level is None else plans.level.said(request)),
+            *_unsaid(request, options[0], catalog),
+        ],
+        "repository": repository_of(catalog, request.model, architecture),
+        "longest_tokens": longest_tokens(request, architecture),
         "options": options,
         "offers_ranked": len(order),
-        "points": points(request, market, plans, pairs, order),
+        "offers": offer_rows(priced, table),
+        "regions": by_region(priced, table),
+        "highlights": highlights(priced, table),
         "split_rule": SPLIT_RULE,
-        **hosted,
+        **hosted,  # type: ignore[typeddict-item] # the level's keys follow below
         "tradeoff": []
         if request.own_speed is not None  # other batches would be predictions still
         else at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
-        "excluded": excluded(request, market, plans, offers, order, pairs),
         "not_included": list(NOT_INCLUDED),
-        "warnings": warnings(request, architecture, market, options, hosted),
+        "warnings": [
+            *catalog.holding(request.gpu),
+            *large_order(
+                market.facts.offers[int(pairs.offer[best])], market.terms, int(pairs.offer[best]), int(pairs.gpus[best])
+            ),
+            *warnings(request, architecture, market, options, hosted),
+        ],
         "remarks": prices_not_used(market.facts.ended),
         "model": model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
+    if plans.level is not None:
+        answer["levels"] = level_rows(priced, order)
+        answer["knee"] = plans.level.knee(request, int(pairs.plan[best]))
+    return answer
 
 
-_MOST_POINTS = 2000
-
-
-def points(
-    request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, order: Integers
-) -> list[ServingPoint]:
-    """Return each product once, where it is cheapest, as a point of the cost of tokens against the time of one.
-
-    The front is of those that one can order: none of them is both cheaper and faster than one on it.
-    """
-    complete = verified(request, market, pairs, order).tolist()
-    leading = any(complete)
-    rows: dict[tuple[object, ...], ServingPoint] = {}
-    for row, ok in zip(order.tolist(), complete, strict=True):
-        offer, costs = market.facts.offers[int(pairs.offer[row])], pairs.costs
-        point: ServingPoint = {
-            "provider": offer.provider,
-            "instance_type": offer.instance_type,
-            "region": offer.region or None,
-            "option": offer.option,
-            "term_months": offer.term_months,
-            "gpu": offer.gpu,
-            "gpus": int(pairs.gpus[row]),
-            "age_days": offer.age_days,
-            "orderable": ok,
-            "front": False,
-            "tpot_ms": float(plans.tpot_s[int(pairs.plan[row])]) * MS_PER_S,
-            "usd_per_mtok": float(costs.usd_per_mtok[row]),
-            "usd_per_mtok_low": float(costs.usd_per_mtok_low[row]),
-            "usd_per_mtok_high": float(costs.usd_per_mtok_high[row]),
-            "usd_per_month": float(costs.usd_per_month[row]),
-        }
-        name = (offer.provider, offer.instance_type, offer.option, offer.term_months, offer.payment, point["gpus"])
-        if name not in rows or point["usd_per_mtok"] < rows[name]["usd_per_mtok"]:
-            rows[name] = point
-    shown = list(rows.values())[:_MOST_POINTS]
-    fastest = float("inf")
-    for point in sorted(shown, key=lambda point: (point["usd_per_mtok"], point["tpot_ms"])):
-        if (point["orderable"] or not leading) and point["tpot_ms"] < fastest:
-            point["front"], fastest = True, point["tpot_ms"]
-    return shown
+def level_rows(priced: Priced, order: Integers) -> list[LevelRow]:
+    """Return the cheapest way to keep a service level on each accelerator, in their order."""
+    request, market, plans, pairs = priced
+    insides = cache(lambda plan: inside(plans, plan, request))
+    first: dict[str, int] = {}
+    for row in order.tolist():
+        first.setdefault(market.facts.offers[int(pairs.offer[row])].gpu, row)
+    rows = []
+    for row in first.values():
+        made = option(request, market, plans, pairs, row, 0, insides)
+        degrees = {name: made["layout"][name] for name in ("tensor", "data", "pipeline")}
+        layout = ", ".join(f"{name} {degree}" for name, degree in degrees.items() if degree > 1)
+        level: Mapping[str, Any] = made["level"]
+        pools: Mapping[str, Any] = level["pools"] or {"prompt_replicas": None}
+        cells = {**level["figures"], **level, **pools, **made, "layout": layout or "one GPU"}
+        rows.append({name: cells[name] for name in LevelRow.__annotations__})
+    return cast(list[LevelRow], rows)
 
 
 def lead(
@@ -684,31 +847,66 @@ def lead(
     where = f"{cluster(best)} at {best['provider']}"
     term = f" of {best['term_months']} months" if best["term_months"] else ""
     where += f", {OPTIONS[best['option']].label}{term}"
-    load = f"{format_count(best['tokens_per_month'])} tokens" + ("" if request.has_demand else " at saturation")
+    load = f"{format_count(best['tokens_per_month'])} tokens" + _of_which_load(request)
     cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))
     span = f" ({low} to {high})" if low != high else ""
-    unsure = "; ".join(best["missing"])
     sentences = (
-        f"{architecture.name}: {'lowest quoted, unverified, ' if unsure else ''}{cost} USD per million tokens{span} on"
-        f" {where}, {best['usd_per_month']:,.0f} USD a month for {load}; TTFT {best['ttft_ms']:,.0f} ms, TPOT"
-        f" {best['tpot_ms']:.3g} ms; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}."
-        f"{f' Missing: {unsure}.' if unsure else ''}{unlisted(best['age_days'], best['price_book'])}"
+        f"{architecture.name} in {best['precision']}: budget {best['budget_usd']:,.0f} USD a month; {cost} USD per"
+        f" million tokens{span} on {where}, {best['usd_per_month']:,.0f} USD a month for {load};"
+        f" {_latency(request, best)}; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour"
+        f" (seen {best['price_observed_on']}).{unlisted(best['age_days'], best['price_book'])}"
     )
     use_api = _cheaper_api(request, architecture, best, api)
-    return f"{use_api}{sentences}{_committed(options)}{'' if use_api else _hosted(architecture, api)}"
+    return f"{use_api}{sentences}{'' if use_api else _committed(options)}"
+
+
+def targets_said(request: InferenceRequest) -> list[str]:
+    """Say which latency was assumed for the users of a service, or that nothing keeps it."""
+    usual = {"tpot": f"{USUAL_TPOT_MS:g} ms a token", "ttft": f"{USUAL_TTFT_MS / MS_PER_S:g} s to the first"}
+    sentences = []
+    for names, form in (
+        (request.assumed_targets, "Assumes at most {limits} ({flags})."),
+        (request.lifted_targets, "Nothing keeps {limits}, so that none is assumed ({flags})."),
+    ):
+        said = {name: text for name, text in usual.items() if f"{name}_ms" in names}
+        if said:
+            flags = ", ".join(f"--{name}" for name in said)
+            sentences.append(form.format(limits=" and ".join(said.values()), flags=flags))
+    return sentences
+
+
+def _of_which_load(request: InferenceRequest) -> str:
+    """Say under which load tokens are counted where none is given."""
+    if request.has_demand:
+        return ""
+    return " at the most that keeps the service level" if request.has_level else " at saturation"
+
+
+def _latency(request: InferenceRequest, best: ServingOption) -> str:
+    """Say how long the first token and the next ones take, and at which load."""
+    if "level" in best:
+        figures, at = best["level"]["figures"], best["level"]["requests_per_s"]
+        times = {"TTFT": figures["ttft_p95_ms"], "TPOT": figures["tpot_p95_ms"]}
+        percentiles = " and ".join(f"{name} {ms:,.3g} ms" for name, ms in times.items() if ms is not None)
+        return f"95th percentiles of {percentiles} at {at:.3g} requests/s a replica"
+    tpot = f"TPOT {best['tpot_ms']:.3g} ms"
+    if not request.has_demand:
+        return f"TTFT {best['ttft_unloaded_ms']:,.0f} ms without a queue, {tpot} at the full batch of {best['batch']:,}"
+    if best["ttft_ms"] is None:
+        return f"TTFT grows without end, since the load exceeds the replicas; {tpot} at the full batch"
+    return f"TTFT {best['ttft_ms']:,.0f} ms, {tpot} with {best['requests_in_flight']:.3g} requests in flight"
 
 
 def _committed(options: list[ServingOption]) -> str:
     """Say what the cheapest commitment costs beside an answer without one, where it costs less."""
     best = options[0]
-    bound = [row for row in options if OPTIONS[row["option"]].family == "committed" and not row["missing"]]
+    bound = [row for row in options if OPTIONS[row["option"]].family == "committed"]
     least = min(bound, key=lambda row: row["usd_per_mtok"], default=best)
     if OPTIONS[best["option"]].family == "committed" or least["usd_per_mtok"] > 0.99 * best["usd_per_mtok"]:
         return ""
-    return (
-        f" Bound for {least['term_months']} months it is {_digits(least['usd_per_mtok'])} USD, {cluster(least)} at"
-        f" {least['provider']} for {least['usd_per_month']:,.0f} USD a month."
-    )
+    same = (cluster(least), least["provider"]) == (cluster(best), best["provider"])
+    where = "" if same else f" on {least['gpus']:,} × {least['gpu']} at {least['provider']}"
+    return f" With a {least['term_months']}-month commitment: {_digits(least['usd_per_mtok'])} USD{where}."
 
 
 def _cheaper_api(
@@ -724,26 +922,17 @@ def _cheaper_api(
         return ""
     return (
         f"Use an API: {_digits(month)} USD a month at {hosted['provider']} ({_digits(hosted['usd_per_mtok'])} per"
-        f" million tokens on {hosted['observed_on']}), below the cheapest machine. "
+        " million tokens), less than any machine. "
     )
-
-
-def _hosted(architecture: Architecture, api: Sequence[Hosted]) -> str:
-    """Say what the cheapest hosted price of the model is; of a comparable one, with its name, where no host has it."""
-    if not api:
-        return ""
-    best = min(api, key=lambda row: (not row["same_model"], row["usd_per_mtok"]))
-    model = "" if best["model"] == architecture.name else f" for {best['model']}"
-    return f" Hosted APIs start at {_digits(best['usd_per_mtok'])} USD{model} ({best['provider']})."
 
 
 def _digits(usd: float) -> str:
     """Write a price to three digits, whole dollars where it is large.
 
-    >>> _digits(0.00865), _digits(1394.3), _digits(12.345)
-    ('0.00865', '1,394', '12.3')
+    >>> _digits(0.00865), _digits(1394.3), _digits(12.345), _digits(999.7)
+    ('0.00865', '1,394', '12.3', '1,000')
     """
-    return f"{usd:,.0f}" if usd >= 1000 else f"{usd:.3g}"
+    return f"{usd:,.0f}" if usd >= 999.5 else f"{usd:.3g}"
 
 
 SERVED_BY = {
@@ -751,6 +940,21 @@ SERVED_BY = {
     "tuned": "served with settings chosen for it",
     "offline": "run in batches without a server",
 }
+
+
+def _unsaid(request: InferenceRequest, best: ServingOption, catalog: Catalog) -> list[str]:
+    """Say what would narrow the range of speed most; nothing where doubts beyond that one fill the widest range."""
+    slow, fast = best["tpot_ms"] / best["tpot_ms_high"], best["tpot_ms"] / best["tpot_ms_low"]
+    if request.own_speed is not None or np.log(fast) > WIDEST - 1e-9:
+        return []
+    ranges, open_doubts = serving_calibration(catalog).ranges, list[Doubt]()
+    if request.server is None:
+        open_doubts.append(SERVER)
+    if request.prefix_hit_fraction is None and request.engine in KEEPING:
+        open_doubts.append(PREFIX)
+    unsaid = [doubt.unsaid(ranges, 1.0, slow, fast, SERVING) for doubt in open_doubts]
+    sentence = costliest(unsaid, 1.0, slow, fast)
+    return [sentence] if sentence else []
 
 
 def served_by(request: InferenceRequest) -> str:
@@ -768,16 +972,25 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
         f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens per request"
         + (f", the means of {request.distribution}." if request.distribution else "."),
     ]
-    if request.has_demand:
+    if request.has_level:
+        if request.has_demand:
+            lines.append(f"{_digits(costing.mean_rate(request))} requests/s on average, profile {request.profile}.")
+    elif request.has_demand:
         rate = costing.mean_rate(request)
         lines.append(
-            f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are "
+            f"{_digits(rate)} requests/s on average, profile {request.profile}; replicas are "
             f"{request.utilisation_fraction:.0%} busy at the peak hour"
             + (", scaled every hour." if request.autoscale else ".")
         )
+        lines.append(
+            "TTFT, TPOT and the split of the cost hold at the load of the busiest hour, shared by the replicas."
+        )
     else:
         share = request.utilisation_fraction if request.utilisation_given else 1.0
-        lines.append(f"No load given: assumes that replicas are busy {share:.0%} of the time.")
+        lines.append(
+            f"No load given: assumes that replicas are busy {share:.0%} of the time. TPOT is that of the full batch,"
+            " TTFT that of an idle replica."
+        )
     return lines
 
 
@@ -793,7 +1006,7 @@ def warnings(
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
     notices = [
-        *([QUEUE_CAVEAT] if request.has_demand else []),
+        *([QUEUE_CAVEAT] if request.has_demand and not request.has_level else []),
         *architecture.warnings,
         *outside_region(market.facts.placeless),
     ]
@@ -801,8 +1014,6 @@ def warnings(
         notices.append(
             f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions."
         )
-    if options[0]["price_stale"]:
-        notices.append(OLD_PRICE)
     doubted = ("speed extrapolated", UNMEASURED)
     beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith(doubted)]
     notices[:0] = beyond
@@ -825,7 +1036,8 @@ def beside_apis(
 ) -> HostedBeside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
     comparable = costing.comparable_models(architecture, catalog.relatives(architecture))
-    api = costing.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
+    tokens, peaks = catalog.rows("hosted_tokens"), catalog.rows("hosted_peaks")
+    api = costing.hosted_prices(tokens, architecture, comparable, request, market.facts.as_of, peaks)
     if not api:
         return {"api": [], "api_note": f"No hosted price of {architecture.name} or a comparable model is on record."}
     offer = market.facts.offers[int(pairs.offer[best])]
@@ -833,11 +1045,9 @@ def beside_apis(
     unit, replica = float(offer.gpus), float(plans.gpus[plan])
     per_unit = max(float(unit // replica), 1.0)
     gpus = unit if unit >= replica else float(np.ceil(replica / unit)) * unit
-    share = request.utilisation_fraction if request.has_demand or request.utilisation_given else 1.0
-    speed = (
-        float(plans.output_tokens_per_s[plan]) * per_unit * request.tokens_per_request / request.output_tokens * share
-    )
-    hourly = gpus * offer.usd_per_gpu_hour
+    of_all = request.tokens_per_request / request.output_tokens * request.utilisation_fraction  # as a month is sized
+    speed = float(plans.output_tokens_per_s[plan]) * per_unit * of_all
+    hourly = gpus * float(market.terms.usd_per_gpu_hour[int(pairs.offer[best])])
     spare = float(np.ceil(request.redundancy / per_unit)) * hourly
     against = api[0]
     point = costing.break_even(hourly, speed, spare, against["usd_per_mtok"])
@@ -855,32 +1065,26 @@ def beside_apis(
     }
 
 
-def excluded(
-    request: InferenceRequest, market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs
-) -> list[Excluded]:
-    """Return the offers that serve nothing, each with the reason; equal reasons of one product are one entry."""
+def left_out(priced: Priced, offers: Integers, order: Integers) -> list[tuple[int, int, str]]:
+    """Return the offers that serve nothing, each with its cheapest pair, where there is one, and the reason."""
+    request, market, plans, pairs = priced
     served, reasons = {int(pairs.offer[row]) for row in order}, key_reasons(plans)
+    dear_first = np.argsort(-pairs.costs.budget_usd)
+    cheapest = dict(zip(pairs.offer[dear_first].tolist(), dear_first.tolist(), strict=True))
+    stay = set(lasting(market, offers).tolist())
 
     def reason_of(number: int) -> str:
         if number not in stay:
             return too_short(OPTIONS[market.facts.offers[number].option])
-        if number in months:
-            return (
-                f"a month costs {months[number]:,.2f} USD or more, over the budget of {request.max_cost_usd:,.2f} USD"
-            )
+        if number in cheapest and request.max_cost_usd is not None:
+            month = float(pairs.costs.budget_usd[cheapest[number]])
+            return f"a month needs {month:,.2f} USD or more, over the budget of {request.max_cost_usd:,.2f} USD"
         supply = market.supply
         text = EXPLAIN[reasons.get(int(supply.key[number]), "memory")]
         return text.format(gpus=int(supply.largest_gpus[number]), why=supply.cap_reasons[number])
 
-    months: dict[int, float] = {}  # of the offers that could serve, the cheapest
-    if request.max_cost_usd is not None:
-        dear_first = np.argsort(-pairs.costs.usd_per_month)
-        months = dict(
-            zip(pairs.offer[dear_first].tolist(), pairs.costs.usd_per_month[dear_first].tolist(), strict=True)
-        )
-    stay = set(lasting(market, offers).tolist())
-    unserved = (int(number) for number in offers if int(number) not in served)
-    return left_out((market.facts.offers[number], reason_of(number)) for number in unserved)[:EXCLUDED_SHOWN]
+    unserved = (number for number in offers.tolist() if number not in served)
+    return [(number, cheapest.get(number, NO_PAIR), reason_of(number)) for number in unserved]
 
 
 EXPLAIN = {
@@ -888,13 +1092,14 @@ EXPLAIN = {
     "memory": "the weights and one sequence do not fit {gpus} accelerators ({why})",
     "ttft": "the first token is too slow even without a queue",
     "tpot": "tokens are too slow even at a batch of one",
+    "level": "a replica does not keep the service level, costs far more within it, or has a cheaper layout",
 }
 
 
 def key_reasons(plans: Plans) -> dict[int, str]:
     """Return, per key, the most telling reason why its plans fail: latency before memory, nothing if one serves."""
     reasons: dict[int, str] = {}
-    rank = {"": 0, "tpot": 1, "ttft": 2, "memory": 3}
+    rank = {"": 0, "level": 1, "tpot": 2, "ttft": 3, "memory": 4}
     for key, code in zip(plans.key, plans.reason, strict=True):
         name = REASONS[int(code)]
         if int(key) not in reasons or rank[name] < rank[reasons[int(key)]]:
@@ -921,7 +1126,11 @@ def serving_fit_payload(
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
-    plans = served(catalog, architecture, keys, request, gpus)
+    gpus = gpus or catalog.gpus_in(gpu)
+    for asked in request.relaxed():
+        request, plans = asked, served(catalog, architecture, keys, asked, gpus)
+        if plans.serves.any():
+            break
     entries = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
     excluded = [row[1] for row in entries if row[1] is not None]
     options = sorted(
@@ -941,20 +1150,25 @@ def serving_fit_payload(
         "fits": bool(options),
         "lead": lead_of_fit(architecture.name, options, fewest),
         "said": [
-            f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}, {served_by(request)}."
+            f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine},"
+            f" {served_by(request)}.",
+            *targets_said(request),
         ],
         "smallest": fewest,
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
         "excluded": excluded,
-        "warnings": [*architecture.warnings, *tight_notes(options)],
+        "warnings": [*catalog.taken(gpu), *architecture.warnings, *tight_notes(options)],
         "sources": {},
     }
 
 
 def fewest_for_load(catalog: Catalog, request: InferenceRequest, key: Key, most: int) -> ModelDeployment | None:
     """Return the fewest of an accelerator in one's own machines, at most so many, that carry a load."""
-    plans = served(catalog, catalog.architecture(request.model), [key], request, most)
+    for asked in request.relaxed():
+        plans = served(catalog, catalog.architecture(request.model), [key], asked, most)
+        if plans.serves.any():
+            break
     if not len(plans):
         return None
     replicas = replicas_for(request, plans.output_tokens_per_s) + request.redundancy
@@ -988,8 +1202,11 @@ def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) ->
 
 
 def keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
-    """Return the accelerators to try, each in its usual node, and the MIG instances of those that have them."""
-    accelerators = catalog.accelerators(gpu) if gpu else catalog.accelerators()
+    """Return the accelerators to try, each in its usual node, and the MIG instances of those that have them.
+
+    A family is its flagship, as in every question about one accelerator.
+    """
+    accelerators = [key_of(catalog, gpu).accelerator] if gpu else catalog.accelerators()
     slices = {str(row["id"]): row["mig_slices"] or 0 for row in catalog.rows("accelerators")}
     keys = []
     for accelerator in accelerators:
@@ -1071,4 +1288,5 @@ REASONS_IN_WORDS = {
     "memory": "the weights and one sequence fit neither its node nor the nodes that its network joins",
     "ttft": "the first token is too slow",
     "tpot": "tokens are too slow",
+    "level": "it does not keep the service level",
 }

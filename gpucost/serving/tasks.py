@@ -1,24 +1,25 @@
-"""What models cost that give no tokens out, in units of their own: per million tokens, hour of audio, image.
+"""What models cost that do not generate tokens, in units of their own: per million tokens, hour of audio, image.
 
 Each accelerator holds the whole model and works alone, so that a machine of eight is eight workers. Speeds are
 rooflines with wide ranges (`physics/tasks.py`); prices are those of every other question.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from msgspec.structs import replace
 
 from gpucost.answers.common import cited, frame
-from gpucost.answers.serving import Inference, Processing, ProcessingOption
+from gpucost.answers.serving import Inference, ProcessedOffer, Processing, ProcessingOption
 from gpucost.architectures.config import refusal_of
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, OverBudgetError, UsageError
-from gpucost.market import tiers
-from gpucost.market.facts import Market, at_most, at_own_price, market_of, placeless
-from gpucost.market.supply import left_out
-from gpucost.market.terms import cluster, old_price, quoted, seen, seller, unlisted
+from gpucost.market.budget import budgets, chances, sure
+from gpucost.market.facts import Market, market_of
+from gpucost.market.filters import at_most, at_own_price, placeless
+from gpucost.market.table import LEFT_OUT, LOWEST, OfferLine, OfferTable, Ordering, in_order, standing
+from gpucost.market.terms import cluster, old_price, seen, seller, unlisted
 from gpucost.options import OPTIONS
 from gpucost.physics import tasks, transformer
 from gpucost.physics.hardware import half_precision
@@ -96,27 +97,28 @@ def process(request: InferenceRequest, row: Mapping[str, Any], asked: TaskQuesti
     market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
     market = at_most(market, request.max_gpus)
     numbers = lasting(market, select(request, catalog, market))
-    rows, left = [], []
+    rows: dict[int, ProcessingOption] = {}
+    left: dict[int, str] = {}
     for number in (int(one) for one in numbers):
         chip = market.supply.keys[int(market.supply.key[number])].accelerator
         precision = _precision(request, chip)
         speed = tasks.speed(task, chip, precision)
-        offer = market.facts.offers[number]
         if speed is None:
-            left.append((offer, f"the chip has no {precision} units on record"))
+            left[number] = f"the chip has no {precision} units on record"
         elif not tasks.fits(task, chip, precision):
             need = tasks.memory_gb(task, precision)
-            left.append(
-                (offer, f"needs {need:.1f} GB in {precision}, and one accelerator holds {tasks.usable_gb(chip):.1f}")
-            )
+            left[number] = f"needs {need:.1f} GB in {precision}, and one accelerator holds {tasks.usable_gb(chip):.1f}"
         else:
-            rows.append(_option(request, market, number, task, chip, precision, speed))
+            rows[number] = _option(request, market, number, task, chip, precision, speed)
     if not rows:
         raise NothingFitsError(
-            f"{task.name} fits none of the accelerators asked about: {left[0][1] if left else 'none is on offer'}. Try"
-            " --precision fp8, or larger ones."
+            f"{task.name} fits none of the accelerators asked about: {next(iter(left.values()), 'none is on offer')}."
+            " Try --precision fp8, or larger ones."
         )
-    ranked = _ranked(request, rows)
+    table = _table(request, market, rows, left)
+    ranked: list[ProcessingOption] = [
+        {**rows[line.offer], "rank": line.rank} for line in table.lines if line.rank is not None
+    ]
     shown = ranked[: request.top or None]
     return {
         "kind": "processing",
@@ -126,7 +128,7 @@ def process(request: InferenceRequest, row: Mapping[str, Any], asked: TaskQuesti
         "unit": task.unit,
         "options": shown,
         "offers_ranked": len(ranked),
-        "excluded": left_out(left)[:100],
+        "offers": _offer_rows(market, table, rows),
         "warnings": [_ASSUMED],
         "sources": cited(
             market.facts.sources, sorted({row["source_id"], *(name for one in shown for name in one["source_ids"])})
@@ -159,13 +161,12 @@ def _option(
     busy = request.utilisation_fraction if request.utilisation_given or request.requests_per_s else 1.0
     price = float(terms.usd_per_gpu_hour[number])
     slow, typical, fast = (seconds / SECONDS_PER_HOUR / busy for seconds in speed.seconds)
-    measured = market.measured["serving"]
     gpus = int(market.supply.unit_gpus[number])
     needed = None
     if request.requests_per_s is not None:
-        needed = max(1, int(np.ceil(request.requests_per_s * speed.seconds.typical / busy - 1e-9)))
+        needed = max(1, int(np.ceil(request.requests_per_s * task.request_units * speed.seconds.typical / busy - 1e-9)))
         needed = int(np.ceil(needed / gpus) * gpus)
-    return {
+    row = {  # its budget joins it once all offers are known
         "rank": 0,
         **seller(offer),
         "gpus": needed or gpus,
@@ -183,67 +184,110 @@ def _option(
         "batch": task.batch,
         "bottleneck": speed.bottleneck,
         "unit_kwh": None if chip.tdp_w is None else chip.tdp_w * _WATTS / 1000 * typical,
-        **seen(
-            offer, terms, number, 0.0, tiers.said(market.supply, terms, number, needed or gpus, measured, "serving")
-        ),
+        **seen(offer, terms, number, 0.0),
         "source_ids": [offer.source_id],
         "notes": old_price(offer, terms, number),
     }
+    return cast(ProcessingOption, row)
 
 
-def _ranked(request: InferenceRequest, rows: list[ProcessingOption]) -> list[ProcessingOption]:
-    """Return options, one a product: what one can order first unless otherwise asked, then by the goal."""
-
-    def cost(row: ProcessingOption) -> float:
-        month = row["usd_per_month"]
-        return row["usd_per_unit"] if month is None else month
-
+def _table(
+    request: InferenceRequest, market: Market, rows: Mapping[int, ProcessingOption], left: Mapping[int, str]
+) -> OfferTable:
+    """Return the table of offers, each by its place in the market: one rank a product, in the order of every answer."""
     if request.max_cost_usd is not None and request.requests_per_s is None:
         raise UsageError("--budget is of a month: add --requests-per-s, the load.")
-
-    def goal(row: ProcessingOption) -> float:
-        if request.optimize == "latency":
-            return row["unit_s"]
-        return (row["unit_kwh"] or np.inf) if request.optimize == "carbon" else cost(row)
-
-    interruptible = {name for name, rule in OPTIONS.items() if rule.interruptible}
-    ordered = sorted(
-        rows,
-        key=lambda row: (
-            bool(row.get("missing")) and not request.include_unverified,
-            row["option"] in interruptible,
-            OPTIONS[row["option"]].family == "committed" and not request.option,  # binds for longer than anyone asked
-            goal(row),
-            row["offer_id"],
-        ),
+    numbers, options = np.array([*rows], np.int64), [*rows.values()]
+    months = np.array([one["usd_per_month"] or 0.0 for one in options])
+    cost = np.where(months > 0, months, [one["usd_per_unit"] for one in options])
+    seconds = np.array([one["unit_s"] for one in options])
+    kwh = np.array([one["unit_kwh"] or np.inf for one in options])
+    rules = [OPTIONS[one["option"]] for one in options]
+    stands = standing(
+        False,
+        [rule.interruptible for rule in rules],
+        [rule.family == "committed" and not request.option for rule in rules],  # binds for longer than anyone asked
     )
-    kept: dict[tuple[Any, ...], ProcessingOption] = {}
-    for row in ordered:
-        if request.max_cost_usd is not None and (row["usd_per_month"] or 0.0) > request.max_cost_usd:
-            continue
-        name = tuple(row[field] for field in ("provider", "instance_type", "gpu", "option", "term_months", "tier"))
-        kept.setdefault(name, row)
-    if not kept:
-        months = min(row["usd_per_month"] or np.inf for row in ordered)
+    chance = chances(market.terms, numbers, np.array([one["gpus"] for one in options]))
+    high = cost * [one["usd_per_unit_high"] / one["usd_per_unit"] for one in options]
+    every = np.ones(len(options), bool)
+    parts = budgets(cost, high, chance, every, market.terms.fresh[numbers], market.supply.seller[numbers])
+    goal = {"budget": parts.budget, "expected": parts.expected, "quoted": cost, "time": seconds}[request.rank_by]
+    for one, budget_usd, share in zip(options, parts.budget / cost, chance, strict=True):
+        one["budget_usd_per_unit"] = float(budget_usd * one["usd_per_unit"])
+        one["chance_available_fraction"] = float(share)
+    order = in_order(
+        Ordering(
+            stands,
+            goal={"latency": seconds, "carbon": kwh}.get(request.optimize, goal),
+            unsure=~sure(market.terms, numbers, chance),
+            cost=parts.expected,
+            time=seconds,
+            gpus=np.array([one["gpus"] for one in options]),
+            age_days=np.zeros(len(options)),
+            id=market.supply.id_place[numbers],
+        )
+    )
+    budget = np.inf if request.max_cost_usd is None else request.max_cost_usd
+    needed = months * parts.budget / cost
+    if not (needed <= budget).any():
         raise OverBudgetError(
-            f"the cheapest offer costs {months:,.2f} USD a month, over the budget of {request.max_cost_usd:,.2f} USD."
-        ).offering(budget=int(np.ceil(months)))
-    return [{**row, "rank": place} for place, row in enumerate(kept.values(), 1)]
+            f"the lowest budget of a month is {needed.min():,.2f} USD, over the budget of {budget:,.2f} USD."
+        ).offering(budget=int(np.ceil(needed.min())))
+    ranks: dict[tuple[Any, ...], int] = {}
+    lines = []
+    for at in order[needed[order] <= budget].tolist():
+        one, number = options[at], int(numbers[at])
+        product = tuple(one[field] for field in ("provider", "instance_type", "gpu", "option", "term_months", "tier"))
+        first = product not in ranks
+        place = ranks.setdefault(product, len(ranks) + 1)
+        code = int(stands[at])
+        lines.append(
+            OfferLine(number, number, place, code, "")
+            if first
+            else OfferLine(number, number, None, code, f"rank {place} in another region", place)
+        )
+    dear = {
+        int(numbers[at]): f"needs {needed[at]:,.2f} USD a month, over the budget" for at in order if needed[at] > budget
+    }
+    lines += [OfferLine(number, number, None, LEFT_OUT, reason) for number, reason in {**dear, **left}.items()]
+    cheapest = next(line.case for line in lines if line.rank == 1)
+    return OfferTable(tuple(lines), {} if request.optimize != "cost" else {cheapest: [LOWEST]}, frozenset())
+
+
+def _offer_rows(market: Market, table: OfferTable, rows: Mapping[int, ProcessingOption]) -> list[ProcessedOffer]:
+    """Return the table as rows of the answer: what differs in its region alone is one row."""
+    offers, figures = market.facts.offers, ("usd_per_unit", "usd_per_unit_low", "usd_per_unit_high", "unit_s")
+    found = []
+    for line, regions in table.folded(offers):
+        option = rows.get(line.offer)
+        gpus = offers[line.offer].gpus if option is None else option["gpus"]
+        row = table.row(line, offers[line.offer], market.terms, gpus, regions)
+        cells = {name: None if option is None else option[name] for name in (*figures, "usd_per_month")}  # type: ignore[literal-required]
+        found.append(cast(ProcessedOffer, {**row, **cells}))
+    return found
 
 
 def _lead(task: tasks.Task, best: ProcessingOption) -> str:
-    unsure = "; ".join(best.get("missing") or ())
     month = best["usd_per_month"]
     machine = cluster(best)
     told = f", {month:,.0f} USD a month" if month is not None else ""
+    each = f"a {task.unit}" if task.request_units != 1.0 else "each"
     return (
-        f"{task.name}: {'lowest quoted, unverified, ' if unsure else ''}{best['usd_per_unit']:.3g} USD per {task.unit}"
+        f"{task.name}: {best['usd_per_unit']:.3g} USD per {task.unit}"
         f" ({best['usd_per_unit_low']:.2g} to {best['usd_per_unit_high']:.2g}) on {machine} at {best['provider']},"
-        f" {OPTIONS[best['option']].label}{told}; {_seconds(best['unit_s'])} each"
+        f" {OPTIONS[best['option']].label}{told}; {_seconds(best['unit_s'])} {each}"
         f" ({_seconds(best['unit_low_s'])} to {_seconds(best['unit_high_s'])});"
-        f" {best['usd_per_gpu_hour']:.2f} USD per GPU-hour{quoted(best)}.{f' Missing: {unsure}.' if unsure else ''}"
+        f" {best['usd_per_gpu_hour']:.2f} USD per GPU-hour (seen {best['price_observed_on']})."
         f"{unlisted(best['age_days'], best['price_book'])}"
     )
+
+
+def _requests(task: tasks.Task) -> str:
+    """Return what a request of a task is, in words."""
+    if task.request_units == 1.0:
+        return tasks.PLURALS[task.unit]
+    return f"requests of {task.request_units * 1e6:,.0f} tokens"
 
 
 def _sentence(text: str) -> str:
@@ -268,7 +312,7 @@ def _said(task: tasks.Task, row: Mapping[str, Any], request: InferenceRequest, b
     ]
     if request.requests_per_s is not None:
         lines.append(
-            f"{request.requests_per_s:.3g} {tasks.PLURALS[task.unit]} a second at"
+            f"{request.requests_per_s:,.6g} {_requests(task)} a second at"
             f" {request.utilisation_fraction:.0%} of capacity: {counted(best['gpus'], 'accelerator')}, each with the"
             " whole model."
         )

@@ -302,7 +302,9 @@ def expected_s(
     peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
     compute = work.flop / (peak * TERA * share)
     memory = work.memory_bytes / (hardware.hbm_gb_per_s * GB * e.copy)
-    wire = np.where(work.link_bytes > 0, work.link_bytes / (group.gb_per_s * GB) + 2 * group.latency_s, 0.0)
+    # the calibrated share of a link is that of a step, which hides some of its traffic; an exchange alone hides none
+    rate = np.minimum(group.gb_per_s, net.RING_FRACTION * group_gb_per_s(hardware, gpus)) * GB
+    wire = np.where(work.link_bytes > 0, work.link_bytes / rate + 2 * group.latency_s, 0.0)
     return float(np.maximum(np.hypot(compute, memory), wire)[0])
 
 

@@ -37,6 +37,7 @@ from gpucost.units import GB, GIB, TERA
 from gpucost.workloads.speeds import LOADING_WIDTH, job_of, key_of, memory_gb, over_pcie, timed_layouts
 from gpucost.workloads.training import (
     DEFAULT_RANK,
+    TYPICAL,
     DataFlow,
     OwnSpeed,
     StepWork,
@@ -50,6 +51,7 @@ from gpucost.workloads.training import (
     own_speed,
     token_bytes,
 )
+from gpucost.workloads.unsaid import ATTENTION, STACK, TRAINING, Unsaid, costliest
 
 # --- Explicit layouts: a question about one or a million of them, read into columns and timed.
 #
@@ -86,7 +88,7 @@ class Wanted(Struct, frozen=True):
     lora_rank: float = DEFAULT_RANK
     software: str = "typical"
     software_year: float | None = None
-    flash: bool = True
+    flash: bool | None = None  # fused where nobody says
     mfu: float | None = None  # one's own speed, in one of three forms
     tokens_per_s_per_gpu: float | None = None
     step_time: float | None = None
@@ -199,7 +201,10 @@ def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, 
     alike = alike_of(layouts, calibration, case)
     traits = cal.traits(alike, step, stated_layout=True)
     closer = narrowing(calibration.runs_of(layouts.wanted.software), alike)
-    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
+    low, high = interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
+    if layouts.wanted.flash is None:
+        low = cal.unsaid_attention_low(layouts.software(calibration), case, step, low, closer)
+    return low, high
 
 
 def make_case(
@@ -284,7 +289,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     if wanted.precision is not None:
         precision = codes(texts(wanted.precision, count), PRECISIONS, "precision")
     latest = search.latest_year(catalog.as_of)
-    if wanted.software_year is None and latest < FUSED_YEAR:
+    if wanted.flash is None and wanted.software_year is None and latest < FUSED_YEAR:
         wanted = replace(wanted, flash=False)
     layout = complete_layout(wanted, numbers_given, count, first, float(sequence[0]), precision)
     return Layouts(
@@ -340,7 +345,7 @@ def complete_layout(
         virtual_stages=column("virtual_stages"),
         recompute=codes(recompute, RECOMPUTES, "recompute"),
         precision=precision,
-        flash=np.full(count, wanted.flash),
+        flash=np.full(count, wanted.flash is not False),
         sequence_parallel=np.ones(count, dtype=np.bool_),
         shard_ranks=np.zeros(count),
     )
@@ -362,11 +367,25 @@ def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
     if (own_speed := wanted.own_speed) is not None:
         timed = with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
-    return (
-        timed
-        if wanted.data_flow == DataFlow()
-        else with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
-    )
+    if wanted.data_flow != DataFlow():
+        return with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
+    return timed if own_speed is not None else with_unsaid(timed, wanted, catalog)
+
+
+def with_unsaid(timed: shape.Timed, wanted: Wanted, catalog: Catalog) -> shape.Timed:
+    """Return a timed layout that says what would narrow its range most."""
+    calibration, unsaid = training_calibration(catalog), []
+    point = timed["tokens_per_s_per_gpu"]
+    low, high = timed["tokens_per_s_per_gpu_low"], timed["tokens_per_s_per_gpu_high"]
+    fused = low
+    if wanted.flash is None:
+        stated = {name: value for name, value in timed["layout"].items() if name in Wanted.__struct_fields__}
+        fused = explicit_answer(catalog, replace(wanted, **stated, flash=True))["tokens_per_s_per_gpu_low"]
+        unsaid.append(Unsaid(*ATTENTION, fused, high))
+    if class_of(wanted.software, calibration.stacks) == TYPICAL:
+        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, high, TRAINING))
+    sentence = costliest(unsaid, point, low, high)
+    return {**timed, "lead": f"{timed['lead']} {sentence}".strip()}
 
 
 def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -> shape.Timed:
@@ -461,6 +480,7 @@ def workload_of(layouts: Layouts) -> Workload:
         latest_year=layouts.latest_year,
         document_tokens=wanted.document_tokens,
         offload=wanted.offload,
+        flash=wanted.flash,
     )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
+from gpucost import clock
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import shown
 from gpucost.limits import Deadline, limit
@@ -286,7 +287,6 @@ def _judge(answer: Any) -> None:
 
 def _asked_wait_s(value: str | None) -> float | None:
     """Read Retry-After: seconds, or a moment."""
-    from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
     if not value:
@@ -295,7 +295,7 @@ def _asked_wait_s(value: str | None) -> float | None:
         later_s = (
             float(value)
             if value.strip().isdigit()
-            else (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+            else (parsedate_to_datetime(value) - clock.instant()).total_seconds()
         )
         return max(0.0, later_s)
     except (TypeError, ValueError):

@@ -75,8 +75,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 def put_parquet(connection: Any, rows: str, target: Path, how: str = "") -> None:
     """Have a database write what a query gives as a Parquet file; a disk that takes it not is a sentence."""
     name = str(target).replace("'", "''")
-    try:
-        connection.execute(f"COPY ({rows}) TO '{name}' (FORMAT parquet{how})")
+    try:  # a file of the database's own beside the target would stay behind when the program is killed
+        connection.execute(f"COPY ({rows}) TO '{name}' (FORMAT parquet, USE_TMP_FILE false{how})")
     except Exception as error:
         if not is_of_disk(error):
             raise

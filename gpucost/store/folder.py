@@ -20,7 +20,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from gpucost import clock
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import faults, read_bytes, regular_file, shown
 from gpucost.store.files import disk_trouble, replacing, write_bytes
@@ -136,11 +137,20 @@ class Folder:
         if text not in self.faults:
             self.faults.append(text)
 
-    def newest(self, until: date | None = None, every: bool = False) -> list[tuple[Snapshot, Part, Path]]:
-        """Return the newest whole part of each source that was seen by a day; `every` returns one of each day."""
+    def newest(
+        self, until: date | None = None, every: bool = False, last: str | None = None
+    ) -> list[tuple[Snapshot, Part, Path]]:
+        """Return the newest whole part of each source that was seen by a day; `every` returns one of each day.
+
+        What was published after the snapshot with the id `last` is left out.
+        """
         parts: list[tuple[Snapshot, Part, Path]] = []
         taken: set[tuple[str, str, date | None]] = set()
-        for snapshot in reversed(self.snapshots):
+        snapshots = self.snapshots
+        if last is not None:
+            ids = [snapshot.id for snapshot in snapshots]
+            snapshots = snapshots[: len(ids) - ids[::-1].index(last)] if last in ids else []
+        for snapshot in reversed(snapshots):
             for part in snapshot.parts:
                 key = (part.kind, part.source, part.observed_on if every else None)
                 if (until is not None and part.observed_on > until) or key in taken:
@@ -186,7 +196,7 @@ class Folder:
 
     def publish(self, parts: Iterable[Part], workplace: Path, now: datetime | None = None) -> Snapshot:
         """Write the manifest of parts that were adopted; from then on the snapshot exists."""
-        made_at = now or datetime.now(UTC)
+        made_at = now or clock.now()
         body = _written(made_at, parts)
         name = f"{made_at:%Y%m%dT%H%M%S%f}Z-{sha256(body).hexdigest()[:16]}"
         draft = workplace / f"{name}.json"

@@ -1,1 +1,1 @@
-"""Many questions at once: grids of arguments, cut into chunks that any machine can answer, joined in one order."""
+"""Sweeps: grids of arguments, cut into chunks that any machine can answer, joined in one order."""

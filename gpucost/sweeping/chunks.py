@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from gpucost.answers.combined import Heat, Reason, Row
-from gpucost.catalog.loader import file_name, named, quoted
+from gpucost.catalog.loader import file_name, named, quiet, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
@@ -154,15 +154,14 @@ def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) ->
 
 # --- Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all.
 
-CASES = {"estimate": 1 << 17, "inference": 1 << 14, "tco": 1 << 14}  # per chunk: some seconds of work
-OPEN_SIZES = 1 << 13  # per chunk, where the size of the cluster is open
+CASES = 250  # per chunk: some seconds of work at most, so that few cases give several workers something to do
+_MOST_CHUNKS = 4096  # so that a sweep of millions is not as many files
 _LENGTH = 32  # signs of a hash in a file's name
 
 
 def cases_of_chunk(grid: SweepGrid) -> int:
     """Return how many cases make a chunk of a sweep."""
-    is_open = grid.question == "estimate" and None in grid.values.get("gpus", [None])
-    return min(CASES[grid.question], OPEN_SIZES) if is_open else CASES[grid.question]
+    return max(CASES, ceil(grid.count / _MOST_CHUNKS))
 
 
 class SweepPlan(NamedTuple):
@@ -240,8 +239,9 @@ def join(files: list[Path], target: str, ending: str) -> None:
     import duckdb
 
     how = "format parquet, compression zstd" if ending == ".parquet" else "format csv, header"
+    how += ", use_tmp_file false"
     with replacing(target) as temporary, duckdb.connect() as connection:
-        connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
+        quiet(connection).execute("set threads = 1; set memory_limit = '1GB'")
         table = table_of(files)
         shown_columns = _shown(connection, table) if ending == ".csv" else "*"
         connection.execute(f"copy (select {shown_columns} from {table}) to {quoted(str(temporary))} ({how})")
@@ -290,8 +290,8 @@ class Found:
     def __init__(self, files: Sequence[Path], question: str) -> None:
         import duckdb
 
-        self.connection = duckdb.connect()
-        self.connection.execute("set enable_progress_bar = false; set memory_limit = '1GB'")
+        self.connection = quiet(duckdb.connect())
+        self.connection.execute("set memory_limit = '1GB'")
         self.connection.execute(f"create view found as select * from {table_of(files)}")
         self.goal, self.other = GOALS[question]
         self.work = WORK[question]

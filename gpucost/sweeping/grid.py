@@ -12,11 +12,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpucost.arguments import Argument, flag_of, renamed
-from gpucost.arguments.kinds import FILE, FLAG, TABLE, Kind
-from gpucost.arguments.reading import value_of
+from gpucost.arguments import Argument, flag_of, known
+from gpucost.arguments.kinds import FILE, FLAG, TABLE, Kind, is_missing
+from gpucost.arguments.reading import refuse_twice_in_every_case, value_of
 from gpucost.ask import QUESTIONS
-from gpucost.catalog.loader import file_name, named, refuse_long, said_first
+from gpucost.catalog.loader import file_name, named, quiet, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import beside, repeated, shown
 from gpucost.limits import limit
@@ -59,6 +59,7 @@ def values_of(argument: Argument, stated: Any) -> list[Any]:
 
 def checked(argument: Argument, values: Sequence[Any]) -> list[Any]:
     """Return values once each was read: numbers as they are meant, the rest as written; None is not said."""
+    values = [None if is_missing(value) else value for value in values]
     read = [None if value is None else value_of(argument, value) for value in values]
     return [
         meant if isinstance(meant, (int, float)) and not isinstance(meant, bool) else value
@@ -148,7 +149,7 @@ def cases_of(source: Any) -> CaseTable:
     import duckdb
 
     with duckdb.connect() as connection:
-        connection.execute("set enable_progress_bar = false; set threads = 2")
+        quiet(connection).execute("set threads = 2")
         if hasattr(source, "columns"):
             if not len(source.columns):
                 raise UsageError("the table of cases has no columns. It needs one for each argument.")
@@ -331,6 +332,7 @@ class SweepGrid(Struct, frozen=True):
 def combinations(question: str, arguments: Mapping[str, Any]) -> SweepGrid:
     """Return every combination of what the arguments take."""
     values = _read(question, arguments)
+    refuse_twice_in_every_case(QUESTIONS[question], values)
     count = 1
     for listed in values.values():
         count *= len(listed)
@@ -434,13 +436,13 @@ def _refuse_unswept(values_by_argument: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _named(question: str, stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments under the names of today; those that no sweep takes are refused with the reason.
+    """Return arguments by name; those that no sweep takes are refused with the reason.
 
     Inputs of a plan may stand under `set`, or beside the arguments under their own names.
     """
     arguments = {argument.name for argument in QUESTIONS[question].arguments}
     inputs = {name: value for name, value in stated.items() if name in _known(question) and name not in arguments}
-    named, _ = renamed(QUESTIONS[question], {name: value for name, value in stated.items() if name not in inputs})
+    named = known(QUESTIONS[question], {name: value for name, value in stated.items() if name not in inputs})
     if named.get(_SET):
         by_set = TABLE.read(named.pop(_SET), "--set")
         if unknown := [name for name in by_set if name not in _known(question)]:

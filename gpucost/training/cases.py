@@ -12,8 +12,9 @@ from gpucost.answers.common import BillLine
 from gpucost.catalog.names import options
 from gpucost.formula.arrays import Columns
 from gpucost.market import interruptions as assume
-from gpucost.market import tiers
+from gpucost.market.budget import LIKELY, budgets, chances, sure
 from gpucost.market.supply import Supply
+from gpucost.market.table import Ordering, front_of, in_order, leading, standing
 from gpucost.market.terms import Terms
 from gpucost.money import bill
 from gpucost.money.training_bill import BILL, INPUT_NAMES, price_runs
@@ -44,7 +45,6 @@ class Problem(Struct, frozen=True):
     failures_per_gpu_year: tuple[float, float, float]
     masks: tuple[Flags, ...]  # offers that each request looks at
     calibration: Calibration
-    measured: Flags  # offers whose chip somebody trained on and told how fast
 
     def asked(self, of: Callable[[TrainingRequest], Any], request: Indices) -> NDArray[Any]:
         """Return what each of some requests, named by their numbers, asks for."""
@@ -59,7 +59,7 @@ class Cases(Struct, frozen=True):
     gpus: Indices
     speed: Speeds
     factors: Columns  # what the bill follows from
-    costs: Columns  # what it comes to
+    costs: Columns  # what it comes to; once all of a question are known, also what one must have for it
 
     def __len__(self) -> int:
         return len(self.request)
@@ -133,50 +133,69 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
 
 
 def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indices:
-    """Order the judged cases of one request that can be options: by the goal, then cost, days, accelerators and id.
+    """Order the judged cases of one request that can be options by its goal, as every answer orders offers.
 
-    What one can order stands before the lowest quotes that nobody verified. Interruptible offers compete at their
-    expected cost, whether their rate was measured or is a prior; a Pareto list is ordered by cost and holds no option
-    that another one beats in both cost and days, of those that one can order where there are such.
+    A Pareto list is ordered by budget and holds no option that another one beats in both budget and days.
     """
     request = problem.requests[number]
     usable = judged[can_be_option(problem, cases, request, judged)]
-    order = usable[np.lexsort(_keys(problem, cases, request, usable))]
-    if request.include_unverified:
-        return front_of(cases, order) if request.optimize == "pareto" else order
-    sure = verified(problem, cases, order)
-    if request.optimize == "pareto":
-        return front_of(cases, order[sure] if sure.any() else order)
-    return np.concatenate([order[sure], order[~sure]])
+    order = usable[order_by(problem, cases, usable, request)]
+    if request.optimize != "pareto":
+        return order
+    return front_of(order[leading(stands(cases, order, request))], cases.costs.budget_usd, cases.costs.days)
 
 
-def verified(problem: Problem, cases: Cases, index: Indices) -> Flags:
-    """Tell which cases one can order, for all that is known."""
-    return tiers.verified(problem.supply, problem.terms, cases.offer[index], cases.gpus[index], problem.measured)
+RANK_COLUMNS = {"budget": "budget_usd", "expected": "expected_usd", "quoted": "cost_usd", "time": "days"}
 
 
-def lacking(problem: Problem, cases: Cases, case: int) -> list[str]:
-    """Say what a case lacks of what one can order."""
-    offer, gpus = int(cases.offer[case]), int(cases.gpus[case])
-    return tiers.said(problem.supply, problem.terms, offer, gpus, problem.measured, "training")
+def with_budgets(problem: Problem, cases: Cases) -> Cases:
+    """Return all cases of some questions with what one must have for each, and the chance that it can be had."""
+    costs, every = cases.costs, np.arange(len(cases))
+    chance = chances(problem.terms, cases.offer, cases.gpus)
+    fresh, sellers = problem.terms.fresh[cases.offer], problem.supply.seller[cases.offer]
+    added = {name: np.full(len(cases), np.nan) for name in ("budget_usd", "expected_usd", "fallback_usd")}
+    for number, request in enumerate(problem.requests):
+        of = every[cases.request == number]
+        able = can_do(problem, cases, request, of)
+        parts = budgets(costs.cost_usd[of], costs.cost_high_usd[of], chance[of], able, fresh[of], sellers[of])
+        columns = (parts.budget, parts.expected, np.full(len(of), parts.fallback))
+        for column, values in zip(added.values(), columns, strict=True):
+            column[of] = values
+    budgeted = Columns({**costs, **added, "chance_available_fraction": chance})
+    return Cases(cases.request, cases.offer, cases.gpus, cases.speed, cases.factors, budgeted)
 
 
-def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> tuple[NDArray[np.generic], ...]:
-    """Return the sort keys, last one first."""
-    costs = cases.costs
-    goals = {"time": costs.days, "carbon": np.nan_to_num(costs.kgco2e, nan=np.inf)}
-    goal = goals.get(request.optimize, costs.cost_usd)
-    ids = np.array([problem.supply.offers[offer].offer_id for offer in cases.offer[index]], dtype=object)
-    _, by_id = np.unique(ids.astype(str), return_inverse=True)
-    age = problem.terms.age_days[cases.offer[index]]  # of equals, the newest observation
-    return by_id, age, cases.gpus[index], costs.days[index], costs.cost_usd[index], goal[index]
+def goal_of(cases: Cases, request: TrainingRequest) -> Floats:
+    """Return what is to be small in each case: USD, days or carbon."""
+    if request.optimize == "carbon":
+        return np.nan_to_num(cases.costs.kgco2e, nan=np.inf)
+    return cases.costs["days" if request.optimize == "time" else RANK_COLUMNS[request.rank_by]]
 
 
-def front_of(cases: Cases, order: Indices) -> Indices:
-    """Keep the options that no other one beats in both cost and days; `order` is by cost, then days."""
-    days = cases.costs.days[order]
-    best_before = np.concatenate([[np.inf], np.minimum.accumulate(days)[:-1]])
-    return order[days < best_before]
+def order_by(
+    problem: Problem, cases: Cases, index: Indices, request: TrainingRequest, goal: Floats | None = None
+) -> Indices:
+    """Return places in `index` in the order of every answer, by a column of all cases, else by what was asked."""
+    costs, offer = cases.costs, cases.offer[index]
+    return in_order(
+        Ordering(
+            np.zeros(len(index), np.int64) if goal is not None else stands(cases, index, request),
+            goal=(goal_of(cases, request) if goal is None else goal)[index],
+            unsure=~sure(problem.terms, offer, costs.chance_available_fraction[index]),
+            cost=costs.expected_usd[index],
+            time=costs.days[index],
+            gpus=cases.gpus[index],
+            age_days=problem.terms.age_days[offer],
+            id=problem.supply.id_place[offer],
+        )
+    )
+
+
+def stands(cases: Cases, index: Indices, request: TrainingRequest) -> Indices:
+    """Return where cases stand: what is probably gone behind the others, where the order knows nothing of chances."""
+    if request.optimize not in ("time", "carbon") and request.rank_by != "time":
+        return np.zeros(len(index), np.int64)
+    return standing(cases.costs.chance_available_fraction[index] < LIKELY)
 
 
 def rate_is_prior(problem: Problem, case_offer: int) -> bool:
@@ -185,6 +204,18 @@ def rate_is_prior(problem: Problem, case_offer: int) -> bool:
 
 
 def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
+    """Tell which cases do the work, and need no more than the budget that was stated."""
+    return can_do(problem, cases, request, index) & within_budget(cases, request, index)
+
+
+def within_budget(cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
+    """Tell which cases need no more than the budget that was stated; before budgets are known, which cost no more."""
+    needed = cases.costs["budget_usd" if "budget_usd" in cases.costs else "cost_usd"]
+    within: Flags = needed[index] <= (np.inf if request.max_cost_usd is None else request.max_cost_usd)
+    return within
+
+
+def can_do(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which cases fit, can be ordered, meet the deadline and have a price that may be used."""
     ok = cases.speed.fits[index] & np.isfinite(cases.costs.cost_usd[index])
     ok &= orderable(problem, cases, index)
@@ -192,16 +223,13 @@ def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, inde
     ok &= ~too_bound(problem, cases, request, index)
     if request.deadline_days is not None:
         ok &= cases.costs.days[index] <= request.deadline_days
-    if request.max_cost_usd is not None:
-        ok &= cases.costs.cost_usd[index] <= request.max_cost_usd
     return ok
 
 
 def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
     """Tell which counts can be ordered: whole units, within the smallest and largest order and the longest purchase."""
     short_enough = ~(cases.costs.paid_hours[index] > problem.terms.longest_hours[cases.offer[index]])
-    allowed: Flags = within_order(problem, cases, index) & short_enough
-    allowed &= ~tiers.refused(problem.terms, cases.offer[index], cases.gpus[index])
+    allowed: Flags = within_order(problem, cases, index) & short_enough & ~problem.supply.is_part[cases.offer[index]]
     return allowed
 
 
@@ -255,7 +283,7 @@ def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: 
     flags = zip(
         (problem.supply.bound[offers] & too_bound(problem, cases, request, index)).tolist(),
         too_old(problem, cases, request, index).tolist(),
-        tiers.refused(problem.terms, offers, cases.gpus[index]).tolist(),
+        problem.supply.is_part[offers].tolist(),
         orderable(problem, cases, index).tolist(),
         strict=True,
     )
@@ -266,10 +294,11 @@ def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: 
         cases.speed.fits[index].tolist(),
         cases.costs.days[index].tolist(),
         cases.costs.cost_usd[index].tolist(),
+        cases.costs.budget_usd[index].tolist(),
         strict=True,
     )
     supply, reasons, sentences = problem.supply, cases.speed.reason[index], []
-    for place, ((offer, gpus, unit, fits, days, cost_usd), (bound, old, refused, sold)) in enumerate(
+    for place, ((offer, gpus, unit, fits, days, cost_usd, budget_usd), (bound, old, part, sold)) in enumerate(
         zip(columns, flags, strict=True)
     ):
         row, cap = supply.offers[offer], supply.cap_reasons[offer]
@@ -278,6 +307,8 @@ def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: 
         elif old:
             limit = _age_limit(problem, request, offer)
             said = f"price is {row.age_days} days old, over the limit of {limit:g} days"
+        elif part:
+            said = "price of a part of a machine that is sold whole"
         elif gpus % unit:
             said = f"sold in units of {unit} accelerators; {gpus} is not a multiple"
         elif gpus < supply.minimum_gpus[offer]:
@@ -292,13 +323,11 @@ def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: 
             said = (
                 f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
             )
-        elif refused:
-            said = f"{gpus} accelerators: {tiers.REFUSED}"
         elif not sold:
             rule = OPTIONS[row.option].limit_said
             said = f"the run takes {days:,.1f} days on {gpus} accelerators; {rule}; {cap}"
         else:
-            said = f"{cost_usd:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
+            said = f"needs {budget_usd:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
         sentences.append(said)
     return sentences
 

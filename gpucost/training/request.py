@@ -7,10 +7,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from gpucost.arguments import Question, by_field, read
+from gpucost import clock
+from gpucost.arguments import Question, read
 from gpucost.arguments.kinds import FLAG, plain
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
+from gpucost.words import RANKS
 from gpucost.workloads.training import DataFlow, OwnSpeed, Rollouts, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
@@ -40,6 +42,7 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
     lora_rank: int
     lora_targets: str
     offload: str
+    flash: bool | None  # fused attention; None: usual, and some do without
     as_of: str | None
     known_as_of: str | None
     software: str
@@ -56,7 +59,7 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
     fabric: str | None
     min_confidence: str | None
     max_gpus: int | None
-    include_unverified: bool
+    rank_by: str
     usd_per_gpu_hour: float | None  # a price of one's own
     commitment: str
     evaluation_fraction: float
@@ -108,22 +111,71 @@ def from_dict(values: Mapping[str, Any], question: Question) -> TrainingRequest:
     checked: dict[str, Any] = {
         name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in stated.items()
     }
-    usual = by_field(question, read(question, {"model": "any", "tokens": 1}))
-    request = replace(make_request(usual), **checked)
+    request = replace(make_request(read(question, model="any", tokens=1)), **checked)
     _contradictions(request)
     return request
 
 
-def make_request(
-    arguments: Mapping[str, Any], deadline_given: bool = False, today: date | None = None
-) -> TrainingRequest:
-    """Make a request of the arguments of `estimate`, read and under the names of its fields."""
-    named = {name: value for name, value in arguments.items() if name not in ("with_facts", "deadline")}
-    limit = arguments["deadline"]
-    if not deadline_given and not named["gpus"]:  # a pinned cluster may take its time
+def make_request(values: Mapping[str, Any], deadline_given: bool = False, today: date | None = None) -> TrainingRequest:
+    """Make a request of the arguments of `estimate` as they were read."""
+    limit = values["deadline"]
+    if not deadline_given and not values["gpus"]:  # a pinned cluster may take its time
         limit = DEFAULT_DEADLINE_DAYS
-    start = date.fromisoformat(named["as_of"]) if named["as_of"] else today or date.today()
-    request = TrainingRequest(deadline_days=_days(limit, start), deadline_given=deadline_given, **named)
+    start = date.fromisoformat(values["as_of"]) if values["as_of"] else today or clock.today()
+    request = TrainingRequest(
+        model=values["model"],
+        tokens=values["tokens"],
+        epochs=values["epochs"],
+        gpus=values["gpus"],
+        gpu=values["gpu"],
+        provider=values["provider"],
+        region=values["region"],
+        option=values["option"],
+        deadline_days=_days(limit, start),
+        deadline_given=deadline_given,
+        max_cost_usd=values["budget"],
+        sequence_tokens=values["sequence"],
+        document_tokens=values["document_tokens"],
+        global_batch=values["global_batch"],
+        precision=values["precision"],
+        method=values["method"],
+        lora_rank=values["lora_rank"],
+        lora_targets=values["lora_targets"],
+        offload=values["offload"],
+        flash=values["flash"],
+        as_of=values["as_of"],
+        known_as_of=values["known_as_of"],
+        software=values["software"],
+        software_year=values["software_year"],
+        mfu_fraction=values["mfu"],
+        tokens_per_s_per_gpu=values["tokens_per_s_per_gpu"],
+        step_s=values["step_time"],
+        optimize=values["optimize"],
+        top=values["top"],
+        max_age_days=values["max_age"],
+        strict_prices=values["strict_prices"],
+        exclude_provider=values["exclude_provider"],
+        provider_class=values["provider_class"],
+        fabric=values["fabric"],
+        min_confidence=values["min_confidence"],
+        max_gpus=values["max_gpus"],
+        rank_by=values["rank_by"] or RANKS[0],
+        usd_per_gpu_hour=values["usd_per_gpu_hour"],
+        commitment=values["commitment"],
+        evaluation_fraction=values["overhead"],
+        experiments_fraction=values["experiments"],
+        pool=values["pool"],
+        pool_view=values["pool_view"],
+        all_regions=values["all_regions"],
+        dataset=values["dataset"],
+        loader_workers=values["loader_workers"],
+        decode_rate=values["decode_rate"],
+        storage_gb_per_s=values["storage_bandwidth"],
+        rollouts=values["rollouts"],
+        prompt_tokens=values["prompt_tokens"],
+        output_tokens=values["output_tokens"],
+        reference_model=values["reference_model"],
+    )
     _contradictions(request)
     return request
 

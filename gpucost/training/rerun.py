@@ -13,7 +13,8 @@ from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.bridges.compare import bridge
 from gpucost.errors import UsageError
 from gpucost.gate import shown
-from gpucost.market.facts import embed, make_market, unembed
+from gpucost.market.embedded import embed, unembed
+from gpucost.market.facts import make_market
 from gpucost.physics.calibration import Calibration
 from gpucost.training.request import TrainingRequest
 from gpucost.training.run import answer_request
@@ -84,7 +85,8 @@ def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
     """Return whether a rerun gave the same, and if not, what differs and why."""
     # a figure that joined the answers after the file was saved says nothing about the others
     known = {key: value for key, value in fresh.items() if key in saved or key not in Estimate.__optional_keys__}
-    changed = differences(saved, known)
+    told = {key: value for key, value in saved.items() if key in Estimate.__annotations__}  # nor one that has left
+    changed = differences(told, known)
     reasons = []
     if saved.get("gpucost_version") != __version__:
         reasons.append(

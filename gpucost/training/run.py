@@ -3,28 +3,24 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 from operator import attrgetter
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from gpucost import __version__
-from gpucost.answers.common import AssumedValue, BillLine, Excluded, LayoutRow, cited, figures, finite, frame
+from gpucost.answers.common import AssumedValue, BillLine, Budgeted, LayoutRow, cited, figures, finite, frame
 from gpucost.answers.training import (
-    Alternative,
     Contract,
     Driver,
     Elsewhere,
     Estimate,
     Factors,
     Feeding,
-    Highlight,
     Interruptions,
     RankedOption,
-    RegionBest,
     RunOutcome,
-    RunPoint,
     Size,
     Speed,
     TrainingOption,
@@ -34,42 +30,39 @@ from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.gate import beside
-from gpucost.market import facts as pool
 from gpucost.market import interruptions as assume
-from gpucost.market.facts import (
-    OLD_PRICE,
-    Facts,
-    Market,
+from gpucost.market.embedded import embed
+from gpucost.market.facts import CHOOSING, Facts, Market, make_market, market_of, with_offers
+from gpucost.market.filters import (
     asked_for,
     at_most,
     at_own_price,
-    embed,
-    make_market,
-    market_of,
     no_price,
     outside_region,
     placeless,
     prices_not_used,
     said_of_larger,
-    with_offers,
+    usual,
 )
+from gpucost.market.hires import cheapest
 from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
-from gpucost.market.supply import left_out
+from gpucost.market.pools import pool_ends, read_pool
+from gpucost.market.supply import Providers
+from gpucost.market.table import OfferTable
 from gpucost.market.terms import (
     ASSUMED_FORM,
     cluster,
     credited,
     doubted_price,
+    large_order,
     old_price,
-    quoted,
     seen,
     seller,
     unlisted,
 )
 from gpucost.market.terms import said as credits_said
-from gpucost.market.tiers import confirm
 from gpucost.money.training_bill import BILL
-from gpucost.options import OPTIONS, is_plain
+from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.grid import FOR_INFERENCE
@@ -77,27 +70,33 @@ from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, NO_TRAINING
 from gpucost.training.cases import (
     Cases,
     Problem,
-    can_be_option,
     evaluate,
     exclusion,
-    exclusions,
-    front_of,
-    lacking,
     lines_of,
     orderable,
     rank,
     rate_is_prior,
     too_bound,
     too_old,
-    verified,
 )
+from gpucost.training.offers import alternatives, by_region, fold, highlights, offer_rows, table_of
 from gpucost.training.request import TrainingRequest
 from gpucost.training.search import other_counts, search
 from gpucost.types import Architecture, Offer
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, counted, format_count
 from gpucost.workloads import training
-from gpucost.workloads.speeds import speeds_of
-from gpucost.workloads.training import Workload, make_workload, sizes, step_work, too_long, with_loading
+from gpucost.workloads.speeds import Speeds, speeds_of
+from gpucost.workloads.training import (
+    TYPICAL,
+    Workload,
+    class_of,
+    make_workload,
+    sizes,
+    step_work,
+    too_long,
+    with_loading,
+)
+from gpucost.workloads.unsaid import ATTENTION, STACK, TRAINING, Unsaid, costliest
 
 # --- The answer of a training estimate as a JSON-able payload; rendering needs nothing else.
 
@@ -129,7 +128,8 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         **_speed(cases, case),
         **figures(RunOutcome, cases.costs, case),
         "usd_per_gpu_hour": float(problem.terms.usd_per_gpu_hour[int(cases.offer[case])]),
-        **seen(offer, problem.terms, int(cases.offer[case]), paid, lacking(problem, cases, case)),
+        **figures(Budgeted, cases.costs, case),
+        **seen(offer, problem.terms, int(cases.offer[case]), paid),
         **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
         "components": step_parts(problem, cases, case),
@@ -295,21 +295,13 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
         remarks.append(f"pays for the whole term of {offer.term_months} months, not only for the hours used")
     if cases.factors.nodes[case] > 1:
-        if offer.maximum_units is None:
-            remarks.append("largest order unknown: confirm the capacity")
+        remarks += large_order(offer, problem.terms, number, int(cases.gpus[case]))
         if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
             remarks.append("several instances share one scale-up domain")
     rule = OPTIONS[offer.option]
     if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
         remarks.append(f"{rule.label}: {rule.reference}")
     return [*remarks, *doubted_price(offer)]
-
-
-def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:
-    """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
-    request, offers = problem.requests[number], problem.supply.offers
-    of_offers = [offers[offer] for offer in cases.offer[left].tolist()]
-    return left_out(zip(of_offers, exclusions(problem, cases, request, left), strict=True))
 
 
 _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
@@ -383,184 +375,6 @@ def _size(cases: Cases, case: int, chosen: bool) -> Size:
     }
 
 
-def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alternative]:
-    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves.
-
-    Where the first option can be ordered as it stands, so can these.
-    """
-    gpu = problem.supply.offers[int(cases.offer[order[0]])].gpu
-    sure = verified(problem, cases, order)
-    cheapest: dict[tuple[Any, ...], int] = {}
-    for case in order[sure] if sure[0] else order:
-        offer = problem.supply.offers[int(cases.offer[case])]
-        if offer.gpu == gpu:
-            name = (offer.option, offer.term_months, offer.payment)
-            if name not in cheapest or cases.costs.cost_usd[case] < cases.costs.cost_usd[cheapest[name]]:
-                cheapest[name] = int(case)
-    plain = [case for name, case in cheapest.items() if is_plain(name[0])]
-    base = min((float(cases.costs.cost_usd[case]) for case in plain), default=None)
-    rows = [_alternative(problem, cases, case, base) for case in cheapest.values()]
-    return sorted(rows, key=lambda row: row["cost_usd"])
-
-
-def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) -> Alternative:
-    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
-    cost, amortised = float(costs.cost_usd[case]), float(costs.amortised_usd[case])
-    return {
-        "option": offer.option,
-        "term_months": offer.term_months,
-        "payment": offer.payment,
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region or None,
-        "gpu": offer.gpu,
-        "gpus": int(cases.gpus[case]),
-        "days": float(costs.days[case]),
-        "cost_usd": cost,
-        "cost_low_usd": float(costs.cost_low_usd[case]),
-        "cost_high_usd": float(costs.cost_high_usd[case]),
-        "saving_usd": None if base is None else base - cost,
-        "saving_fraction": 1 - cost / base if base else None,
-        "amortised_usd": amortised,
-        "exposure_usd": float(costs.exposure_usd[case]),
-        "note": _alternative_note(problem, cases, case),
-    }
-
-
-def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
-    offer = problem.supply.offers[int(cases.offer[case])]
-    if rate_is_prior(problem, int(cases.offer[case])):
-        return "interruption rate assumed"
-    if offer.term_months:
-        return f"pays for {offer.term_months} months; the hours used cost {cases.costs.amortised_usd[case]:,.0f} USD"
-    return ""
-
-
-UNVERIFIED = "unverified"
-
-
-def highlights(problem: Problem, cases: Cases) -> list[Highlight]:
-    """Return the best option of each kind; an option that is best in several ways stands there once, under the first.
-
-    Kinds: the cheapest; the cheapest that stays until it is given back; the fastest; the cheapest for a term and in a
-    booked window, of those that one can order; last the lowest quote of the others, which nobody verified. Where one
-    can order none, the kinds are of all. They hold for every size of every offer, whatever was ranked by.
-    """
-    terms, costs, offers = problem.terms, cases.costs, problem.supply.offers
-    every = np.arange(len(cases))
-    every = every[can_be_option(problem, cases, problem.requests[0], every)]
-    sure = verified(problem, cases, every)
-    leading = every[sure] if sure.any() else every
-    age = terms.age_days[cases.offer[leading]]
-    by_cost = leading[np.lexsort((cases.offer[leading], age, cases.gpus[leading], costs.cost_usd[leading]))]
-    of = cases.offer[by_cost]
-    stays = np.array([is_plain(offer.option) for offer in offers], bool)[of]
-    family = np.array([OPTIONS[offer.option].family for offer in offers])[of]
-    kinds = {
-        "cheapest": by_cost,
-        "on demand": by_cost[stays],
-        "fastest": by_cost[np.argsort(costs.days[by_cost], kind="stable")],
-        "committed": by_cost[family == "committed"],
-        "capacity block": by_cost[family == "scheduled"],
-    }
-    chosen: dict[int, str] = {}
-    for kind, candidates in kinds.items():
-        if len(candidates):
-            chosen.setdefault(int(candidates[0]), kind)
-    unsure = every[~sure] if sure.any() else every[:0]
-    quoted = costs.cost_usd[unsure] * terms.quoted_usd_per_gpu_hour[cases.offer[unsure]]
-    quoted /= terms.usd_per_gpu_hour[cases.offer[unsure]]
-    if len(unsure) and quoted.min() < costs.cost_usd[by_cost[0]]:
-        chosen.setdefault(int(unsure[np.argmin(quoted)]), UNVERIFIED)
-    return [_highlight(problem, cases, case, kind) for case, kind in chosen.items()]
-
-
-def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highlight:
-    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
-    return {
-        "kind": kind,
-        "provider": offer.provider,
-        "region": offer.region or None,
-        "instance_type": offer.instance_type,
-        "option": offer.option,
-        "term_months": offer.term_months,
-        "gpu": offer.gpu,
-        "gpus": int(cases.gpus[case]),
-        "instances": int(cases.gpus[case]) // max(offer.gpus, 1),
-        "days": float(costs.days[case]),
-        "gpu_hours": float(costs.gpu_hours[case]),
-        "usd_per_gpu_hour": float(problem.terms.usd_per_gpu_hour[int(cases.offer[case])]),
-        "quoted_usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "mfu_fraction": float(cases.speed.mfu_fraction[case]),
-        "cost_usd": float(costs.cost_usd[case]),
-        "cost_low_usd": float(costs.cost_low_usd[case]),
-        "cost_high_usd": float(costs.cost_high_usd[case]),
-        "price_observed_on": offer.observed_on.isoformat(),
-        "age_days": offer.age_days,
-        "missing": lacking(problem, cases, case),
-        "confirm": confirm(problem.supply, problem.terms, int(cases.offer[case]), int(cases.gpus[case])),
-    }
-
-
-_MOST_POINTS = 2000
-
-
-def points(problem: Problem, cases: Cases, groups: list[list[int]]) -> list[RunPoint]:
-    """Return every option as a point of cost against days, and what stands on the front beside them.
-
-    The front is of all sizes of the offers that one can order: none of them is both cheaper and faster than one on it.
-    """
-    firsts = np.array([group[0] for group in groups[:_MOST_POINTS]], np.int64)
-    every = np.arange(len(cases))
-    every = every[can_be_option(problem, cases, problem.requests[0], every)]
-    sure = verified(problem, cases, every)
-    leading = every[sure] if sure.any() else every
-    front = set(
-        front_of(cases, leading[np.lexsort((cases.costs.days[leading], cases.costs.cost_usd[leading]))]).tolist()
-    )
-    shown = np.array([*firsts, *sorted(front - set(firsts.tolist()))], np.int64)
-    complete = verified(problem, cases, shown)
-    return [
-        _point(problem, cases, int(case), bool(ok), int(case) in front)
-        for case, ok in zip(shown, complete, strict=True)
-    ]
-
-
-def _point(problem: Problem, cases: Cases, case: int, can_be_ordered: bool, front: bool) -> RunPoint:
-    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
-    return {
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region or None,
-        "option": offer.option,
-        "term_months": offer.term_months,
-        "gpu": offer.gpu,
-        "gpus": int(cases.gpus[case]),
-        "age_days": offer.age_days,
-        "orderable": can_be_ordered,
-        "front": front,
-        "days": float(costs.days[case]),
-        "cost_usd": float(costs.cost_usd[case]),
-        "cost_low_usd": float(costs.cost_low_usd[case]),
-        "cost_high_usd": float(costs.cost_high_usd[case]),
-    }
-
-
-def by_region(problem: Problem, cases: Cases, order: Indices) -> list[RegionBest]:
-    """Return the cheapest offer of each region, of those that one can order where it has such, cheapest first."""
-    complete = verified(problem, cases, order)
-    best: dict[str, tuple[tuple[bool, float], int, bool]] = {}
-    counts: dict[str, int] = {}
-    for case, ok in zip(order.tolist(), complete.tolist(), strict=True):
-        region = problem.supply.offers[int(cases.offer[case])].region
-        counts[region] = counts.get(region, 0) + 1
-        key = (not ok, float(cases.costs.cost_usd[case]))
-        if region not in best or key < best[region][0]:
-            best[region] = (key, case, ok)
-    ranked = sorted(best.items(), key=lambda item: (item[1][0], item[0]))
-    return [{**_point(problem, cases, case, ok, False), "offers": counts[region]} for region, (_, case, ok) in ranked]
-
-
 def drivers(cases: Cases, best: int, loading: Feeding | None, written: dict[str, float] | None = None) -> list[Driver]:
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
     total = float(cases.costs.cost_usd[best])
@@ -610,19 +424,14 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    calibration = training_calibration(catalog)
-    if request.written is not None:
-        calibration = replace(calibration, generation=serving_calibration(catalog))
     try:
-        result = answer_request(request, architecture, market, mask, calibration)
+        result = answer_request(request, architecture, market, mask, calibration_of(request, catalog))
     except NothingFitsError as error:
-        if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
-            raise
-        larger = said_of_larger(catalog, request.gpu, request.gpus, request.provider)
-        longer = NothingFitsError(f"{error}{larger}")
-        raise longer.offering(**error.change).reaching(**error.nearest) from None
+        raise _beside_larger(error, request, catalog) from None
+    if holding := catalog.holding(request.gpu):
+        result = {**result, "warnings": [*holding, *result["warnings"]]}
     if request.pool:
-        ends = pool.pool_ends(request.pool)
+        ends = pool_ends(request.pool)
         result = {
             **result,
             "warnings": [*_ended_pools(result["options"], ends, market, catalog.as_of), *result["warnings"]],
@@ -630,11 +439,114 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     return {**result, "facts": embed(market.facts, mask, architecture)} if with_facts else result
 
 
+def calibration_of(request: TrainingRequest, catalog: Catalog) -> Calibration:
+    """Return the calibration of a request; one that writes what it trains on asks for that of serving as well."""
+    calibration = training_calibration(catalog)
+    if request.written is None:
+        return calibration
+    if "writing_calibration" not in catalog.derived:
+        catalog.derived["writing_calibration"] = replace(calibration, generation=serving_calibration(catalog))
+    written: Calibration = catalog.derived["writing_calibration"]
+    return written
+
+
+def _beside_larger(error: NothingFitsError, request: TrainingRequest, catalog: Catalog) -> NothingFitsError:
+    """Name what hosts so many accelerators, where one alone was asked for and its offers cannot."""
+    if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
+        return error
+    larger = said_of_larger(catalog, request.gpu, request.gpus, request.provider)
+    return NothingFitsError(f"{error}{larger}").offering(**error.change).reaching(**error.nearest)
+
+
+# --- The first options alone, of many requests: the rows of a sweep.
+
+
+class FirstOption(NamedTuple):
+    """The offer that leads an answer, and every number of its case by name."""
+
+    offer: Offer
+    numbers: dict[str, float]
+
+
+class _Asked(NamedTuple):
+    place: int
+    request: TrainingRequest
+    architecture: Architecture
+    market: Market
+    mask: Flags
+
+
+_LINES_AT_ONCE = 1 << 10  # pairs of a request and an offer, with some ten sizes each, at about a kilobyte
+_OF_MARKET = (*CHOOSING, "pool", "pool_view")
+
+
+def first_options(requests: Sequence[TrainingRequest], catalog: Catalog) -> list[FirstOption | GpuCostError]:
+    """Return the first option of each request, or why it has none; those of one market are searched together."""
+    rows: list[FirstOption | GpuCostError | None] = [None] * len(requests)
+    markets: dict[tuple[Any, ...], tuple[Market, Flags]] = {}
+    groups: dict[tuple[int, int], list[_Asked]] = {}
+    for place, request in enumerate(requests):
+        try:
+            name = tuple(getattr(request, field) for field in _OF_MARKET)
+            if name not in markets:
+                markets[name] = select(request, catalog)
+            asked = _Asked(place, request, catalog.architecture(request.model), *markets[name])
+        except GpuCostError as error:
+            rows[place] = error
+            continue
+        groups.setdefault((id(asked.market), id(calibration_of(request, catalog))), []).append(asked)
+    for group in groups.values():
+        lines = np.cumsum([asked.mask.sum() for asked in group]) // _LINES_AT_ONCE
+        for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(lines)) + 1):
+            _put_first([group[number] for number in part], catalog, rows)
+    return cast(list[FirstOption | GpuCostError], rows)
+
+
+def _put_first(group: Sequence[_Asked], catalog: Catalog, rows: list[FirstOption | GpuCostError | None]) -> None:
+    """Put the first options of requests of one market; where one of them cannot be searched, each alone."""
+    market, calibration = group[0].market, calibration_of(group[0].request, catalog)
+    requests = tuple(asked.request for asked in group)
+    architectures, masks = tuple(asked.architecture for asked in group), tuple(asked.mask for asked in group)
+    try:
+        problem = make_problem(requests, architectures, market, masks, calibration)
+        cases, judged = search(problem, leading_only=True)
+    except GpuCostError as error:
+        if len(group) == 1:
+            rows[group[0].place] = error
+        else:
+            for asked in group:
+                _put_first([asked], catalog, rows)
+        return
+    for number, asked in enumerate(group):
+        of_request = judged[cases.request[judged] == number]
+        order = rank(problem, cases, number, of_request)
+        rows[asked.place] = (
+            _first(problem, cases, int(order[0]))
+            if len(order)
+            else _why_not(problem, cases, asked.request, of_request, catalog)
+        )
+
+
+def _first(problem: Problem, cases: Cases, case: int) -> FirstOption:
+    numbers = {**cases.factors.row(case), **cases.costs.row(case), "gpus": float(cases.gpus[case])}
+    return FirstOption(
+        problem.supply.offers[int(cases.offer[case])],
+        numbers | {"mfu_fraction": float(cases.speed.mfu_fraction[case])},
+    )
+
+
+def _why_not(
+    problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices, catalog: Catalog
+) -> GpuCostError:
+    error = nothing(problem, cases, request, judged)
+    return _beside_larger(error, request, catalog) if isinstance(error, NothingFitsError) else error
+
+
 def _ended_pools(
     options: Sequence[Mapping[str, Any]], ends: Mapping[str, date], market: Market, today: date
 ) -> list[str]:
     """Say which pools end before a run on them does, and what the rest is expected to cost on the market."""
-    rented = pool.usual(market) & np.array([offer.provider != "own" for offer in market.facts.offers], bool)
+    rented = usual(market) & np.array([offer.provider != "own" for offer in market.facts.offers], bool)
     said = []
     for row in options:
         parts = str(row.get("offer_id") or "").split("/")
@@ -642,7 +554,7 @@ def _ended_pools(
         if end is None or row["days"] <= (held := (end - today).days + 1):
             continue
         left = float(row["gpu_hours"]) * (1 - held / row["days"])
-        hire = pool.cheapest(market, row["gpu"], int(row["gpus"]), rented)
+        hire = cheapest(market, row["gpu"], int(row["gpus"]), rented)
         text = f"{row['instance_type']} ends on {end}, after {held} of the {row['days']:,.0f} days of the run on it"
         if hire is None:
             said.append(f"{text}; nobody else is known to rent {row['gpu']} for the rest")
@@ -650,7 +562,7 @@ def _ended_pools(
         price = hire.usd_per_gpu_hour
         said.append(
             f"{text}; the {left:,.0f} GPU-hours left cost about ${left * price:,.0f} on demand at"
-            f" {hire.offer.provider}, ${price:.2f} each as expected today, instead of"
+            f" {hire.offer.provider}, ${price:.2f} each, instead of"
             f" ${left * row['usd_per_gpu_hour']:,.0f}"
         )
     return list(dict.fromkeys(said))
@@ -674,7 +586,7 @@ def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
     mask = asked_for(market, catalog, request)
     market = at_most(market, request.max_gpus)
     if request.pool:
-        offers, systems = pool.read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
+        offers, systems = read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
         market = at_most(make_market(with_offers(market.facts, offers, systems)), request.max_gpus)
         mask = np.concatenate([mask, np.ones(len(offers), bool)])
     if not mask.any():
@@ -691,7 +603,7 @@ def priceless(request: TrainingRequest, catalog: Catalog) -> PriceMissingError |
     return PriceMissingError(
         f"no seller is known for {run['gpu']} as of {catalog.as_of}: {effort}, at {run['mfu_fraction']:.0%} MFU."
         " --usd-per-gpu-hour PRICE sets the price."
-    )
+    ).reaching(gpus=run["gpus"], days=run["days"])
 
 
 def workload_of(request: TrainingRequest, architecture: Architecture, day: date) -> Workload:
@@ -712,6 +624,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture, day: date)
         document_tokens=request.document_tokens,
         offload=request.offload,
         rollouts=request.written,
+        flash=request.flash,
     )
     return with_loading(workload, request.data_flow, request.tokens)
 
@@ -742,8 +655,34 @@ def make_problem(
         failures_per_gpu_year=failures_per_gpu_year(market.book),
         masks=masks,
         calibration=calibration,
-        measured=market.measured["training"] | all(workload.own_speed is not None for workload in workloads),
     )
+
+
+def table_rows(request: TrainingRequest, catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the table of a request, a row for each offer: its rank and figures, or why it has no rank."""
+    architecture = catalog.architecture(request.model)
+    try:
+        market, mask = select(request, catalog)
+    except (NothingFitsError, PriceMissingError):  # nothing is on offer
+        return []
+    problem = make_problem((request,), (architecture,), market, (mask,), training_calibration(catalog))
+    cases, judged = search(problem)
+    table = table_of(problem, market, cases, judged)
+    rows = []
+    for line in table.lines:
+        offer, case, gpus = problem.supply.offers[line.offer], line.case, int(cases.gpus[line.case])
+        row: dict[str, Any] = {
+            **table.row(line, offer, problem.terms, gpus),
+            **seller(offer),
+            **seen(offer, problem.terms, line.offer, 0.0),
+            "instances": gpus // max(offer.gpus, 1),
+        }
+        if cases.speed.fits[case] and np.isfinite(cases.costs.cost_usd[case]):
+            row |= {**_speed(cases, case), **figures(RunOutcome, cases.costs, case)}
+            row |= figures(Budgeted, cases.costs, case)
+            row["interruptions"] = float(cases.costs.interruptions[case])
+        rows.append(row)
+    return rows
 
 
 def answer_request(
@@ -752,24 +691,25 @@ def answer_request(
     """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
     problem = make_problem((request,), (architecture,), market, (mask,), calibration)
     cases, judged = search(problem)
-    pool_of = np.arange(len(cases)) if request.optimize == "pareto" else judged
-    order = rank(problem, cases, 0, pool_of)
-    if not len(order):
+    table = table_of(problem, market, cases, judged)
+    if not table.options:
         raise nothing(problem, cases, request, judged)
-    return payload(problem, market, cases, judged, order, architecture)
+    return payload(problem, market, cases, table, architecture)
 
 
-def payload(
-    problem: Problem, market: Market, cases: Cases, judged: Indices, order: Indices, architecture: Architecture
-) -> Estimate:
+def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, architecture: Architecture) -> Estimate:
     """Build the answer's payload."""
-    request, facts = problem.requests[0], market.facts
-    groups = fold(problem, cases, order)
+    request, facts, best = problem.requests[0], market.facts, table.lines[0].case
+    groups = table.groups()
     options = _ranked(problem, market, cases, groups[: request.top or None])
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
-    loading = feeding(problem, cases, int(order[0]))
-    written = rollout_phases(problem, cases, int(order[0]))
+    loading = feeding(problem, cases, best)
+    written = rollout_phases(problem, cases, best)
     assumptions = assumption_rows(facts, problem)
+    stated = [
+        *said(problem, request, architecture, precision, options[0], loading, cases.speed.take([best])),
+        *(("Phases", sentence) for sentence in _phases_said(problem, written)),
+    ]
     ids = (
         [name for option in options for name in option["source_ids"]]
         + [row["source_id"] for row in assumptions]
@@ -781,27 +721,21 @@ def payload(
         **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
         "headline": headline,
-        "lead": " ".join(
-            [
-                headline,
-                *said(problem, request, architecture, precision, options[0], loading),
-                *_phases_said(problem, written),
-            ]
-        ),
+        "lead": " ".join([headline, *(sentence for _, sentence in stated)]),
+        "stated": [{"label": label, "text": sentence.removeprefix(f"{label} ")} for label, sentence in stated],
         "workload": workload_row(problem, architecture, precision),
-        "highlights": highlights(problem, cases),
+        "highlights": highlights(problem, cases, table, Providers(facts.providers)),
         "options": options,
         "options_found": len(groups),
-        "offers_found": len(order),
-        "points": points(problem, cases, groups),
-        "by_region": by_region(problem, cases, order),
-        "scaling": scaling(problem, cases, int(order[0])),
-        "alternatives": alternatives(problem, cases, order),
-        "drivers": drivers(cases, int(order[0]), loading, written),
-        "excluded": excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
+        "offers_found": len(table.options),
+        "offers": offer_rows(problem, cases, table),
+        "regions": by_region(problem, cases, table),
+        "scaling": scaling(problem, cases, best),
+        "alternatives": alternatives(problem, cases, table),
+        "drivers": drivers(cases, best, loading, written),
         "assumptions": assumptions,
         "not_included": [*NOT_INCLUDED, *([] if written is None else [NOT_INCLUDED_OF_ROLLOUTS])],
-        "warnings": [*warnings(problem, cases, int(order[0])), *outside_region(facts.placeless)],
+        "warnings": [*warnings(problem, cases, best), *outside_region(facts.placeless)],
         "remarks": prices_not_used(facts.ended),
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
@@ -817,15 +751,6 @@ def _ranked(problem: Problem, market: Market, cases: Cases, groups: list[list[in
         }
         for rank, group in enumerate(groups, 1)
     ]
-
-
-def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
-    """Put offers that differ in their region only behind the first of them, unless all are asked for."""
-    groups: dict[Any, list[int]] = {}
-    keys = order if problem.requests[0].all_regions else cases.gpus[order]
-    for case, key, offer in zip(order.tolist(), keys.tolist(), cases.offer[order].tolist(), strict=True):
-        groups.setdefault((key, _product_of(problem.supply.offers[offer])), []).append(case)
-    return list(groups.values())
 
 
 def workload_row(problem: Problem, architecture: Architecture, precision: str) -> WorkloadRow:
@@ -854,12 +779,12 @@ def lead(best: RankedOption, count: int) -> str:
     time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
     digits = 0 if best["cost_usd"] >= 100 else 2
     cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
-    unsure = "; ".join(best["missing"])
+    budget = f"{best['budget_usd']:,.{digits}f}"
     return (
-        f"{'Lowest quoted, unverified: about' if unsure else 'About'} {cost} USD ({low} to {high}) and {time} on"
+        f"Budget {budget} USD: about {cost} USD ({low} to {high}) and {time} on"
         f" {cluster(best)} at {best['provider']}{where}, {option}: {best['gpu_hours']:,.0f} GPU-hours at"
-        f" {best['usd_per_gpu_hour']:.2f} USD{quoted(best)}, {best['mfu_fraction']:.0%} MFU;"
-        f" {counted(count, 'option')}.{f' Missing: {unsure}.' if unsure else ''}"
+        f" {best['usd_per_gpu_hour']:.2f} USD (seen {best['price_observed_on']}), {best['mfu_fraction']:.0%} MFU;"
+        f" {counted(count, 'option')}."
         f"{unlisted(best['age_days'], best['price_book'])}"
     )
 
@@ -871,45 +796,66 @@ def said(
     precision: str,
     best: RankedOption,
     loading: Feeding | None,
-) -> list[str]:
-    """Say aloud what the request left open."""
+    speed: Speeds,
+) -> list[tuple[str, str]]:
+    """Say aloud what the request left open, each sentence under a label."""
     workload, size = problem.workloads[0], problem.sizes[0]
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
     origin = " (synthesised from its size)" if architecture.status == "synthesised" else ""
-    lines = [
-        f"{name}: {format_count(size.parameters)} parameters{origin}, {_METHODS[request.method]}, {precision};"
-        f" {format_count(request.trained_tokens)} tokens, {workload.global_batch:,} sequences of"
-        f" {workload.sequence_tokens:,} per step."
-    ]
+    trained = "" if request.trained_tokens == request.tokens else f" {format_count(request.trained_tokens)} tokens,"
+    model = (
+        f"{name}: {format_count(size.parameters)} parameters{origin}, {_METHODS[request.method]}, {precision};{trained}"
+        f" {workload.global_batch:,} sequences of {workload.sequence_tokens:,} tokens per step."
+    )
+    lines = [("Model", model)]
     if request.deadline_days is None:
-        lines.append(
-            "No deadline."
-            if request.gpus is None
-            else f"No deadline; {counted(request.gpus, 'accelerator')} as requested."
-        )
+        given = "" if request.gpus is None else f"; {counted(request.gpus, 'accelerator')} as requested"
+        lines.append(("Deadline", f"No deadline{given}."))
     else:
-        deadline_source = "requested" if request.deadline_given else "assumed"
+        deadline_source = "requested" if request.deadline_given else "assumed, --deadline"
         rule = (
             f"on {counted(request.gpus, 'accelerator')}" if request.gpus is not None else _SIZE_RULES[request.optimize]
         )
-        lines.append(f"Deadline {request.deadline_days:g} days ({deadline_source}): {rule}.")
+        lines.append(("Deadline", f"Deadline {request.deadline_days:g} days ({deadline_source}): {rule}."))
     overhead = f"{request.evaluation_fraction:.0%} overhead outside training steps"
     if request.own_speed is not None:
-        lines.append(
+        own = (
             f"Uses your own speed: {best['mfu_fraction']:.1%} MFU in training steps,"
-            f" {best['mfu_paid_fraction']:.1%} over the paid hours. Assumes {overhead}."
+            f" {best['mfu_paid_fraction']:.1%} over the paid hours."
         )
+        lines += [("Speed", own), ("Assumes", f"Assumes {overhead}.")]
     else:
-        lines.append(f"Assumes {request.software} software and {overhead}.")
-    return [*lines, loading["said"]] if loading else lines
+        lines.append(("Assumes", f"Assumes {request.software} software and {overhead} (--overhead)."))
+        unsaid = _unsaid(problem, best, speed, of_steps=loading is None and workload.rollouts is None)
+        lines += [("Range", sentence) for sentence in unsaid]
+    return [*lines, ("Data", loading["said"])] if loading else lines
+
+
+def _unsaid(problem: Problem, best: RankedOption, speed: Speeds, *, of_steps: bool) -> list[str]:
+    """Say what would narrow the range of speed most, where training steps set it and no price that moves is wider."""
+    calibration, workload = problem.calibration, problem.workloads[0]
+    if not of_steps or OPTIONS[best["option"]].interruptible:
+        return []
+    point = best["tokens_per_s_per_gpu"]
+    low, high = best["tokens_per_s_per_gpu_low"], best["tokens_per_s_per_gpu_high"]
+    fused = float(speed.tokens_per_s_per_gpu_low_fused[0])
+    unsaid = [Unsaid(*ATTENTION, fused, high)]
+    if class_of(workload.software, calibration.stacks) == TYPICAL:
+        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, high, TRAINING))
+    sentence = costliest(unsaid, point, low, high)
+    return [sentence] if sentence else []
 
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
     notices = list(problem.workloads[0].architecture.warnings)
-    if problem.terms.stale[cases.offer[first]]:
-        notices.append(OLD_PRICE)
-    if rate_is_prior(problem, int(cases.offer[first])):
+    if problem.workloads[0].rollouts is not None:
+        from gpucost.workloads.rollouts import NOT_PRICED
+
+        notices.insert(0, NOT_PRICED)
+    number, gpus = int(cases.offer[first]), int(cases.gpus[first])
+    notices += large_order(problem.supply.offers[number], problem.terms, number, gpus)
+    if rate_is_prior(problem, number):
         notices.append("The top offer's interruption rate is assumed; the range covers it.")
     if problem.workloads[0].architecture.status == "synthesised":
         notices.append(
@@ -1023,15 +969,15 @@ def refusal(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         if len(buyable) and not len(met):
             return _too_slow(problem, cases, request.deadline_days, buyable)
         timely = met if len(met) else timely
-    cheapest = int(timely[np.lexsort((cases.costs.days[timely], cases.costs.cost_usd[timely]))[0]])
-    if len(buyable) and request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
+    cheapest = int(timely[np.lexsort((cases.costs.days[timely], cases.costs.budget_usd[timely]))[0]])
+    if len(buyable) and request.max_cost_usd is not None and cases.costs.budget_usd[cheapest] > request.max_cost_usd:
         offer = problem.supply.offers[int(cases.offer[cheapest])]
         options = counted(len(fold(problem, cases, timely)), "option")
         error = OverBudgetError(
-            f"the cheapest of {options} costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
+            f"the lowest budget of {options} is {cases.costs.budget_usd[cheapest]:,.2f} USD ({offer.provider}"
             f" {offer.instance_type}, {int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of"
             f" {request.max_cost_usd:,.2f} USD."
         )
-        budget = int(np.ceil(cases.costs.cost_usd[cheapest]))
+        budget = int(np.ceil(cases.costs.budget_usd[cheapest]))
         return error.offering(budget=budget).reaching(**reached(cases, cheapest))
     return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

@@ -7,18 +7,27 @@ what a size between two doublings may save that was tried for a shorter deadline
 one size halves the way between two doublings.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from gpucost.market import tiers
+from gpucost.market.budget import LIKELY, chances
 from gpucost.physics.hardware import peak, peaks
-from gpucost.training.cases import Cases, Problem, evaluate, too_old, verified, within_order
+from gpucost.training.cases import (
+    Cases,
+    Problem,
+    can_be_option,
+    evaluate,
+    goal_of,
+    too_old,
+    with_budgets,
+    within_order,
+)
 from gpucost.types import Accelerator
-from gpucost.units import SECONDS_PER_DAY, TERA
+from gpucost.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, TERA
+from gpucost.workloads.speeds import speeds_of
 from gpucost.workloads.training import Workload
 
 Floats = NDArray[np.float64]
@@ -29,7 +38,10 @@ FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even 
 _MULTIPLES_AT_FIRST = 96  # tried at once: nearly always all that lie between; then twice as many
 FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
 HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
-_HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
+HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
+_PROMISING = 16  # offers of a request that are evaluated before the others
+_SLACK = 1e-9  # of a time, beyond the rounding of floats
+ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
 
 
 class Lines(NamedTuple):
@@ -39,26 +51,23 @@ class Lines(NamedTuple):
     offer: Indices
     fewest_gpus: Floats  # sizes below cannot meet the deadline, or are no order
 
+    def take(self, rows: Indices) -> "Lines":
+        """Return the pairs that `rows` names."""
+        return Lines(self.request[rows], self.offer[rows], self.fewest_gpus[rows])
 
-Evaluate = Callable[[Problem, Indices, Indices, Indices], Any]  # requests on offers on so many accelerators -> cases
 
-
-def search(problem: Problem, cases_of: Evaluate | None = None) -> tuple[Any, Indices]:
+def search(problem: Problem, *, leading_only: bool = False) -> tuple[Cases, Indices]:
     """Evaluate what is needed and return the cases with, per request and offer looked at, the one it is judged by.
 
     The second array names one case per (request, offer): of those that meet the deadline and can be ordered the best
     by the goal, the smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the
     sizes between two doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
-    `cases_of` makes the cases, where not `gpucost.training.cases` shall: they hold what a search asks for.
+    With `leading_only` the offers that cannot lead their request are left out.
     """
-    lines, make = _lines(problem), cases_of or evaluate
-    doubled, line = _double(problem, lines, make)
-    evaluated = [
-        (doubled, line),
-        *_halfway(problem, doubled, line, make),
-        *_between(problem, lines, doubled, line, make),
-    ]
-    cases = type(doubled).concatenate([cases for cases, _ in evaluated])
+    lines = _may_lead(problem, _lines(problem)) if leading_only else _lines(problem)
+    doubled, line = _double(problem, lines)
+    evaluated = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
+    cases = with_budgets(problem, Cases.concatenate([cases for cases, _ in evaluated]))
     return cases, _judged(problem, cases, np.concatenate([line for _, line in evaluated]))
 
 
@@ -71,20 +80,79 @@ def _lines(problem: Problem) -> Lines:
     return Lines(request, offer, np.maximum(fewest, problem.supply.unit_gpus[offer]))
 
 
-def _double(problem: Problem, lines: Lines, make: Evaluate) -> tuple[Cases, Indices]:
+def _may_lead(problem: Problem, lines: Lines) -> Lines:
+    """Leave out the offers that cannot lead their request, where the least cost leads.
+
+    A run of N tokens with overhead e costs at least N × (1 + e) × USD per GPU-hour ÷ (3,600 × the most tokens per
+    second and accelerator). A few promising offers are evaluated first. One whose least is above the high end of a
+    fresh on-demand option does not lead, and none falls back on it.
+    """
+    requests, supply = problem.requests, problem.supply
+    line, gpus = _doubled_counts(problem, lines)
+    request, offer = lines.request[line], lines.offer[line]
+    speed = speeds_of(problem.workloads, supply.keys, problem.calibration, request, supply.key[offer], gpus)
+    at_doublings = np.where(speed.fits, speed.tokens_per_s_per_gpu, 0.0)
+    faster = np.array([most_faster(run) for run in problem.workloads])
+    work = np.array([ask.trained_tokens * (1 + ask.evaluation_fraction) for ask in requests])
+    # of sizes up to a doubling none is faster per accelerator than the faster of its ends × `faster`; is any in time?
+    start = np.diff(line, prepend=-1) > 0  # whose lower end was not timed
+    below = np.where(start, 0.0, np.roll(at_doublings, 1))
+    at_start = np.where(start, HALF_FASTER_RATIO, 1.0)
+    most = np.maximum(at_doublings, below) * np.maximum(faster[request], at_start)
+    limit_s = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in requests])
+    in_time = most * gpus >= (work / limit_s)[request] * (1 - _SLACK)
+    odd = faster[request] > FASTER_RATIO  # of a batch that splits well over a size between, any doubling speaks
+    fastest = np.zeros(len(lines.request))
+    np.maximum.at(fastest, line, np.where(in_time | odd, most, 0.0))
+    with np.errstate(divide="ignore"):
+        hours = work[lines.request] / (fastest * SECONDS_PER_HOUR)
+    least = hours * problem.terms.usd_per_gpu_hour[lines.offer]
+    smallest = lines.fewest_gpus.astype(np.int64)
+    likely = problem.terms.fresh[lines.offer] & (chances(problem.terms, lines.offer, smallest) >= LIKELY)
+    order = np.lexsort((least, ~likely, lines.request))
+    place = np.arange(len(order)) - np.searchsorted(lines.request[order], lines.request[order])
+    promising = lines.take(np.sort(order[place < _PROMISING]))
+    cases, _ = _double(problem, promising)
+    limit = np.full(len(requests), np.inf)
+    for number, ask in enumerate(requests):
+        of_request = np.flatnonzero(cases.request == number)
+        if ask.optimize == "cost" and ask.rank_by != "time" and len(of_request):
+            of_request = of_request[can_be_option(problem, cases, ask, of_request)]
+            likely = chances(problem.terms, cases.offer[of_request], cases.gpus[of_request]) >= LIKELY
+            of_request = of_request[likely & problem.terms.fresh[cases.offer[of_request]]]
+            limit[number] = cases.costs.cost_high_usd[of_request].min(initial=np.inf)
+    return lines.take(np.flatnonzero(least <= limit[lines.request] + ROUNDING_USD))
+
+
+def most_faster(run: Workload) -> float:
+    """Return by how much, at most, a size is faster per accelerator than the faster of the doublings around it.
+
+    A batch of a power of two splits best over the doublings; another one may split well over a size between them.
+    """
+    if run.loading:
+        return HALF_FED_RATIO
+    return FASTER_RATIO if run.global_batch & (run.global_batch - 1) == 0 else HALF_FASTER_RATIO
+
+
+def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
     """Evaluate every doubling of the unit from the fewest on, else the one size asked for; return each with its line.
 
     None may be left out for being dearer than a smaller one: a cluster that holds the model in fewer parts, or without
     computing activations twice, may cost less than one of a quarter of its size.
     """
+    line, gpus = _doubled_counts(problem, lines)
+    return evaluate(problem, lines.request[line], lines.offer[line], gpus), line
+
+
+def _doubled_counts(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
+    """Return the line of each doubling, and the accelerators in it."""
     first, stop = _doublings(problem, lines)
     many = stop - first + 1
     line = np.repeat(np.arange(len(many)), many)
     exponent = np.arange(len(line)) - np.repeat(np.cumsum(many) - many - first, many)
     unit, largest = problem.supply.unit_gpus[lines.offer[line]], problem.supply.largest_gpus[lines.offer[line]]
     pinned = _pinned(problem, lines.request[line])
-    gpus = np.where(pinned > 0, pinned, np.minimum(unit * 2**exponent, np.maximum(largest // unit, 1) * unit))
-    return make(problem, lines.request[line], lines.offer[line], gpus), line
+    return line, np.where(pinned > 0, pinned, np.minimum(unit * 2**exponent, np.maximum(largest // unit, 1) * unit))
 
 
 def other_counts(problem: Problem, number: int) -> list[int]:
@@ -97,10 +165,9 @@ def other_counts(problem: Problem, number: int) -> list[int]:
         sizes=(problem.sizes[number],),
         masks=(problem.masks[number],),
     )
-    cases, _ = _double(free, _lines(free), evaluate)
+    cases, _ = _double(free, _lines(free))
     every = np.arange(len(cases))
     held = cases.speed.fits & within_order(free, cases, every) & ~too_old(free, cases, request, every)
-    held &= ~tiers.refused(free.terms, cases.offer, cases.gpus)
     counts = np.unique(cases.gpus[held])
     asked = request.gpus or 1
     order = np.lexsort((-counts, np.abs(np.log2(counts / asked))))
@@ -158,7 +225,7 @@ def _sells_whole_nodes(problem: Problem, offer: Indices) -> Flags:
     return flags
 
 
-def _halfway(problem: Problem, doubled: Cases, line: Indices, make: Evaluate) -> list[tuple[Cases, Indices]]:
+def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
     """Evaluate half as much again as each doubling, where every size is looked at."""
     if not _wants_all(problem, doubled.request).any():
         return []
@@ -174,12 +241,10 @@ def _halfway(problem: Problem, doubled: Cases, line: Indices, make: Evaluate) ->
     )
     if not keep.any():
         return []
-    return [(make(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
+    return [(evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
 
 
-def _between(
-    problem: Problem, lines: Lines, doubled: Cases, line: Indices, make: Evaluate
-) -> list[tuple[Cases, Indices]]:
+def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
     """Evaluate, in order, the multiples of the unit below the doubling that met the deadline, until some meet it.
 
     The first that meets it may split the batch badly: those tried at once with it count, too.
@@ -192,7 +257,7 @@ def _between(
         units = first[open_line][:, None] + np.arange(many)[None, :]
         keep = units < stop[open_line][:, None]
         open_lines = np.broadcast_to(open_line[:, None], keep.shape)[keep]
-        cases = make(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
+        cases = evaluate(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
         done = np.zeros(len(first), bool)
         done[open_lines[meets(problem, cases)]] = True
         best = _judged(problem, cases, open_lines)
@@ -214,7 +279,7 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     stop = np.full(count, np.inf)
     np.minimum.at(stop, line[met], cases.gpus[met])
     below, first_met = cases.gpus < stop[line], cases.gpus == stop[line]  # a larger one may wait for what these do not
-    half = np.array([_HALF_FED_RATIO if run.loading else HALF_FASTER_RATIO for run in problem.workloads])
+    half = np.array([HALF_FED_RATIO if run.loading else HALF_FASTER_RATIO for run in problem.workloads])
     faster = np.where(first_met, half[cases.request], FASTER_RATIO)
     timed = (below | first_met) & cases.speed.fits & np.isfinite(cases.costs.days)
     needed = np.where(timed, cases.gpus * cases.costs.days / limit / faster, 0.0)
@@ -240,33 +305,27 @@ def _wants_all(problem: Problem, request: Indices) -> Flags:
 
 
 def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
-    """Pick one case per line: met before missed, then a size that can be ordered, by the goal, fewer accelerators."""
+    """Pick one case per line: met before missed, by the goal; of equals what is likely, then the cheapest, then fewer.
+
+    Before all sizes of all offers are known there are no budgets: the cost stands for them.
+    """
     if not len(line):
         return np.zeros(0, np.int64)
     met = meets(problem, cases)
     budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
-    over = cases.costs.cost_usd > budget
-    sure = problem.asked(lambda ask: ask.include_unverified, cases.request)
-    sure = sure | verified(problem, cases, np.arange(len(cases)))
-    carbon = _goal_is(problem, cases, "carbon")
-    goal = np.select(
-        [
-            ~met,
-            _goal_is(problem, cases, "time"),
-            carbon,
-        ],
-        [
-            np.where(cases.speed.fits, cases.costs.days, 1e300),
-            np.where(over, 1e100 + cases.costs.cost_usd, cases.costs.days),
-            np.nan_to_num(cases.costs.kgco2e, nan=1e200) if carbon.any() else cases.costs.cost_usd,
-        ],
-        default=cases.costs.cost_usd,
-    )
+    over = cases.costs["budget_usd" if "budget_usd" in cases.costs else "cost_usd"] > budget
+    goal, unlikely = cases.costs.cost_usd.copy(), np.zeros(len(cases), bool)
+    chance = chances(problem.terms, cases.offer, cases.gpus)
+    for number, ask in enumerate(problem.requests):
+        of = cases.request == number
+        if "budget_usd" in cases.costs or ask.optimize in ("time", "carbon"):
+            goal[of] = goal_of(cases, ask)[of]
+        if ask.optimize == "time":
+            unlikely |= of & (chance < LIKELY)
+            goal[of & over] = 1e100 + cases.costs.cost_usd[of & over]
+    goal = np.where(met, goal, np.where(cases.speed.fits, cases.costs.days, 1e300))
     smallest_last = np.where(met, cases.gpus, -cases.gpus)
-    order = np.lexsort((smallest_last, goal, met & ~sure, met & over, ~met, line))
+    expected = cases.costs["expected_usd" if "expected_usd" in cases.costs else "cost_usd"]
+    order = np.lexsort((smallest_last, expected, ~(chance >= LIKELY), goal, met & unlikely, met & over, ~met, line))
     _, first = np.unique(line[order], return_index=True)
     return order[first]
-
-
-def _goal_is(problem: Problem, cases: Cases, goal: str) -> Flags:
-    return problem.asked(lambda ask: ask.optimize == goal, cases.request)

@@ -200,6 +200,52 @@ def best_plan(plans: Plans, index: int, total: Accelerators | None) -> tuple[int
     return int(chosen[first]), total.replicas_of(Accelerators(int(plans.gpus[chosen[first]])))
 
 
+class ServingSpeed(NamedTuple):
+    """Output tokens per second of all replicas on so many accelerators: typical, with its 80 % range."""
+
+    low: float
+    typical: float
+    high: float
+    deployment: ServedReplica
+    replicas: int
+
+
+def serving_speed(
+    catalog: Catalog,
+    architecture: Architecture,
+    key: Key,
+    service: Service,
+    gpus: int,
+    sequences: float | None = None,
+) -> ServingSpeed | None:
+    """Return how fast so many accelerators serve a model, saturated or with so many sequences at once in all.
+
+    None where they do not hold the model, or not so many sequences of it.
+    """
+    plans = served(catalog, architecture, [key], service, gpus)
+    if not plans.serves.any():
+        return None
+    if sequences is None:
+        plan, replicas = best_plan(plans, 0, Accelerators(gpus))
+        assert plan is not None
+        total = float(plans.output_tokens_per_s[plan]) * replicas.number
+    else:
+        counts = np.maximum(np.minimum(np.floor(gpus / plans.gpus), sequences), 1.0)
+        each, ladder = sequences / counts, plans.ladder
+        holds = plans.serves & (each <= np.maximum(ladder.capacity, 1.0)) & (each <= ladder.sequences.max(axis=-1))
+        if not holds.any():
+            return None
+        rates = [
+            np.interp(at, steps, speeds)
+            for at, steps, speeds in zip(each, ladder.sequences, ladder.output_tokens_per_s, strict=True)
+        ]
+        totals = np.where(holds, np.array(rates) * counts, -np.inf)
+        plan = int(np.argmax(totals))
+        total, replicas = float(totals[plan]), Replicas(int(counts[plan]))
+    wide = float(np.exp(plans.width[plan]))
+    return ServingSpeed(total / wide, total, total * wide, plans.deployments[plan], replicas.number)
+
+
 def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, replicas: Replicas) -> ModelDeployment:
     """Return one plan of serving as a deployment of so many replicas."""
     placed = plans.deployments[plan]

@@ -29,6 +29,11 @@ SEATS = 1024.0  # answers that an engine writes at once (verl, rollout.max_num_s
 DEGREES = (1, 2, 4, 8, 16)  # of tensor parallelism in an engine
 ONCE = ("optimizer_s", "offload_s", "overhead_s")  # parts of a training step that no forward pass has
 HALF_BYTES = 2.0
+# Priced is a step that is off by less than half in the median over rows and over sources, in a range of less than four.
+NOT_PRICED = (
+    "Reinforcement learning is not priced well enough to stake a budget on: published steps took between 0.3"
+    " and 6 times the predicted time. Use it to compare, and time a few steps of your own before you order."
+)
 
 
 class Phases(ColumnStruct, frozen=True):
@@ -125,6 +130,7 @@ def phases_of(
 
     `parts_s` are the parts of the training step, whose shares count.
 
+    A critic of the policy's size reads every answer once more and is trained as the policy is (PPO, arXiv:1707.06347).
     A forward pass is a third of what forward and backward passes take, a quarter where activations are computed again.
     """
     with np.errstate(invalid="ignore", divide="ignore"):  # cases without a layout
@@ -135,8 +141,13 @@ def phases_of(
     link = np.array([link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])
     handing = HALF_BYTES * parameters / writer.tensor / (link * GB)
     written = writer.seconds * np.exp(end * writer.width)
-    scored = 1.0 + (workload.rollouts is not None and workload.rollouts.reference)
-    return Phases(written, scored * forward, training_s, handing)
+    reference, critic = _beside(workload.rollouts)
+    return Phases(written, (1.0 + reference + critic) * forward, (1.0 + critic) * training_s, handing)
+
+
+def _beside(rollouts: Rollouts | None) -> tuple[bool, bool]:
+    """Return whether a reference scores the answers, and whether a critic values them."""
+    return (False, False) if rollouts is None else (rollouts.reference, rollouts.critic)
 
 
 def link_gb_per_s(key: Key, gpus: float) -> float:

@@ -4,22 +4,25 @@ For every distinct accelerator and node, the layouts of one replica are listed, 
 and the best batch within memory and the latency targets is kept. What cannot be is kept too, with its reason.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import ColumnStruct, Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, doubts
-from gpucost.physics.serving.cases import FORMATS, Options, ServedReplica, ServingCase, build, native_format
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, KEEPING, doubts
+from gpucost.physics.serving.cases import FORMATS, Options, ServedReplica, ServingCase, build, link, native_format
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.physics.serving.roof import decode_roof
-from gpucost.types import Architecture
+from gpucost.types import Accelerator, Architecture, ServedAs
 from gpucost.units import MS_PER_S
 from gpucost.workloads.training import one_chip
 
@@ -34,8 +37,16 @@ OWN_WIDTH = (
 )
 WIDEST = np.log(4.0)  # half a range, in logarithms: assumed, doubts that add up beyond it are one doubt
 NODES = (2, 3, 4)  # over which the stages of one replica follow each other
-NODE_GPUS = 8  # experts spread over nodes of at least so many
-REASONS = ("", "memory", "ttft", "tpot")
+NODE_GPUS = 8  # a replica spreads over whole nodes of at least so many; smaller machines hold it whole
+REASONS = ("", "memory", "ttft", "tpot", "level")
+
+
+JOINED_STEPS = 1.5  # that a prompt waits where others decode: half of the running one, and the one it is read in
+FULL_LOAD = 0.999  # share of capacity from which a queue grows without end
+
+DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0  # of a request of which nobody says more
+# assumed: what a reader of chat accepts, who reads some 5 words a second; the first token within a breath
+USUAL_TTFT_MS, USUAL_TPOT_MS = 2000.0, 50.0
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -50,7 +61,7 @@ class Service(Struct, frozen=True, kw_only=True):
     cache: str = "auto"
     engine: str = "vllm"
     server: str | None = None  # default, tuned or offline; a server as it comes where nobody says
-    prefix_hit_fraction: float = 0.0
+    prefix_hit_fraction: float | None = None  # nothing is taken as cached where nobody says
     draft_tokens: int = 0
     acceptance_fraction: float = 0.0
     draft_cost_fraction: float = 0.0
@@ -77,9 +88,12 @@ class Service(Struct, frozen=True, kw_only=True):
         """Prompt and output of one request."""
         return self.prompt_tokens + self.output_tokens
 
-    def written_in(self, architecture: Architecture) -> str:
-        """Return the format of the weights: the one asked for, else as published."""
-        return native_format(architecture) if self.precision == "auto" else self.precision
+    def written_in(self, architecture: Architecture, chip: Accelerator) -> str:
+        """Return the format of the weights: the one asked for, else as people serve it on such chips, or published."""
+        if self.precision != "auto":
+            return self.precision
+        usual = next((one.precision for one in architecture.served_as), "")
+        return usual if usual and multiplies(chip, usual) else native_format(architecture)
 
 
 class Plans(Struct, frozen=True):
@@ -92,13 +106,17 @@ class Plans(Struct, frozen=True):
     reason: Integers  # code into REASONS; 0 where it serves
     sequences: Floats
     capacity: Floats
+    in_flight: Floats  # requests at once to which the times below belong: the full batch, unless a load is asked
     output_tokens_per_s: Floats  # of one replica, at saturation
     tpot_s: Floats
-    ttft_s: Floats
+    ttft_s: Floats  # without a queue
+    queue_s: Floats  # before the first token: nothing without a load, infinite beyond capacity
     prompt_time_fraction: Floats
     step: serving.StepParts
+    ladder: "AtBatches"
     width: Floats  # half the logarithmic width of the 80 % range of the throughput
     tight: Flags  # fits only with a larger share of the memory than engines take by default, and short passes
+    level: Any = None  # what was simulated of replicas that a service level sizes (gpucost.serving.load)
 
     def __len__(self) -> int:
         return len(self.deployments)
@@ -110,22 +128,27 @@ class Plans(Struct, frozen=True):
         return served
 
 
-def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[int, int, int]]:
-    """Return the layouts of one replica as tensor, attention-data and pipeline degrees.
+def layouts(
+    architecture: Architecture, key: Key, largest: int, stated: int | None = None
+) -> list[tuple[int, int, int]]:
+    """Return the layouts of one replica as tensor, attention-data and pipeline degrees; `stated` is how many it has.
 
-    Tensor groups stay within the scale-up domain or the node; attention data parallel is for experts; where the model
-    needs several nodes, stages follow each other over the network.
+    Tensor groups stay within the scale-up domain or the node; attention data parallel is for experts, which can be
+    spread over any number that the links join; where the model needs several nodes, stages follow each other. A machine
+    of fewer than eight holds a replica whole.
     """
     node = max(key.system.gpus, key.system.scaleup_gpus if key.system.scaleup_gb_per_s else 1)
     degrees = [t for t in (1, 2, 4, 8, *WIDE_RANKS) if t <= min(node, largest)]
     degrees_list = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
     if architecture.experts:
         wide = WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
-        degrees_list += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
-    if key.system.scaleout_gb_per_s and largest > node:
-        widest = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
-        stages = [p for p in NODES if widest * p <= largest and p <= architecture.layers]
-        degrees_list += [(widest, 1, p) for p in stages if widest >= min(node, 8)]
+        linked = largest if key.system.scaleout_gb_per_s else min(node, largest)
+        people = [one.data for one in architecture.served_as] if wide else []
+        spread = sorted({*degrees, *(w for w in (*wide, *people, stated or 0) if w <= linked)})
+        degrees_list += [(1, d, 1) for d in spread if d > 1]
+    if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS and architecture.heads % NODE_GPUS == 0:
+        stages = [p for p in NODES if NODE_GPUS * p <= largest and p <= architecture.layers]
+        degrees_list += [(NODE_GPUS, 1, p) for p in stages]
     return degrees_list
 
 
@@ -142,7 +165,7 @@ def options_of(request: Service, count: int) -> Options:
         return np.full(count, float(value))
 
     return Options(
-        every(request.prefix_hit_fraction),
+        every(request.prefix_hit_fraction or 0.0),
         every(request.draft_tokens),
         every(request.acceptance_fraction),
         every(request.draft_cost_fraction),
@@ -160,11 +183,11 @@ def list_deployments(
     architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: Service
 ) -> tuple[list[ServedReplica], Integers]:
     """Return the deployments of every key that an offer uses, and the key of each."""
-    form = request.written_in(architecture)
     deployments, of = [], []
     for index, limit in largest.items():
         key = keys[index]
-        for tensor, data, pipeline in layouts(architecture, key, limit):
+        form = request.written_in(architecture, key.accelerator)
+        for tensor, data, pipeline in layouts(architecture, key, limit, request.replica_gpus):
             if request.replica_gpus not in (None, tensor * data * pipeline):
                 continue
             expert = tensor * data if architecture.experts and data > 1 else 1
@@ -194,6 +217,8 @@ class ReplicaLayouts(Struct, frozen=True):
     case: ServingCase
     key: Integers  # index of the key in the supply
     traits: dict[str, Flags]  # what makes the speed of each less certain
+    timed: ServingCase  # each once of those that nothing but a name tells apart
+    same: Integers  # which of them each layout is
 
     def __len__(self) -> int:
         return len(self.deployments)
@@ -211,6 +236,12 @@ class AtBatches(ColumnStruct, frozen=True):
     ttft_s: Floats
 
 
+_Layouts = tuple[ReplicaLayouts, tuple[Any, ...]]  # with what the names below stand for, so that ids stay taken
+_LAYOUTS_KEPT = 64
+_layouts: OrderedDict[tuple[Any, ...], _Layouts] = OrderedDict()
+_layouts_lock = Lock()
+
+
 def replica_layouts(
     architecture: Architecture,
     keys: Sequence[Key],
@@ -218,13 +249,47 @@ def replica_layouts(
     request: Service,
     values: Mapping[str, float],
 ) -> ReplicaLayouts:
-    """Return the layouts of every key. `largest` maps the keys in use to the largest job that an offer can host."""
+    """Return the layouts of every key. `largest` maps the keys in use to the largest job that an offer can host.
+
+    Requests differ in lengths and targets more often than in what layouts hang on: those of late are kept.
+    """
+    asked = (request.precision, request.cache, request.engine, request.server, request.replica_gpus)
+    shares = [float(column[0]) for column in astuple(options_of(request, 1))]
+    name = (id(architecture), id(keys), id(values), tuple(largest.items()), *asked, *shares)
+    with _layouts_lock:
+        if (kept := _layouts.get(name)) is not None:
+            _layouts.move_to_end(name)
+            return kept[0]
+    layouts = _replica_layouts(architecture, keys, largest, request, values)
+    with _layouts_lock:
+        _layouts[name] = layouts, (architecture, keys, values)
+        while len(_layouts) > _LAYOUTS_KEPT:
+            _layouts.popitem(last=False)
+    return layouts
+
+
+def _replica_layouts(
+    architecture: Architecture,
+    keys: Sequence[Key],
+    largest: Mapping[int, int],
+    request: Service,
+    values: Mapping[str, float],
+) -> ReplicaLayouts:
     deployments, of = list_deployments(architecture, keys, largest, request)
     case, _ = build(deployments, values, options_of(request, len(deployments)))
     doubted = [doubts(d) for d in deployments]
     names = doubted[0] if doubted else ()
     traits = {name: np.array([one[name] for one in doubted], dtype=np.bool_) for name in names}
-    return ReplicaLayouts(deployments, case, of, traits)
+    numbers: dict[Any, int] = {}
+    same = np.array([numbers.setdefault(_timed_by(d), len(numbers)) for d in deployments], dtype=np.int64)
+    timed = case.take(np.unique(same, return_index=True)[1])
+    return ReplicaLayouts(deployments, case, of, traits, timed, same)
+
+
+def _timed_by(d: ServedReplica) -> tuple[Any, ...]:
+    """Return what tells the speeds of one model's replicas apart: of a node what links its accelerators."""
+    linked = link(d.accelerator, d.system, d.tensor * d.data)
+    return (d.accelerator.id, d.tensor, d.data, d.pipeline, d.expert, linked)
 
 
 def evaluate(
@@ -237,12 +302,15 @@ def evaluate(
 ) -> Plans:
     """Return every plan at its best batch. `largest` maps the keys in use to the largest job that an offer can host."""
     found = replica_layouts(architecture, keys, largest, request, values)
-    case, count = found.case, len(found)
-    prompt, output = np.full(count, request.prompt_tokens), np.full(count, request.output_tokens)
-    ladder = climb(case, prompt, output)
-    best, meets = fastest(ladder.tpot_s, ladder.output_tokens_per_s, np.full(count, request.tpot_ms or np.inf))
-    sequences = ladder.sequences[np.arange(count), best]
-    at = serving.steady(case, sequences, prompt, output)
+    case, timed, same, count = found.case, found.timed, found.same, len(found)
+    prompt, output = np.full(len(timed), request.prompt_tokens), np.full(len(timed), request.output_tokens)
+    climbed = climb(timed, prompt, output)
+    best, meets = fastest(climbed.tpot_s, climbed.output_tokens_per_s, np.full(len(timed), request.tpot_ms or np.inf))
+    sequences = climbed.sequences[np.arange(len(timed)), best]
+    at = serving.steady(timed, sequences, prompt, output)
+    at = replace(at, **{name: getattr(at, name).take(same) for name in at.__struct_fields__})
+    usual = serving.usual_sequences(timed, prompt, output)[same]
+    ladder, sequences, meets = climbed.take(same), sequences[same], meets[same]
     plans = Plans(
         found.deployments,
         case,
@@ -251,13 +319,16 @@ def evaluate(
         reasons(ladder.capacity, ladder.ttft_s, meets, np.full(count, request.ttft_ms or np.inf)),
         sequences,
         ladder.capacity,
+        sequences,
         at.output_tokens_per_s * case.rates.saturation,
         at.tpot_s,
         at.ttft_s,
+        np.zeros(count),
         at.prompt_time_fraction,
         at.step,
-        widths(found.traits, host_bound(at.step), ranges, stated_server=request.server is not None),
-        (ladder.capacity >= 1) & (serving.usual_sequences(case, prompt, output) < 1),
+        ladder,
+        widths(found.traits, host_bound(at.step), ranges, request),
+        (ladder.capacity >= 1) & (usual < 1),
     )
     return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
 
@@ -270,11 +341,13 @@ def with_own(plans: Plans, request: Service, speed: float) -> Plans:
     ratio = plans.output_tokens_per_s / speed
     step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
     tpot = own_tpot_s(request, plans.tpot_s, ratio)
+    at_once = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
     return replace(
         plans,
         output_tokens_per_s=np.full(len(plans), speed),
         tpot_s=tpot,
-        sequences=np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences,
+        sequences=at_once,
+        in_flight=at_once,
         step=step,
         width=np.full(len(plans), OWN_WIDTH),
         reason=late(plans.reason, tpot, request.tpot_ms or np.inf),
@@ -293,6 +366,69 @@ def refuse_own(deployments: Sequence[ServedReplica], request: Service, speed: fl
             f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name} roof), not"
             f" {speed:,.0f}. No software can exceed the roof."
         )
+
+
+class AtLoad(ColumnStruct, frozen=True):
+    """Replicas at the requests that a load keeps in flight."""
+
+    in_flight: Floats
+    tpot_s: Floats
+    queue_s: Floats
+    prompt_time_fraction: Floats  # of the time that a replica is busy
+    step: serving.StepParts
+
+
+def requests_in_flight(sequences: Floats, tpot_s: Floats, tokens_per_s: Floats, most: Floats) -> Floats:
+    """Return the requests that a load keeps in flight on one replica: Little's law, n = tokens/s · TPOT(n).
+
+    TPOT is read on the batch curve, whose batches are the last axis; below one request it is that of one. A load that
+    no batch up to `most` carries fills them all. 100 tokens a second at 10 ms + 1 ms a request: n = 1 + n/10.
+
+    >>> batches = np.array([[1.0, 4.0, 16.0]])
+    >>> requests_in_flight(batches, 0.01 + 0.001 * batches, np.array([100.0]), np.array([16.0])).round(3)
+    array([1.111])
+    """
+    beyond = tokens_per_s[..., None] * tpot_s - sequences  # what would be in flight beyond each batch
+    carried = beyond <= 0
+    after = np.argmax(carried, axis=-1)[..., None]
+    before = np.maximum(after - 1, 0)
+
+    def at(values: Floats, where: Integers) -> Floats:
+        return np.take_along_axis(values, where, axis=-1)[..., 0]
+
+    low, high = at(beyond, before), at(beyond, after)
+    share = low / np.where(low == high, 1.0, low - high)
+    between = at(sequences, before) + share * (at(sequences, after) - at(sequences, before))
+    found = np.where(after[..., 0] == 0, tokens_per_s * tpot_s[..., 0], between)
+    return np.where(carried.any(axis=-1), np.minimum(found, most), most)
+
+
+def at_load(
+    case: ServingCase,
+    prompt: Floats,
+    output: Floats,
+    ttft_s: Floats,
+    in_flight: Floats,
+    load: Floats,
+    most: Floats,
+    slower: Floats,
+) -> AtLoad:
+    """Return replicas with so many requests in flight, at a load that is a share of what they carry.
+
+    A prompt waits for one of `most` places, behind other prompts, for the end of the running step, half of one on
+    average, and is read in a step with the tokens of the others. Beyond capacity the queue grows without end. `slower`
+    is the ratio of a measured time per token to the predicted one.
+    """
+    running = np.maximum(in_flight, 1.0)  # whoever runs is one of them
+    at = serving.steady(case, running, prompt, output, ttft_s=ttft_s)
+    busy = np.minimum(in_flight, 1.0)
+    tpot = at.tpot_s * slower
+    step = type(at.step)(**{part: getattr(at.step, part) * slower for part in at.step.names()})
+    place = serving.waiting_s(load, most, tpot * output)
+    of_prompts_s = ttft_s - case.rates.first_ms / MS_PER_S  # what a server adds before the engine keeps nobody waiting
+    behind = serving.prompt_wait_s(busy, at.prompt_time_fraction, of_prompts_s)
+    queue = place + behind + busy * JOINED_STEPS * step.total_s
+    return AtLoad(in_flight, tpot, np.where(load < FULL_LOAD, queue, np.inf), at.prompt_time_fraction, step)
 
 
 def own_tpot_s(request: Service, tpot_s: Floats, ratio: Floats) -> Floats:
@@ -314,7 +450,7 @@ def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
     limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
     limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
     limit = np.where(case.rates.frugal, np.minimum(limit, LOCAL_USERS), limit)
-    ttft_s = serving.prompt_s(case, prompt)
+    ttft_s = serving.first_token_s(case, prompt)
     # of the steps that memory cuts to one batch the first is timed
     steps = 1 + np.searchsorted(LADDER[:-1], np.maximum(limit, 1.0), side="left")
     first = np.cumsum(steps) - steps
@@ -354,13 +490,14 @@ def host_bound(step: serving.StepParts) -> Flags:
     return bound
 
 
-def widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, float], *, stated_server: bool) -> Floats:
+def widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, float], request: Service) -> Floats:
     """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
     count = len(by_host)
     named = {
         "saturation": np.full(count, True),
         "host_bound": by_host,
-        "unstated_server": np.full(count, not stated_server),
+        "unstated_server": np.full(count, request.server is None),
+        "unstated_prefix": np.full(count, request.prefix_hit_fraction is None and request.engine in KEEPING),
         **traits,
     }
     return np.minimum(width_of(named, ranges), WIDEST)
@@ -372,8 +509,25 @@ def format_note(architecture: Architecture, request: Service) -> str:
     if request.precision != "auto":
         return f"weights in {request.precision}, as requested{encoders}"
     form = native_format(architecture)
-    usual = "; fp8 is usual in production" if form == "bf16" else ""
-    return f"weights in {form}, as published{usual}{encoders}"
+    if not architecture.served_as:
+        usual = "; fp8 is usual in production" if form == "bf16" else ""
+        return f"weights in {form}, as published{usual}{encoders}"
+    first = architecture.served_as[0]
+    published = "as published" if first.precision == form else f"{form} on chips without it, as published"
+    ways = " or ".join(
+        f"{one.gpus} × {one.accelerator_id} ({_degrees(one)}; {one.source_id})" for one in architecture.served_as
+    )
+    return f"weights in {first.precision}, {published}{encoders}. People run it on {ways}"
+
+
+def _degrees(one: ServedAs) -> str:
+    """Write the degrees of a replica.
+
+    >>> _degrees(ServedAs("h200", "fp8", 8, 1, 2, "guide")), _degrees(ServedAs("h100", "mxfp4", 1, 1, 1, "guide"))
+    ('tensor 8, pipeline 2', 'one GPU')
+    """
+    degrees = {"tensor": one.tensor, "experts over": one.data, "pipeline": one.pipeline}
+    return ", ".join(f"{name} {degree}" for name, degree in degrees.items() if degree > 1) or "one GPU"
 
 
 def _beside_note(architecture: Architecture) -> str:
@@ -385,10 +539,11 @@ def _beside_note(architecture: Architecture) -> str:
 
 def emulated(deployment: ServedReplica) -> bool:
     """Tell whether a chip lacks the arithmetic of the format, so that weights are widened in the kernel."""
-    multiply = FORMATS[deployment.format].multiply
-    a = deployment.accelerator
-    if multiply == "fp8":
-        return not a.fp8_tflops
-    if multiply in ("fp4", "mxfp4"):
-        return not a.fp4_tflops
-    return multiply == "int8" and not a.int8_tflops and ENGINES[deployment.engine] != "local"
+    by_local = FORMATS[deployment.format].multiply == "int8" and ENGINES[deployment.engine] == "local"
+    return not multiplies(deployment.accelerator, deployment.format) and not by_local
+
+
+def multiplies(chip: Accelerator, form: str) -> bool:
+    """Tell whether a chip has arithmetic for a format of weights."""
+    peaks = {"fp8": chip.fp8_tflops, "fp4": chip.fp4_tflops, "mxfp4": chip.fp4_tflops, "int8": chip.int8_tflops}
+    return bool(peaks.get(FORMATS[form].multiply, 1.0))

@@ -15,7 +15,7 @@ from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.hardware import peak_tflops
-from gpucost.physics.training.calibration import ceiling, traits
+from gpucost.physics.training.calibration import ceiling, traits, unsaid_attention_low
 from gpucost.physics.training.cases import PARTS
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.layouts import NO_MEMORY, Candidates, Keys, make_job, make_keys, reduce_best, search
@@ -54,6 +54,7 @@ class Speeds(NamedTuple):
     tokens_per_s_per_gpu: Floats
     tokens_per_s_per_gpu_low: Floats
     tokens_per_s_per_gpu_high: Floats
+    tokens_per_s_per_gpu_low_fused: Floats  # the low end once attention is said to be fused
     mfu_fraction: Floats
     peak_tflops: Floats
     memory_gb: Floats
@@ -188,13 +189,19 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     step = corrected(best.step, own_runs, alike)
     doubts = traits(alike, step, stated_layout=True)  # the plan chooses its layout
     closer = narrowing(own_runs, alike)
-    low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
+    fused, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
+    low = fused
+    if workload.flash is None:
+        case = layouts.setting.case(best.layout, pairs.pair)
+        with np.errstate(all="ignore"):  # rows without a layout
+            low = unsaid_attention_low(job.software, case, step, fused, closer)
     timed = Speeds(
         fits=best.fits,
         reason=best.reason,
         tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
+        tokens_per_s_per_gpu_low_fused=fused,
         mfu_fraction=step.mfu_fraction,
         peak_tflops=peak_tflops(chips, pairs.precision[pairs.pair]),
         memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
@@ -282,6 +289,7 @@ def job_of(workload: Workload, calibration: Calibration) -> Job:
         latest_year=workload.latest_year,
         document_tokens=workload.document_tokens,
         offload=workload.offload,
+        flash=workload.flash,
         values=calibration.values,
     )
 
@@ -306,10 +314,12 @@ def over_pcie(key: Key) -> Key:
 
 
 def key_of(catalog: Catalog, gpu: str | None, system: str | None = None) -> Key:
-    """Return the one accelerator that a name means, in the node named, else in its usual one."""
+    """Return the one accelerator that a name means, in the node named, else in the machine's or its usual one."""
     if system is None:
         if gpu is None:
             raise UsageError("--gpu is missing: name one accelerator, such as h100-sxm. `gpucost gpus` lists them.")
+        if (machine := catalog.machine(gpu)) and machine.id:
+            return key_of(catalog, None, machine.id)
         accelerator = catalog.accelerator(gpu)
         return Key(accelerator, catalog.default_system(accelerator.id))
     node = catalog.system(system)

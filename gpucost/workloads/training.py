@@ -270,6 +270,7 @@ class Rollouts(Struct, frozen=True):
     prompt_tokens: float
     output_tokens: float  # of an answer, on average
     reference: bool = False  # a frozen model scores the answers too
+    critic: bool = False  # a model of the same size values every token, and is trained beside the policy (PPO)
 
     @property
     def sequence_tokens(self) -> int:
@@ -295,6 +296,7 @@ class Workload(Struct, frozen=True):
     offload: str = "none"
     document_tokens: float = np.inf  # over which tokens attend, where documents are shorter than the sequence
     rollouts: Rollouts | None = None  # what the model writes to be trained on
+    flash: bool | None = None  # fused attention; None: usual, and some do without
 
     @property
     def attended_tokens(self) -> float:
@@ -355,6 +357,7 @@ def make_workload(
     document_tokens: float | None = None,
     offload: str = "none",
     rollouts: Rollouts | None = None,
+    flash: bool | None = None,
 ) -> Workload:
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
     if rollouts is not None:
@@ -363,6 +366,11 @@ def make_workload(
     sequence = sequence_tokens or default_sequence(architecture)
     batch = global_batch or default_batch(architecture, sequence, method)
     most = max(1, int(min(tokens / sequence, 1e15)))
+    if tokens < sequence:
+        raise UsageError(
+            f"--tokens: {tokens:,.4g} are less than one step, which takes a sequence of {sequence:,} tokens at least."
+            f" Did you mean {tokens:.4g}b? For short texts give --sequence."
+        )
     if global_batch is not None and batch > tokens / sequence:
         raise UsageError(
             f"--global-batch: one step of {batch:,} sequences × {sequence:,} tokens is more than all {tokens:,.0f}"
@@ -383,6 +391,7 @@ def make_workload(
         document_tokens=document_tokens or np.inf,
         offload=offload,
         rollouts=rollouts,
+        flash=flash,
     )
 
 

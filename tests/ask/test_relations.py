@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import gpucost
-from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
+from gpucost.physics.training.layouts import NO_MEMORY, REASONS
 from tests.commands import in_process
 from tests.docs.blocks import blocks_of
 
@@ -19,9 +19,10 @@ QUERIES = [block for block in blocks_of(PAGE) if block.language == "sh"]
 
 @pytest.fixture(scope="module")
 def catalog():
-    return open_catalog(DAY)
+    return gpucost.open_catalog(DAY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", QUERIES, ids=lambda block: str(block.line))
 def test_each_question_of_the_page_has_an_answer(block):
     command = re.fullmatch(r"gpucost sql (?P<options>[^\"]*)\"(?P<query>.*)\"\s*", block.text, re.DOTALL)
@@ -47,6 +48,7 @@ def test_speeds_are_those_of_throughput_and_hours_follow_from_them(catalog):
     assert rows[0]["gpu_hours"] == pytest.approx(rows[0]["days"] * 24 * 8, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_estimates_are_those_of_estimate(catalog):
     rows = catalog.sql(
         "select offer_id, gpus, cost_usd, days from estimates where gpu = 'h100-sxm5-80gb'",
@@ -58,6 +60,7 @@ def test_estimates_are_those_of_estimate(catalog):
         assert costs[option["offer_id"], option["gpus"]] == pytest.approx((option["cost_usd"], option["days"]))
 
 
+@pytest.mark.slow
 def test_served_are_those_of_inference_and_deployments_hold_their_replicas(catalog):
     served = catalog.sql("from served where gpu = 'h100-sxm5-80gb'", model="llama-3.1-8b").to_dict("records")
     costs = {row["offer_id"]: row for row in served}
@@ -70,6 +73,7 @@ def test_served_are_those_of_inference_and_deployments_hold_their_replicas(catal
     assert set(replicas["tokens_per_s"].round(3)) == {round(single["tokens_per_s_per_gpu"], 3)}
 
 
+@pytest.mark.slow
 def test_a_speed_joins_the_price_of_a_day_in_the_past_as_that_day_had_it(catalog):
     """p5.48xlarge cost 98.32 USD an hour on demand in us-east-1 until June 2025, when AWS announced 44 % less."""
     query = """select p.usd_per_gpu_hour, p.usd_per_gpu_hour * s.gpu_hours as usd, s.gpu_hours
@@ -85,21 +89,23 @@ def test_what_does_not_fit_says_why_and_has_no_figure(catalog):
     rows = catalog.sql("from speeds where gpu = 'rtx-4090' and gpus = 1", model="llama-3.1-70b", tokens="1b").to_dict(
         "records"
     )
-    assert rows[0]["reason"] == "does not fit in memory"
+    assert rows[0]["reason"] == REASONS[NO_MEMORY]
     assert not rows[0]["fits"]
     assert rows[0]["gpu_hours"] is None  # not known, never zero
 
 
+@pytest.mark.slow
 def test_a_relation_without_a_question_says_what_fills_it(catalog):
     for query in ("from speeds", "from served join prices using (gpu)"):
-        with pytest.raises(UsageError, match="add --model"):
+        with pytest.raises(UsageError, match=r"add (--model|model=)"):
             catalog.sql(query)
-    with pytest.raises(UsageError, match="--tokens"):
+    with pytest.raises(UsageError, match=r"(--tokens|tokens=)"):
         catalog.sql("from estimates", model="8b")
     with pytest.raises(UsageError, match="Did you mean tokens"):
         catalog.sql("from speeds", model="8b", token="1b")
 
 
+@pytest.mark.slow
 def test_a_question_opens_no_door_in_the_sandbox(catalog):
     for query in ("from read_text('/etc/passwd'), speeds", "drop table speeds", "copy speeds to '/tmp/x.csv'"):
         with pytest.raises(UsageError):

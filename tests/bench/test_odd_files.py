@@ -35,6 +35,7 @@ def test_a_bench_of_other_types_is_refused_by_its_key(refused, path, value):
     assert str(path[-1]) in refused(["bench", "bench.json", "--show"])
 
 
+@pytest.mark.slow
 def test_a_log_that_is_no_file_is_refused(refused):
     os.mkfifo("train.log")
     Path("answer.json").write_bytes(answers()[0])
@@ -50,7 +51,7 @@ def test_a_bench_whose_spread_is_no_number_is_refused(refused):
 
 
 def test_a_bench_whose_figures_have_no_time_is_read(tmp_path):
-    from gpucost.bench.run import SCHEMA_VERSION, read_bench
+    from gpucost.bench.file import SCHEMA_VERSION, read_bench
 
     path = tmp_path / "bench.json"
     head = {

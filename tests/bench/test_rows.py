@@ -44,8 +44,8 @@ def test_a_short_bench_teaches_of_other_steps(name, machines):
     items = training.predict(training.gather(others, catalog, words=True), tuned)
     errors = [abs(item.predicted / item.measured - 1) for item in items]
     assert len(errors) >= 9
-    assert np.median(errors) < 0.05
-    assert np.quantile(errors, 0.9) < (0.12 if len(given) > 5 else 0.13)
+    assert np.median(errors) < 0.055
+    assert np.quantile(errors, 0.9) < (0.12 if len(given) > 5 else 0.14)
 
 
 def test_serving_steps_of_a_bench_name_what_serving_reads(machines):

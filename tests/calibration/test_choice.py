@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpucost.calibration import choice
 from gpucost.physics.calibration import FitProblem, Parameter, ResidualPart, fit
+from tools import choice
 
 PARAMETERS = (
     Parameter("level", 1.0, 0.5, "ratio", "of all rows"),
@@ -38,7 +38,14 @@ def made(seed=3, sources=24, rows=12):
 
     every = np.ones(len(source), dtype=bool)
     return choice.Sources(
-        PARAMETERS, source, every, every, problem, fit, lambda at, values: predicted(values, at) - seen[at]
+        PARAMETERS,
+        source,
+        every,
+        every,
+        problem,
+        fit,
+        lambda at, values: predicted(values, at) - seen[at],
+        np.full(len(source), "one use"),
     )
 
 
@@ -78,3 +85,12 @@ def test_held_parameters_stay_at_what_is_believed():
     values = of.solve(of.problem(np.arange(len(of.source)), held))
     assert values["kind.a"] == values["noise.b"] == pytest.approx(1.0)
     assert values["level"] != pytest.approx(1.0, rel=0.05)
+
+
+def test_a_large_class_of_use_does_not_outvote_a_small_one():
+    source = np.repeat([f"server {number}" for number in range(50)] + ["bare engine"], 20)
+    use = np.where(source == "bare engine", "bare", "served")
+    worse_for_bare = np.where(use == "bare", 0.4, 0.10)
+    better_for_bare = np.where(use == "bare", 0.1, 0.11)
+    assert choice.error(worse_for_bare, source) < choice.error(better_for_bare, source)
+    assert choice.error_by_use(worse_for_bare, source, use) > choice.error_by_use(better_for_bare, source, use)

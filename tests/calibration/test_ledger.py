@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpucost.calibration import ledger
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
+from tools import ledger
 
 CATALOG = open_catalog()
 DAY = date(2026, 11, 24)

@@ -4,6 +4,7 @@ import tempfile
 from datetime import date, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def reference(rows, on_day, known_day):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(prices(), max_size=14), DAYS, st.integers(0, 60).map(lambda n: START + timedelta(days=n)))
 def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
@@ -139,6 +141,7 @@ def p5(as_of, known=None):
     return [item.usd_per_hour for item in found if item.instance_type == "p5.48xlarge"]
 
 
+@pytest.mark.slow
 def test_aws_p5_before_and_after_the_cut_of_june_2025():
     assert p5("2025-03-01") == [98.32]
     assert p5("2025-09-01") == [55.04]

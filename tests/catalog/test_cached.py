@@ -10,6 +10,8 @@ from gpucost.catalog.core import Catalog
 from gpucost.schemas import HISTORY
 from tests.catalog.world import offer, world
 
+pytestmark = pytest.mark.later
+
 
 @pytest.fixture
 def asked(monkeypatch, tmp_path):

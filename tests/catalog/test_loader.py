@@ -5,6 +5,7 @@ from datetime import date
 
 import pytest
 
+from gpucost import clock
 from gpucost.catalog import open_catalog
 from gpucost.catalog.loader import Store, parquet_file, shipped_root, write_twins
 from gpucost.errors import DataError
@@ -12,6 +13,7 @@ from gpucost.schemas import DUCKDB_TYPES, TABLES
 from tests.catalog.world import offer, world, write
 
 
+@pytest.mark.slow
 def test_both_readers_give_equal_tables(tmp_path):
     root = shipped_root()
     for folder in ("pricing", "models"):
@@ -121,4 +123,4 @@ def test_the_day_is_today_or_the_catalogs_own_where_the_clock_is_behind(tmp_path
     root = world(tmp_path, [offer("a", 1, "2090-01-01")])
     assert open_catalog(root=root, checked=False).as_of == date(2090, 1, 1)
     root = world(tmp_path, [offer("a", 1, "2020-01-01")])
-    assert open_catalog(root=root, checked=False).as_of == date.today()
+    assert open_catalog(root=root, checked=False).as_of == clock.today()

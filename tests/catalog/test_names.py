@@ -76,7 +76,7 @@ def test_a_flagship_is_one_of_those_that_its_name_filters_and_one_chip_needs_no_
         family = {found.id for found in catalog.accelerators(name)}
         assert id_ in family, name
         assert len(family) > 1, f"{name} means one accelerator: its row is of the kind accelerator"
-    assert catalog.taken("h100-sxm", "l4", "p5.48xlarge", None) == []
+    assert catalog.taken("h100-sxm", "l4", None) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_models_with_the_dimensions_of_a_preset_and_new_ones(catalog, name, id_)
 def test_what_is_no_name_resolves_to_nothing(catalog, name):
     assert catalog.model_names.matches(name) == []
     assert catalog.accelerator_names.matches(name) == []
-    with pytest.raises(UnknownNameError, match=r"config\.json works too") as error:
+    with pytest.raises(UnknownNameError, match=r"config\.json") as error:
         catalog.architecture(name)
     assert len(str(error.value)) < 500
 
@@ -138,7 +138,7 @@ def test_systems(catalog):
 @pytest.mark.parametrize("kind", ["accelerator", "system", "architecture"])
 def test_an_unknown_name_gets_the_nearest_and_where_to_look(catalog, kind):
     name = {"accelerator": "h10O-sxm", "system": "dgx-h1000", "architecture": "lama-3.1-8b"}[kind]
-    with pytest.raises(UnknownNameError, match=r"Did you mean .*gpucost") as error:
+    with pytest.raises(UnknownNameError, match="gpucost") as error:
         getattr(catalog, kind)(name)
     assert error.value.candidates
 
@@ -161,8 +161,13 @@ def test_a_part_of_a_clouds_node_is_no_default(catalog):
 
 
 def test_an_offer_without_a_node_never_gets_a_network(catalog):
-    offers = [offer for offer in catalog.offers() if not offer.system_id]
-    assert offers
+    nodes = {row["id"] for row in catalog.rows("systems")}
+    offers = [
+        offer
+        for offer in catalog.offers()
+        if not {offer.system_id, f"{offer.provider}-{offer.instance_type.lower()}"} & nodes
+    ]
+    assert len(offers) > 100
     assert all(catalog.system_for(offer).scaleout_gb_per_s is None for offer in offers)
     assert all(catalog.system_for(offer).gpus == offer.gpus for offer in offers)
 

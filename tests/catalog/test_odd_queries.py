@@ -42,6 +42,7 @@ def test_a_query_with_less_memory_than_the_facts_take_is_refused(tmp_path, monke
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_columns_of_a_query_are_named_as_they_like():
     query = 'select 1 as "=1+1 \x1b[31m", 2=2, \'three\' as "a:2", 4 as "k@u"'
     assert in_process("sql", query).stdout.split()[-4:] == ["1", "yes", "three", "4"]

@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.price_months import monthly_prices
 from tests.catalog.world import offer, world
+from tools.derived import monthly_prices
 
 
 @pytest.fixture
@@ -34,6 +34,7 @@ def test_a_seller_counts_once_whatever_it_lists(months):
     )
 
 
+@pytest.mark.slow
 def test_a_month_knows_nothing_of_the_next(months):
     assert months(offer("acme/one", 2.0, "2025-06-02")) == {}
     found = months(offer("acme/one", 2.0, "2025-05-02"), offer("acme/one", 9.0, "2025-06-02"))

@@ -6,8 +6,9 @@ from math import log, sqrt
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.prices import generation_declines, list_declines, overall, spot_moves, spot_risk, yearly_fall
+from gpucost.catalog.prices import list_declines, overall, spot_risk
 from tests.catalog.world import offer, world, write
+from tools.derived import generation_declines
 
 ALL = dict.fromkeys(("gpu", "provider", "region", "option"))
 
@@ -75,36 +76,43 @@ def test_a_price_on_demand_after_the_day_asked_about_does_not_count(tmp_path):
     assert found == pytest.approx([400 / 300 / 4, 400 / 300 / 2.5])
 
 
-def test_a_price_that_falls_by_a_fifth_each_year_is_found():
-    days = [date(2023, 1, 1) + timedelta(days=91 * number) for number in range(12)]
-    points = [(day, 10 * 0.8 ** ((day - days[0]).days / 365)) for day in days]
-    assert yearly_fall(points) == pytest.approx(0.2)
-    assert yearly_fall([(day, 1 / usd) for day, usd in points]) == pytest.approx(-0.25)
-
-
-def test_a_chip_falls_as_the_median_of_its_sellers(tmp_path):
-    """Seller a halves its price in each year, b holds it, and c has one price alone, too few to say anything."""
+@pytest.mark.slow
+def test_a_chip_falls_as_its_sellers_do_over_the_years_that_they_were_watched(tmp_path):
+    """In 3.5 years seller a halves its price three times and b holds it; c has one price alone, too few."""
     offers = [offer("a/x", 8 * 0.5**year, f"{2022 + year}-01-01", provider="acme") for year in range(4)]
     offers += [offer("b/x", 3.0, f"{2022 + year}-01-01", provider="other") for year in range(4)]
     offers += [offer("c/x", 5.0, "2025-06-01", provider="third")]
     catalog = open_catalog("2025-06-30", root=world(tmp_path, offers), checked=False)
     (row,) = list_declines(catalog, ALL)
     assert (row["sellers"], row["decline_low_fraction"]) == (2, 0.0)
-    assert row["decline_high_fraction"] == pytest.approx(0.5, abs=0.05)
-    assert overall([row])["decline_fraction"] == pytest.approx(0.25, abs=0.03)
+    assert row["decline_high_fraction"] == pytest.approx(0.5, abs=0.01)
+    assert row["decline_fraction"] == pytest.approx(1 - 0.5**0.5, abs=0.01)  # three halvings in twice three years
+    assert overall([row])["decline_fraction"] == row["decline_fraction"]
     (alone,) = list_declines(catalog, {**ALL, "provider": {"other"}, "region": {"r1"}})
     assert (alone["sellers"], alone["machines"], alone["decline_fraction"]) == (1, 1, 0.0)
     assert list_declines(catalog, {**ALL, "region": {"r2"}}) == []
     assert list_declines(catalog, {**ALL, "option": {"secure"}}) == []
     hopper, everything = generation_declines(catalog)
     assert (hopper["chips"], hopper["sellers"], everything["generation"]) == (1, 2, None)
-    assert (hopper["low_ratio"], hopper["high_ratio"]) == (pytest.approx(0.5, abs=0.05), 1.0)
+    assert (hopper["low_ratio"], hopper["high_ratio"]) == (pytest.approx(0.5, abs=0.01), 1.0)
+    assert hopper["typical_ratio"] == pytest.approx(0.5**0.5, abs=0.01)
 
 
-def test_moves_are_those_of_a_quarter(catalog):
-    """At 1 USD for 100 days, then at 2, then at 1: of the months' moves the dearest doubles and the cheapest halves."""
-    found = {(row["provider"], row["region"]): row for row in spot_moves(catalog, 1)}
-    row = found["acme", None]
-    assert (row["low_ratio"], row["high_ratio"]) == (pytest.approx(0.5), pytest.approx(2.0))
-    assert row["moves"] == 7  # a move from each 30th day of the first 210
-    assert row["above_fraction"] == 0  # 2 USD are half of on demand, not more
+def test_a_cut_of_one_seller_shows_though_most_hold_their_price(tmp_path):
+    """Of three sellers in two years one cuts its price to a fourth: a factor of four in six years watched."""
+    offers = [
+        offer(f"{name}/x", 4.0 if name != "acme" or day < "2024" else 1.0, day, provider=name)
+        for name in ("acme", "other", "third")
+        for day in ("2023-01-01", "2024-01-01", "2025-01-01")
+    ]
+    catalog = open_catalog("2025-01-01", root=world(tmp_path, offers), checked=False)
+    (row,) = list_declines(catalog, ALL)
+    assert row["decline_fraction"] == pytest.approx(1 - 0.5 ** (1 / 3), abs=0.002)
+
+
+def test_a_price_that_nobody_looked_up_again_did_not_hold(tmp_path):
+    """Seller b was seen within a single week: its list stands for years, yet says nothing of how prices move."""
+    offers = [offer("a/x", 8 * 0.5**year, f"{2022 + year}-01-01", provider="acme") for year in range(4)]
+    offers += [offer("b/x", 3.0, f"2022-01-0{day}", provider="other") for day in (1, 7)]
+    (row,) = list_declines(open_catalog("2025-06-30", root=world(tmp_path, offers), checked=False), ALL)
+    assert (row["sellers"], row["decline_fraction"]) == (1, pytest.approx(0.5, abs=0.01))

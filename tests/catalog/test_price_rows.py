@@ -96,6 +96,7 @@ def test_a_price_of_an_accelerator_on_a_system_of_another_is_refused(rows_of):
         rows_of(f"{header}ours,h100-sxm,8,20,2026-01-05,dgx-a100\n")
 
 
+@pytest.mark.slow
 def test_a_row_that_is_like_a_shipped_one_has_what_it_does_not_state(rows_of):
     model = "aws/p5.48xlarge/8xh100-sxm5-80gb/us-east-1/on_demand"
     (row,) = rows_of(f"like,usd_per_hour,valid_from\n{model},20,2026-01-05\n")
@@ -122,7 +123,7 @@ def test_a_check_holds_prices_against_the_market_in_files_of_any_size(tmp_path, 
     (tmp_path / "offers.csv").write_text(f"{header}ours,l40s,1,1,2026-06-01\nours2,l40s,1,1000,2026-06-01\n")
     (fault,) = check_one(open_catalog(DAY), tmp_path / "offers.csv", None).faults
     assert (fault.row, fault.column) == (3, "usd_per_hour")
-    assert "is it a price per month?" in fault.reason
+    assert "per month" in fault.reason
 
 
 def test_a_complete_parquet_file_is_held_to_its_systems_and_names(tmp_path):

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
@@ -26,7 +27,7 @@ def test_as_many_sources_in_the_files_after_loading_and_in_the_output():
     in_files = source_ids_in_files()
     catalog = open_catalog()
     loaded = {row["source_id"] for name in ("model_sources", "price_sources") for row in catalog.rows(name)}
-    shown = json.loads(CliRunner().invoke(cli, ["sources", "--format", "json"]).stdout)["rows"]
+    shown = json.loads(CliRunner().invoke(cli, ["data", "sources", "--format", "json"]).stdout)["rows"]
     assert len(in_files) > 100
     assert in_files == loaded == {row["source_id"] for row in shown}
 
@@ -49,6 +50,7 @@ def test_offers_carry_their_source_into_prices():
     assert {row["source_id"] for row in shown} <= source_ids_in_files()
 
 
+@pytest.mark.slow
 def test_the_long_view_says_field_value_unit_status_source_and_date():
     catalog = open_catalog()
     rows = catalog.sql("SELECT * FROM facts WHERE \"table\" = 'accelerators' AND entity = 'h100-sxm5-80gb'")
@@ -62,6 +64,7 @@ def test_the_long_view_says_field_value_unit_status_source_and_date():
     assert prices["n"] == prices["dated"] == len(catalog.rows("offers"))
 
 
+@pytest.mark.slow
 def test_our_own_estimates_are_marked_as_assumptions():
     catalog = open_catalog()
     join = "facts AS f JOIN price_sources AS s ON s.source_id = f.source"

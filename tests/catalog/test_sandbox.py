@@ -42,6 +42,7 @@ def answered(catalog, monkeypatch):
     return asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -64,11 +65,13 @@ def test_reading_is_answered(answered, text):
     assert answered(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ready_questions())
 def test_ready_questions_are_answered(answered, name):
     assert answered(ready_questions()[name].read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_a_process_answers_and_refuses_alike(catalog, answered):
     for text in ("SELECT count(*) AS n FROM offers", "SELECT id FROM llms ORDER BY id LIMIT 3"):
         assert catalog.ask(text).rows == answered(text)
@@ -100,6 +103,7 @@ def outside(request, tmp_path, monkeypatch):
     return {**places, "layers": {"user": lying}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["prices", "book_offers", "prices_on('2025-07-01', '2025-07-01')"])
 def test_prices_that_lie_in_files_are_asked_and_no_file_beside_them(answered, outside, tmp_path, view):
     assert answered(f"SELECT usd_per_hour FROM {view}", **outside) == [{"usd_per_hour": 2.0}]
@@ -109,6 +113,7 @@ def test_prices_that_lie_in_files_are_asked_and_no_file_beside_them(answered, ou
             answered(f"SELECT * FROM read_text('{tmp_path / name}'), {view}", **outside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -169,6 +174,7 @@ def test_what_never_ends_is_stopped(catalog, text):
     assert time.perf_counter() - start < 60
 
 
+@pytest.mark.slow
 def test_too_many_rows_and_too_much_memory_are_refused(catalog):
     with pytest.raises(UsageError, match="rows"):
         catalog.ask("SELECT * FROM range(3000000)")
@@ -187,10 +193,12 @@ def test_more_cells_than_a_writer_holds_in_memory_are_refused(catalog):
         catalog.ask(f"SELECT {wide} FROM range(250001)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "reason", "seconds"),
     [
         ("SELECT repeat('x', 100000) FROM range(100000)", "MB", 60),
+        ("SELECT length(repeat('x', 3000000000))", "memory", 60),  # the database's own limit lets it take 5.8 GB
         ("SELECT list(repeat('x', 1000)) FROM range(10000000) GROUP BY range % 3", "memory|MB", 60),
         ("SELECT count(*) FROM range(60000) a JOIN range(60000) b ON a.range * 7 % 11 < b.range % 13", "stopped", 1),
     ],
@@ -208,7 +216,7 @@ def test_a_query_takes_no_more_than_its_bounds(catalog, text, reason, seconds):
 
 @pytest.mark.parametrize("text", [None, 5, b"SELECT 1"])
 def test_a_query_is_a_text(catalog, text):
-    with pytest.raises(UsageError, match="a query must be text"):
+    with pytest.raises(UsageError, match="text"):
         catalog.ask(text)
 
 
@@ -278,6 +286,7 @@ def test_a_query_does_not_outlive_the_one_who_asks(sign):
         asked.wait()
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_engine_works_in_this_process_is_no_internal_error():
     import signal
     import subprocess
@@ -288,9 +297,9 @@ import sys, duckdb, gpucost.cli.lists as lists
 from gpucost.cli import main
 def ask(**_):
     print("begun", flush=True)
-    duckdb.sql("SELECT sum(a * a % 7) FROM range(10000000000) t(a)").fetchall()
+    duckdb.sql("SELECT sum(a * a % 7) FROM range(1500000000) t(a)").fetchall()
 lists.sources.callback = ask
-sys.argv = ["gpucost", "sources"]
+sys.argv = ["gpucost", "data", "sources"]
 main()"""
     command = [sys.executable, "-c", work]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts) as asked:
@@ -317,7 +326,7 @@ def ask(**_):
     print("begun", flush=True)
     Store(Path("pricing")).execute("CREATE TABLE x AS SELECT sum(a * a % 7) FROM range(10000000000) t(a)")
 lists.sources.callback = ask
-sys.argv = ["gpucost", "sources"]
+sys.argv = ["gpucost", "data", "sources"]
 run()"""
     command = [sys.executable, "-c", work]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts) as asked:
@@ -344,6 +353,6 @@ def test_a_result_is_bounded_as_it_is_written(query, monkeypatch):
     from gpucost.catalog import open_catalog
 
     began = time.monotonic()
-    with pytest.raises(UsageError, match="gives more than 20 MB"):
+    with pytest.raises(UsageError, match="20 MB"):
         open_catalog().ask(query)
     assert time.monotonic() - began < 20

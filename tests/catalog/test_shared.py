@@ -12,6 +12,8 @@ from gpucost.catalog.calibrations import training_calibration, use
 from gpucost.catalog.shared import shared_catalog
 from gpucost.market import facts
 
+pytestmark = pytest.mark.later
+
 OWN = "[[offer]]\nprovider = 'x'\ngpu = 'h100-sxm'\nusd_per_hour = {price}\nobserved_on = 2026-11-01\n"
 ASKED = {"model": "8b", "tokens": "10b"}
 
@@ -41,6 +43,7 @@ def test_two_questions_read_no_table_twice_and_build_one_market(read):
     assert len(tables) == len(set(tables)) > 5
 
 
+@pytest.mark.slow
 def test_threads_share_one_market(read):
     _, markets = read
     with ThreadPoolExecutor(8) as pool:
@@ -73,6 +76,7 @@ def test_few_catalogs_are_kept(none_kept):
     assert len(shared._kept) == 4
 
 
+@pytest.mark.slow
 def test_a_pickled_catalog_answers_alike():
     catalog = gpucost.open_catalog("2026-06-01")
     use(catalog, "training", [{**catalog.rows("calibration")[0], "value": 0.123}])

@@ -6,6 +6,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.errors import AmbiguousNameError, UnknownNameError
+from tests.rules import for_each
 
 TYPED = [line.split(" = ") for line in (Path(__file__).parent / "typed_names.txt").read_text().splitlines()]
 
@@ -15,7 +16,7 @@ def catalog():
     return open_catalog()
 
 
-@pytest.mark.parametrize(("typed", "id_"), TYPED)
+@for_each("typed, id_", TYPED, lambda typed, id_: typed)
 def test_a_typed_model_is_a_preset_of_its_dimensions(catalog, typed, id_):
     assert catalog.architecture(typed).name == id_
 
@@ -43,13 +44,13 @@ def test_a_typed_chip_is_found(catalog, typed, id_):
 @pytest.mark.parametrize(
     ("kind", "typed", "why"),
     [
-        ("accelerator", "Groq LPU", "bandwidth of HBM"),
-        ("accelerator", "Cerebras WSE-3", "bandwidth of HBM"),
-        ("accelerator", "Ascend 310P", "too little of it"),
-        ("accelerator", "SambaNova SN40L", "could be checked"),
-        ("architecture", "gpt-4o", "does not say how large"),
-        ("architecture", "claude-sonnet-4", "does not say how large"),
-        ("architecture", "nvidia/Llama-3.1-Nemotron-Ultra-253B-v1", "path of its config"),
+        ("accelerator", "Groq LPU", "of HBM"),
+        ("accelerator", "Cerebras WSE-3", "of HBM"),
+        ("accelerator", "Ascend 310P", "too little"),
+        ("accelerator", "SambaNova SN40L", "be checked"),
+        ("architecture", "gpt-4o", "how large"),
+        ("architecture", "claude-sonnet-4", "how large"),
+        ("architecture", "nvidia/Llama-3.1-Nemotron-Ultra-253B-v1", "its config"),
         ("architecture", "stable-diffusion-xl", "no decoder-only"),
     ],
 )
@@ -71,7 +72,7 @@ def test_what_no_row_can_answer_is_said_to_be_so(catalog, kind, typed, why):
     ],
 )
 def test_a_hint_is_of_the_same_family_and_near_in_size(catalog, typed, near):
-    with pytest.raises(UnknownNameError, match="Did you mean") as error:
+    with pytest.raises(UnknownNameError, match="unknown") as error:
         catalog.architecture(typed)
     assert near in error.value.candidates
     family = near.split("-")[0].rstrip("0123456789.")

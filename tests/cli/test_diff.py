@@ -1,4 +1,4 @@
-"""`gpucost diff`: what changed between two answers, of which kind, and exit codes by budget."""
+"""`gpucost saved diff`: what changed between two answers, of which kind, and exit codes by budget."""
 
 import json
 from pathlib import Path
@@ -99,6 +99,7 @@ def paid(kind, path):
     return payload["cost_usd"] if kind == "mix" else payload["options"][0]["usd_per_month"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tco", "inference", "mix"])
 def test_other_kinds_of_answers_are_judged_by_what_is_paid(kind, others):
     """The budget is about the cheapest way to the hours, the month of serving, the mix: never about a saving."""

@@ -62,7 +62,7 @@ def test_the_answer_fits_one_screen_and_details_say_more(command, monkeypatch, c
     assert quiet.count("\n") == 1
 
 
-def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(monkeypatch, catalog):
+def test_the_first_screen_names_the_widest_cause_and_the_details_all_with_what_narrows_each(monkeypatch, catalog):
     from gpucost.render.offers import OVERHEAD, training_causes
 
     found = gpucost.estimate("8b", "100b", catalog=catalog, top=40, with_facts=False).payload
@@ -75,7 +75,11 @@ def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(mo
         assert min(row["low_usd"] for row in within) >= option["cost_low_usd"] - cents
         assert max(row["high_usd"] for row in within) <= option["cost_high_usd"] + cents
     found = gpucost.estimate("8b", "100b", option="spot", catalog=catalog, with_facts=False).payload
-    out, _ = written(["estimate", "--model", "8b", "--tokens", "100b", "--option", "spot"], monkeypatch, catalog)
+    asked = ["estimate", "--model", "8b", "--tokens", "100b", "--option", "spot"]
+    widest = training_causes(found, found["options"][0])[0]
+    screen = next(line for line in written(asked, monkeypatch, catalog)[0].splitlines() if line.startswith("Range "))
+    assert f"{widest['share']} ({widest['flag']})" in screen
+    out, _ = written([*asked, "--details"], monkeypatch, catalog)
     said = " ".join(out.split("\nRange: ")[1].split("\n\n")[0].split())
     for name, flag in (("speed", "--mfu"), ("interruptions", "--option"), ("not in the range: overhead", "--overhead")):
         assert name in said
@@ -108,4 +112,4 @@ def test_the_range_of_serving_is_parted_by_cause_too(monkeypatch, catalog):
     said = " ".join(out.split("\nMonthly range: ")[1].split("\n\n")[0].split())
     assert "speed" in said
     assert "(--own-tpot)" in said
-    assert "Where the monthly range comes from" in own.explain()
+    assert "monthly range" in own.explain()

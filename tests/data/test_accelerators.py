@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.rules import for_each
+
 from .tables import number, row, rows
 
 ALL = rows("accelerators")
@@ -118,13 +120,13 @@ FP16_SLOWER = {"gaudi3"}
 BF16_SLOWER = {"mi100"}
 
 
-@pytest.mark.parametrize("name", BUSES)
+@for_each("name", BUSES)
 def test_bandwidth_is_bus_width_times_data_rate(name):
     bits, gbit_per_pin = BUSES[name]
     assert float(row("accelerators", name)["hbm_gb_per_s"]) == pytest.approx(bits * gbit_per_pin / 8, rel=0.03)
 
 
-@pytest.mark.parametrize("name", DATA_SHEETS)
+@for_each("name", DATA_SHEETS)
 def test_peaks_are_the_dense_ones_of_the_data_sheet(name):
     item = row("accelerators", name)
     peak, bandwidth = DATA_SHEETS[name]
@@ -132,17 +134,17 @@ def test_peaks_are_the_dense_ones_of_the_data_sheet(name):
     assert float(item["hbm_gb_per_s"]) == pytest.approx(bandwidth, rel=0.02)
 
 
-@pytest.mark.parametrize("name", LINKS)
+@for_each("name", LINKS)
 def test_links_are_per_gpu_and_one_direction(name):
     assert float(row("accelerators", name)["scaleup_gb_per_s"]) == LINKS[name]
 
 
-@pytest.mark.parametrize("name", REPORTED_MIB)
+@for_each("name", REPORTED_MIB)
 def test_memory_is_what_the_driver_reports(name):
     assert float(row("accelerators", name)["memory_gib"]) == pytest.approx(REPORTED_MIB[name] / 1024, abs=0.01)
 
 
-@pytest.mark.parametrize("item", ALL, ids=lambda item: item["id"])
+@for_each("item", ALL, lambda item: item["id"])
 def test_ratios_between_precisions(item):
     name = item["id"]
     tf32, bf16, fp16, fp8, fp4 = (number(item[f"{kind}_tflops"]) for kind in ("tf32", "bf16", "fp16", "fp8", "fp4"))
@@ -157,7 +159,7 @@ def test_ratios_between_precisions(item):
         assert fp4 / fp8 == pytest.approx(FP4_PER_FP8.get(name, 2.0), rel=0.03)
 
 
-@pytest.mark.parametrize("item", ALL, ids=lambda item: item["id"])
+@for_each("item", ALL, lambda item: item["id"])
 def test_usable_memory_lies_below_the_marketed_size(item):
     """Marketed gigabytes are 2^30 bytes of the stacks for most; drivers keep some for themselves."""
     usable, marketed = float(item["memory_gib"]), float(item["memory_marketed_gb"])
@@ -165,7 +167,7 @@ def test_usable_memory_lies_below_the_marketed_size(item):
     assert floor * marketed <= usable <= 1.04 * marketed
 
 
-@pytest.mark.parametrize("item", ALL, ids=lambda item: item["id"])
+@for_each("item", ALL, lambda item: item["id"])
 def test_links_and_domains_agree(item):
     alone = int(item["scaleup_gpus"]) == 1
     assert not alone or item["scaleup_link"] == "none" or float(item["scaleup_gb_per_s"]) >= 0
@@ -187,7 +189,7 @@ def test_missing_is_empty_and_never_zero():
     assert row("accelerators", "v100-sxm2-32gb")["bf16_tflops"] == ""
 
 
-@pytest.mark.parametrize("item", rows("systems"), ids=lambda item: item["id"])
+@for_each("item", rows("systems"), lambda item: item["id"])
 def test_a_node_is_no_faster_than_its_accelerators(item):
     accelerator = row("accelerators", item["accelerator_id"])
     assert float(item["scaleup_gb_per_s"]) <= float(accelerator["scaleup_gb_per_s"])

@@ -4,7 +4,7 @@ import csv
 import re
 from pathlib import Path
 
-import pytest
+from tests.rules import for_each
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -16,7 +16,19 @@ FILES = sorted(
 LISTED = re.compile(r"[|;]|\.\.|^\w+=|^[{\[]")  # a|b, a;b, 2024..2026, key=value, JSON
 # sentences, names as others write them, and what is itself a language: formulas and patterns
 TEXTS = {
-    *("description", "help", "how", "meaning", "note", "notes", "reason", "reference", "reference_of_adapters", "why"),
+    *(
+        "description",
+        "help",
+        "how",
+        "meaning",
+        "note",
+        "notes",
+        "reason",
+        "remark",
+        "reference",
+        "reference_of_adapters",
+        "why",
+    ),
     *(
         "conditions",
         "decision",
@@ -46,10 +58,10 @@ def lists_in(file: Path) -> set[tuple[str, str, str]]:
         }
 
 
-@pytest.mark.parametrize(
+@for_each(
     "file",
     [file for file in FILES if file.parent.name not in ("history", "measurements")],
-    ids=lambda file: file.relative_to(ROOT).as_posix(),
+    lambda file: file.relative_to(ROOT).as_posix(),
 )
 def test_a_cell_holds_one_value(file):
     assert not lists_in(file)

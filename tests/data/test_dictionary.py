@@ -7,11 +7,12 @@ import pytest
 from gpucost.gate import beside
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, dictionary, row_model
 from gpucost.units import unit_of
+from tests.rules import for_each
 
 COLUMNS = [(table, column) for table in TABLES.values() for column in table.columns]
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+@for_each("table", TABLES.values(), lambda table: table.name)
 def test_a_table_has_its_key_and_leads_somewhere(table):
     assert table.description.endswith(".")
     assert set(table.key) <= set(table.names)

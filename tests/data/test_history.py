@@ -162,9 +162,8 @@ def test_a_machine_without_a_young_price_was_sought_and_no_other():
 def ended(end, item):
     same = all(not end[name] or end[name] == item[name] for name in ("instance_type", "region", "option"))
     price = not end["usd_per_hour"] or float(end["usd_per_hour"]) == float(item["usd_per_hour"])
-    earlier = item["observed_on"] < end["ended_on"] or (
-        end["reason"] == "wrong" and item["observed_on"] == end["ended_on"]
-    )
+    seen = max(item["observed_on"], item["valid_from"])  # one announced for the day of the end outlives it
+    earlier = seen < end["ended_on"] or (end["reason"] == "wrong" and seen == end["ended_on"])
     return end["provider"] == item["provider"] and same and price and earlier
 
 

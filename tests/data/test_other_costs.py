@@ -5,8 +5,9 @@ import math
 import pytest
 
 from gpucost.market.supply import grid_items, grid_of
+from tests.rules import for_each
 
-from .tables import number, original_rows, rows
+from .tables import number, original_rows, row, rows
 
 
 def test_bucket_rates_follow_from_the_monthly_share():
@@ -48,6 +49,14 @@ def test_macrs_spreads_the_whole_basis():
     assert sum(shares) == pytest.approx(1.0)
 
 
+@for_each("source_id", sorted({item["source_id"] for item in rows("ownership")}))
+def test_figures_of_ownership_can_be_looked_up(source_id):
+    """Ours are estimates; others have an address and the day they were read, or a title that says what is missing."""
+    source = row("price_sources", source_id)
+    read = source["locator"].startswith(("https://", "http://")) and source["accessed_on"]
+    assert source["publisher"] == "gpucost" or read or source["title"].endswith(("found again)", "read again)"))
+
+
 def test_residual_value_falls_with_age():
     curve = [float(item["typical"]) for item in rows("ownership") if item["item"].startswith("residual_value.")]
     assert curve == sorted(curve, reverse=True)
@@ -71,18 +80,18 @@ def test_every_region_of_the_offers_has_a_grid():
 @pytest.mark.parametrize(
     ("provider", "region", "grid"),
     [
-        ("azure", "northcentralus", "us"),
-        ("azure", "usgovvirginia", "us"),
+        ("azure", "northcentralus", "us_illinois"),
+        ("azure", "usgovvirginia", "us_virginia"),
         ("azure", "usdodeast", "us"),
         ("azure", "belgiumcentral", "belgium"),
         ("any", "finland", "finland"),
-        ("azure", "eastus2", "us"),
+        ("azure", "eastus2", "us_virginia"),
         ("azure", "northeurope", "ireland"),
-        ("azure", "indonesiacentral", "world"),
+        ("azure", "indonesiacentral", "indonesia"),
         ("azure", "australiasoutheast", "australia"),
         ("azure", "germanywestcentral", "germany"),
         ("azure", "norwayeast", "norway"),
-        ("gcp", "northamerica-northeast2", "canada"),
+        ("gcp", "northamerica-northeast2", "canada_ontario"),
         ("gcp", "europe-west9", "france"),
         ("gcp", "australia-southeast1", "australia"),
         ("fluidstack", "norway_4_eu", "norway"),
@@ -153,3 +162,53 @@ def test_cached_input_is_never_dearer_than_input():
     for item in rows("hosted_tokens"):
         if item["cached_input_usd_per_mtok"]:
             assert float(item["cached_input_usd_per_mtok"]) <= float(item["input_usd_per_mtok"]) * 1.001, item
+
+
+@pytest.mark.parametrize(
+    ("provider", "listing", "usd", "seen"),
+    [
+        ("coreweave", "gpt-oss-120b", (0.03, 0.17), "2026-11-20"),  # W&B Inference, as litellm 1.110.2 lists it
+        ("gmicloud", "minimax-m3", (0.24, 0.96), "2026-11-20"),
+        ("stepfun", "step-3.7-flash", (0.2, 1.15), "2026-10-07"),  # its own page
+    ],
+)
+def test_hosted_prices_of_autumn(provider, listing, usd, seen):
+    newest = max(
+        (item for item in rows("hosted_tokens") if (item["provider"], item["listing"]) == (provider, listing)),
+        key=lambda item: item["observed_on"],
+    )
+    assert (float(newest["input_usd_per_mtok"]), float(newest["output_usd_per_mtok"])) == usd
+    assert newest["observed_on"] == seen
+
+
+@for_each("item", rows("hosted_tokens"), called=lambda item: f"{item['provider']} {item['listing']}")
+def test_no_hosted_price_is_younger_than_its_source(item):
+    published = row("price_sources", item["source_id"])["published_on"]
+    if not published:
+        pytest.skip("the source bears no day")
+    assert item["observed_on"] <= published
+
+
+# One euro in USD, GBP, JPY, CHF, SEK, INR and SGD, as the European Central Bank's own file eurofxref-hist prints it.
+REFERENCE_RATES = {
+    "2025-12-31": (1.175, 0.8726, 184.09, 0.9314, 10.8215, 105.5965, 1.5105),
+    "2026-03-31": (1.1498, 0.86833, 183.39, 0.9194, 10.943, 107.8788, 1.4811),
+    "2026-06-30": (1.1394, 0.86178, 185.08, 0.9224, 11.0935, 107.8565, 1.4754),
+    "2026-09-30": (1.1355, 0.85463, 178.27, 0.9478, 11.331, 108.8205, 1.4503),
+    "2026-10-30": (1.1172, 0.8338, 175.68, 0.9194, 10.978, 106.084, 1.4282),
+}
+
+
+@for_each("on, per_euro", REFERENCE_RATES.items())
+def test_rates_of_exchange_are_those_of_the_european_central_bank(on, per_euro):
+    """It quotes against the euro: a pound in dollars is 1.1172 / 0.8338 = 1.33989 on 2026-10-30."""
+    usd, *others = per_euro
+    shipped = {item["currency"]: float(item["usd_per_unit"]) for item in rows("exchange_rates") if item["on"] == on}
+    expected = {"EUR": usd} | dict(
+        zip(("GBP", "JPY", "CHF", "SEK", "INR", "SGD"), (usd / rate for rate in others), strict=True)
+    )
+    assert {name: shipped[name] for name in expected if name in shipped} == pytest.approx(
+        {name: rate for name, rate in expected.items() if name in shipped}, rel=1e-5
+    )
+    assert "EUR" in shipped
+    assert len(shipped) == 9 or on < "2026"

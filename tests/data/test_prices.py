@@ -54,7 +54,7 @@ def test_list_prices(offer_id, as_of, usd):
 
 def test_one_product_has_one_latest_price_whatever_its_sources_call_it():
     offers = catalog("2026-11-01").offers(provider="hyperstack", gpu="h100-sxm", option="on_demand")
-    assert [(offer.usd_per_hour, offer.observed_on) for offer in offers] == [(3.2, date(2026, 9, 19))]
+    assert [(offer.usd_per_hour, offer.observed_on) for offer in offers] == [(3.2, date(2026, 10, 10))]
     assert (
         len({item["listed_as"] or item["instance_type"] for item in OFFERS if item["offer_id"] == offers[0].offer_id})
         > 1

@@ -5,8 +5,11 @@ import pytest
 from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, DataTable
 from gpucost.schemas.validation import check_file
+from tests.rules import for_each
 
 from .tables import ROOT, files, identity, lines, original, original_rows, rows
+
+pytestmark = pytest.mark.later
 
 KEYS = ("source_id", "second_source_id")
 SHIPPED = [table for table in TABLES.values() if files(table)]
@@ -16,13 +19,14 @@ def source_table(table: DataTable) -> str:
     return "model_sources" if table.files.startswith("models") else "price_sources"
 
 
-@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+@pytest.mark.slow
+@for_each("table", SHIPPED, lambda table: table.name)
 def test_follows_its_schema(table):
     faults = [str(fault) for path in files(table) for fault in check_file(table, path)[1]]
     assert not faults, faults[:5]
 
 
-@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+@for_each("table", SHIPPED, lambda table: table.name)
 def test_is_plain_utf8_with_the_columns_in_order(table):
     for path in files(table):
         data = path.read_bytes()
@@ -33,13 +37,13 @@ def test_is_plain_utf8_with_the_columns_in_order(table):
         assert data.split(b"\n", 1)[0].decode() == ",".join(column.name for column in table.columns)
 
 
-@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+@for_each("table", SHIPPED, lambda table: table.name)
 def test_keys_are_unique_over_all_files_of_a_table(table):
     keys = [tuple(item[column] for column in table.key) for item in rows(table.name)]
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+@for_each("table", SHIPPED, lambda table: table.name)
 def test_every_reference_leads_somewhere(table):
     for column in table.columns:
         if not column.refers_to:
@@ -60,7 +64,10 @@ def test_every_source_that_a_row_names_says_where_to_look(folder):
 
 
 def test_no_row_that_the_tables_began_with_was_lost():
-    """Rows may be added. One that was wrong is answered by a newer one and stays; only its words may be mended."""
+    """Rows may be added. One that was wrong is answered by a newer one and stays; only its words may be mended.
+
+    A system has one street price: that of its last years, for which the manifest is written anew.
+    """
     for name, began in original().items():
         now = {identity(TABLES[name], item) for item in rows(name)}
         assert began <= now, f"{name}: {len(began - now)} rows are gone"

@@ -1,5 +1,6 @@
 """The documentation says what the product does: blocks run, generated pages are current, links lead somewhere."""
 
+import inspect
 import json
 import os
 import re
@@ -7,7 +8,7 @@ import runpy
 import shlex
 import subprocess
 import sys
-from datetime import date, timedelta
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import gpucost
+from gpucost import clock
 from gpucost.catalog import open_catalog
 from tests.bench.records import bench_on_record
 from tests.commands import in_process
@@ -41,15 +43,14 @@ GENERATED = runpy.run_path(str(DOCS / "generate.py"))["OUTPUTS"]
 
 SECONDS = {  # all for .ci/run
     "pricing/list_declines.csv",
-    "pricing/spot_moves.csv",
-    "pricing/monthly_prices.csv",
     "pricing/offers/from-history.csv",
 }
 
 
+@pytest.mark.more
+@pytest.mark.later
 def test_what_is_generated_is_current() -> None:
-    own = {"docs/published-runs.md"}  # tests/training/test_published.py
-    paths = [one.path for one in GENERATED if not one.takes_minutes and one.path not in SECONDS | own]
+    paths = [one.path for one in GENERATED if not (one.takes_minutes or one.tested) and one.path not in SECONDS]
     asked = [sys.executable, "-m", "docs.generate", "--check", *paths]  # a process of its own: click keeps help
     run = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -156,6 +157,7 @@ WITH_PYTHON = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
 def test_python_blocks_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -203,19 +205,16 @@ def test_the_navigation_names_every_page() -> None:
     assert listed == {page.name for page in DOCS.glob("*.md")}
 
 
+@pytest.mark.slow
 def test_what_is_derived_from_prices_does_not_move_with_the_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Later(date):
-        @classmethod
-        def today(cls) -> date:
-            return date.today() + timedelta(days=40)
-
     made = runpy.run_path(str(DOCS / "generate.py"))["list_declines"]
-    monkeypatch.setattr("gpucost.catalog.shipped.date", Later)
+    monkeypatch.setenv(clock.VARIABLE, str(clock.today() + timedelta(days=40)))
     assert made() == (ROOT / "pricing/list_declines.csv").read_text("utf-8")
 
 
 def test_the_library_page_covers_every_public_name() -> None:
     blocks = set(re.findall(r"^::: (\S+)$", (DOCS / "library.md").read_text(), re.MULTILINE))
     for name in set(gpucost.__all__) - {"__version__"}:
-        module = gpucost._PUBLIC[name]
-        assert blocks & {module, f"{module}.{name}"}, f"docs/library.md lacks {name}"
+        module = inspect.unwrap(getattr(gpucost, name)).__module__
+        places = {module, f"{module}.{name}", f"{module.rpartition('.')[0]}.{name}"}  # a package shows its parts' names
+        assert blocks & places, f"docs/library.md lacks {name}"

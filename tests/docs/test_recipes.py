@@ -24,6 +24,7 @@ def test_there_are_fourteen_questions():
     assert len(COMMANDS) >= 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_answer_fits_one_screen(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(COLUMNS))

@@ -50,7 +50,7 @@ def test_an_order_that_does_not_hold_is_told(monkeypatch):
     def inverse(model, tokens, **asked):
         if asked["deadline"] == "none":
             raise UsageError("no")
-        return SimpleNamespace(to_dict=lambda: {"request": {}, "options": [{"cost_usd": float(asked["deadline"])}]})
+        return SimpleNamespace(to_dict=lambda: {"request": {}, "options": [{"budget_usd": float(asked["deadline"])}]})
 
     monkeypatch.setattr(gpucost, "estimate", inverse)
     plain = {"model": "8b", "tokens": 1e9}
@@ -86,6 +86,7 @@ def test_a_way_to_another_figure_is_told(monkeypatch, way):
             route(Case(["estimate", way], given=given))
 
 
+@pytest.mark.slow
 def test_a_file_that_says_something_else_is_told(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     ask = ["mix", "demand.csv", "--gpu", "h100-sxm", "-o", "out.json"]
@@ -128,7 +129,14 @@ def test_a_service_adds_up(catalog, model, rate, gpu):
 @given(prompt=st.sampled_from([100, 10_000, 100_000]))
 def test_a_bigger_model_is_never_cheaper_to_serve_on_the_same_offer(catalog, prompt):
     def price(model):
-        asked = {"prompt_tokens": prompt, "output_tokens": 200, "gpu": "h100-sxm", "top": 20}
+        asked = {
+            "prompt_tokens": prompt,
+            "output_tokens": 200,
+            "gpu": "h100-sxm",
+            "top": 20,
+            "tpot": "none",
+            "ttft": "none",
+        }
         rows = sound(gpucost.inference(model, catalog=catalog, **asked))["options"]
         return {(row["offer_id"], row["gpus"]): row["usd_per_mtok"] for row in rows}
 

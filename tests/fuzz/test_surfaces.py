@@ -16,6 +16,8 @@ from benchmarks.fuzz.surfaces import SURFACES, case
 CASES = 3  # of each surface
 
 
+@pytest.mark.slow
+@pytest.mark.more  # two minutes on two cores
 def test_nothing_breaks_on_any_surface():
     """In a process of its own: one that ran other tests has grown already, and memory is judged by what is used."""
     asked = [sys.executable, "-m", "benchmarks.fuzz", "--cases", str(CASES * len(SURFACES)), "--json"]
@@ -27,6 +29,7 @@ def test_nothing_breaks_on_any_surface():
     assert found["counts"]["sql"]["answered"], "a query that the fuzzer itself breaks is refused for ever"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surface", SURFACES)
 def test_a_number_names_a_case_for_ever(surface):
     assert case(surface, 7) == case(surface, 7)
@@ -39,7 +42,7 @@ def test_the_judge_sees_each_fault(monkeypatch, tmp_path):
     def asked(action):
         monkeypatch.setattr(sources, "callback", lambda **_: action())
         with folder():
-            return judged(Case(["sources", "--format", "json"])).kind
+            return judged(Case(["data", "sources", "--format", "json"])).kind
 
     assert asked(lambda: None) == "answered"
     assert asked(lambda: 1 / 0) == "crash"

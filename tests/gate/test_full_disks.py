@@ -13,12 +13,11 @@ from benchmarks.fuzz import good
 SWEEP = ["sweep", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8,16", "--tokens", "1b", "--workers", "1"]
 QUOTES = "provider,instance_type,gpu,gpus,option,usd_per_hour,region\nacme,a8,h100-sxm,8,on_demand,24.0,us-east-1\n"
 WRITERS = {
-    "charges as Parquet": ["export", "--focus", "answer.json", "-o", "out.parquet"],
-    "charges as CSV": ["export", "--focus", "answer.json", "-o", "out.csv"],
+    "charges as Parquet": ["saved", "export", "--focus", "answer.json", "-o", "out.parquet"],
+    "charges as CSV": ["saved", "export", "--focus", "answer.json", "-o", "out.csv"],
     "a sweep as Parquet": [*SWEEP, "-o", "out.parquet"],
     "a sweep as CSV": [*SWEEP, "-o", "out.csv"],
     "a workbook": ["report", "answer.json", "-o", "out.xlsx"],
-    "a template": ["report", "answer.json", "--template", "in.xlsx", "-o", "out.xlsx"],
     "a page": ["report", "answer.json", "-o", "out.html"],
     "rows": ["prices", "--gpu", "h100-sxm", "-o", "out.json"],
     "a scenario": ["init", "out.toml"],
@@ -30,7 +29,6 @@ WRITERS = {
 @pytest.mark.parametrize("most_bytes", [0, 500])
 def test_a_full_disk_is_a_sentence_and_leaves_no_litter(name, most_bytes, tmp_path):
     (tmp_path / "answer.json").write_bytes(good.answers()[0])
-    (tmp_path / "in.xlsx").write_bytes(good.template("cost_usd"))
     (tmp_path / "quotes.csv").write_text(QUOTES)
     target = Path(tmp_path, WRITERS[name][-1])
     if target.suffix and name != "a scenario":
@@ -52,7 +50,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_litter(name, most_bytes, tmp_pa
     assert done.returncode == 2, done.stderr
     assert "cannot" in done.stderr
     assert "internal error" not in done.stderr
-    assert "format may have changed" not in done.stderr, "the source is not to blame"
+    assert "format may" not in done.stderr, "the source is not to blame"
     assert not target.is_file() or target.read_bytes() == b"old"
     left = {path for path in tmp_path.rglob("*") if path.is_file() and "home" not in path.parts} - before
     assert left == set()

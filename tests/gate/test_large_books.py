@@ -86,7 +86,7 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
         ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,87600,5,,a", ":2:usd_per_hour: usd_per_hour 12 contradicts .* 15"),
         ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,,13,,a", ":2:usd_per_hour: usd_per_hour 12 contradicts .* 13"),
         ("l40s,1,", "l40s,1.6,", ":4:gpus: expected a whole number, found '1.6'"),
-        ("l40s,1,", "l40s,1e30,", ":4:gpus: .* is more than any count"),
+        ("l40s,1,", "l40s,1e30,", ":4:gpus: .*1e.?30"),
         ("36,,,,,8", "36.5,,,,,8", ":5:term_months: expected a whole number, found '36.5'"),
         ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,,9,,,a", ":2:upfront_usd: a price with upfront_usd needs term_months"),
         ("x_note", "price_kind", ":2:price_kind: 'a' is none of: list, contracted, effective"),
@@ -96,7 +96,7 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
             ":2:valid_until: 'soon' is not a day",
         ),
         ("dgx-b200", "nosuch", ":5:system: unknown system 'nosuch'"),
-        ("ours,l40s", "=cmd(1),l40s", ":4:provider: .* is a spreadsheet formula"),
+        ("ours,l40s", "=cmd(1),l40s", ":4:provider: .*cmd"),
         ("ours,l40s", "x" * 200_000 + ",l40s", "offers.csv"),
         ("ours,l40s", '"ours,l40s', "offers.csv: cannot be read"),
         ("gpu,", "gup,", "gup"),
@@ -112,12 +112,11 @@ def test_a_fault_in_a_large_file_is_named_with_its_row(book, large, good, bad, r
 def test_a_contract_that_would_end_before_it_holds_is_refused_in_a_large_file(tmp_path, large):
     header = "provider,gpu,usd_per_gpu_hour,valid_from,valid_until"
     (tmp_path / "offers.csv").write_text(f"{header}\nours,l40s,0.5,2026-06-01,2026-05-31\n")
-    with pytest.raises(
-        DataError, match=":2:valid_until: the contract would end on 2026-05-31, before it holds from 2026-06-01"
-    ):
+    with pytest.raises(DataError, match=r":2:valid_until: .*2026-05-31.*2026-06-01"):
         rows_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_file_is_checked_alike_whatever_its_size(book, monkeypatch):
     small = check_one(open_catalog(DAY), book / "offers.csv", None)
     monkeypatch.setattr(book_files, "LARGE_BYTES", 10)
@@ -176,18 +175,18 @@ def changed(folder, parquet, columns, rows="made"):
         ),
         ("* REPLACE (true AS gpus)", ":gpus: holds true and false"),
         ("* REPLACE (8.4 AS gpus)", ":1:gpus: expected a whole number"),
-        ("* REPLACE (DATE '1970-01-01' AS observed_on)", ":1:observed_on: 1970-01-01 lies before"),
+        ("* REPLACE (DATE '1970-01-01' AS observed_on)", ":1:observed_on: 1970-01-01"),
         ("* REPLACE ('yes' AS gpu_assumed)", ":1:gpu_assumed: expected 1 or 0, found 'yes'"),
-        ("* REPLACE ('=1+1' AS provider)", ":1:provider: '=1.1' is a spreadsheet formula"),
+        ("* REPLACE ('=1+1' AS provider)", ":1:provider: '=1.1'"),
         (
             "* EXCLUDE usd_per_hour REPLACE (CAST('nan' AS DOUBLE) AS usd_per_gpu_hour)",
             ":1:usd_per_gpu_hour: nan is not a finite",
         ),
         ("* REPLACE (9.0 AS upfront_usd)", ":1:upfront_usd: a price with upfront_usd needs term_months"),
-        ("*, DATE '2000-01-01' AS valid_until", ":valid_until: the contract would end on 2000-01-01, before it holds"),
+        ("*, DATE '2000-01-01' AS valid_until", ":valid_until: .*2000-01-01"),
         (
             "* REPLACE (12 AS term_months, 13.0 * usd_per_hour AS recurring_usd_per_hour)",
-            ":1:usd_per_hour: usd_per_hour .* contradicts recurring_usd_per_hour and upfront_usd",
+            ":1:usd_per_hour: .*recurring_usd_per_hour.*upfront_usd",
         ),
     ],
 )
@@ -218,13 +217,14 @@ def test_a_parquet_book_may_leave_what_one_in_csv_may(tmp_path, parquet, columns
         assert math.isclose(one["usd_per_hour"], other["usd_per_hour"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_out", ["", " EXCLUDE usd_per_hour"])
-@pytest.mark.parametrize(("factor", "reason"), [(1, "stands twice: keep one"), (2, "has two prices on one day")])
+@pytest.mark.parametrize(("factor", "reason"), [(1, "twice"), (2, "two prices")])
 def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(tmp_path, parquet, factor, reason, left_out):
     assert check_one(open_catalog(DAY), parquet, None).faults == []
     more = f"* REPLACE ({factor} * usd_per_hour AS usd_per_hour, {factor} * usd_per_gpu_hour AS usd_per_gpu_hour)"
     changed(tmp_path, parquet, f"*{left_out}", f"(FROM made UNION ALL SELECT {more} FROM made LIMIT 21)")
-    with pytest.raises(DataError, match=f":offer_id: 'synthetic/.' {reason}"):
+    with pytest.raises(DataError, match=f":offer_id: 'synthetic/.' .*{reason}"):
         rows_of(tmp_path)
     assert len(check_one(open_catalog(DAY), tmp_path / "offers.parquet", None).faults) == 1
 
@@ -233,10 +233,10 @@ def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(tmp_path
     ("columns", "reason"),
     [
         ("* REPLACE ('nope' AS source_id)", ":1:source_id: 'nope' is not in price_sources"),
-        ("* REPLACE (DATE '2999-01-01' AS recorded_on)", ":1:recorded_on: 2999-01-01 lies in the future"),
-        ("* REPLACE (DATE '2001-01-01' AS recorded_on)", ":1:recorded_on: 2001-01-01 lies before the observation"),
+        ("* REPLACE (DATE '2999-01-01' AS recorded_on)", ":1:recorded_on: 2999-01-01"),
+        ("* REPLACE (DATE '2001-01-01' AS recorded_on)", ":1:recorded_on: 2001-01-01"),
         ("* REPLACE (12 AS term_months)", ":1:term_months: a price on_demand has no term; write 0"),
-        ("* REPLACE ('reserved' AS option)", ":1:term_months: a reserved price needs the length of its term"),
+        ("* REPLACE ('reserved' AS option)", ":1:term_months: .*reserved"),
     ],
 )
 def test_the_check_of_a_large_file_says_what_that_of_a_small_one_says(tmp_path, parquet, columns, reason):
@@ -256,6 +256,7 @@ def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
         rows_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_damaged_parquet_gets_a_sentence(tmp_path, parquet):
     data, said = parquet.read_bytes(), []
     for seed in range(30):
@@ -292,7 +293,7 @@ def test_cells_are_counted_before_they_are_read(tmp_path, monkeypatch):
     assert len(read_sheets(path)[0].rows) == 100
     monkeypatch.setenv("GPUCOST_LIMIT_WORKBOOK_CELLS", "200")
     monkeypatch.setattr("openpyxl.load_workbook", lambda *_, **__: pytest.fail("too many cells are read"))
-    with pytest.raises(DataError, match="200 cells; the setting limit_workbook_cells"):
+    with pytest.raises(DataError, match=r"200 cells.*limit_workbook_cells"):
         read_sheets(path)
 
 
@@ -328,7 +329,7 @@ def test_of_more_offers_than_are_ranked_the_cheapest_of_those_alike_speaks(tmp_p
     assert sorted(row["usd_per_gpu_hour"] for row in kept) == [0.7, 2, 2.5]
     unlike = [row.replace("ours", f"ours{place}") for place, row in enumerate(rows)]
     (tmp_path / "offers.csv").write_text("\n".join([header, *unlike]))
-    with pytest.raises(DataError, match="6 offers that differ, at most 4"):
+    with pytest.raises(DataError, match=r"6 offers.*4.*limit_book_offers"):
         rows_of(tmp_path)
 
 

@@ -40,7 +40,7 @@ CASES = {
     "limit_log_file_bytes": (
         1000, ["watch", "train.log", "--estimate", "answer.json"], {"train.log": good.LOG * 20, "answer.json": None}
     ),
-    "limit_answer_file_bytes": (1000, ["rerun", "answer.json"], {"answer.json": None}),
+    "limit_answer_file_bytes": (1000, ["saved", "rerun", "answer.json"], {"answer.json": None}),
     "limit_book_file_bytes": (1000, PRICES, book(60)),
     "limit_book_unpacked_bytes": (100, PRICES, {"book/offers.parquet": small_parquet(5000)}),
     "limit_book_rows": (1000, PRICES, {"book/offers.parquet": small_parquet(5000)}),
@@ -52,7 +52,6 @@ CASES = {
     "limit_invoice_rows": (1, RECONCILE, {"invoice.parquet": None, "answer.json": None}),
     "limit_workbook_cells": (20, PRICES, {"book/offers.xlsx": SHEET}),
     "limit_workbook_bytes": (1000, PRICES, {"book/offers.xlsx": SHEET}),
-    "limit_written_cells": (100, ["prices", "--gpu", "h100-sxm", "-o", "out.xlsx"], {}),
     "limit_nesting": (4, [*TCO, "--plan", "plan.toml"], {"plan.toml": b"x = " + b"[" * 9 + b"]" * 9}),
     "limit_digits": (5, [*TCO, "--plan", "plan.toml"], {"plan.toml": b"x = 12345678901"}),
     "limit_text_characters": (100, [*TCO, "--plan", "plan.toml"], {"plan.toml": b'x = "' + b"y" * 300 + b'"'}),
@@ -66,15 +65,12 @@ CASES = {
     "limit_sweep_cases": (10, ["sweep", "--model=8b", "--gpu=h100-sxm", "--gpus=8:800:8", "--tokens=1b"], {}),
     "limit_sweep_rows": (1000, ["sweep", "--cases", "cases.parquet"], {"cases.parquet": blows.repeated("cases", 5000)}),
     "limit_sweep_values": (10, ["sweep", "--model=8b", "--gpu=h100-sxm", "--gpus=8:8000:8", "--tokens=1b"], {}),
-    "limit_draw_months": (1000, [*TCO, "--draws", "1000"], {}),
-    "limit_parts": (1, ["report", "s.toml"], {"s.toml": good.SCENARIO}),
-    "limit_supplies": (1, ["mix", "--constant=8", "--months=6", "--plan", "supply.toml"], {"supply.toml": good.SUPPLY}),
-    "limit_pairs": (1, ["compare", "--model", "8b,70b", "--gpu", "h100-sxm,h200"], {}),
-    "limit_workloads": (
-        1, ["choose", "--gpu=h100-sxm", "--workload=a=serving 8b 5b", "--workload=b=serving 8b 6b"], {}
-    ),
     "limit_refresh_seconds": (1, ["prices", "refresh", "--from=azure", "--mirror=SERVER", "--store=new"], {}),
     "limit_store_seconds": (1, ["prices", "verify", "--store=SERVER/p"], {}),
+    "limit_pattern_seconds": (
+        1, ["watch", "train.log", "--estimate", "answer.json", "--pattern", r"step_ms=(?:a+)+b(\d+)"],
+        {"train.log": b"a" * 64, "answer.json": None},
+    ),
     "limit_refresh_bytes": (20_000, ["prices", "refresh", "--from=oci", "--mirror=SERVER", "--store=new"], {}),
 }  # fmt: skip
 NOT_SAID = ("limit_book_offers",)  # fewer speak, and that is said
@@ -97,8 +93,6 @@ def files_of(name, files):
         found["invoice.parquet"] = good.invoice_parquet()
     if files.get("book/offers.parquet", b"") is None:
         found["book/offers.parquet"] = good.parquet()
-    if name == "limit_supplies":
-        found["supply.toml"] = good.SUPPLY + good.SUPPLY.partition(b"\n")[2].replace(b'"reserved"', b'"other"', 1)
     return found
 
 
@@ -136,6 +130,7 @@ def test_a_bound_that_is_exceeded_refuses_soon_and_in_little_memory(name, tmp_pa
         os.killpg(asked.pid, 0)  # nobody of its session is left
 
 
+@pytest.mark.slow
 def test_a_file_of_millions_of_equal_rows_is_refused_by_its_footer(tmp_path):
     """Some hundred kilobytes that hold 30 million rows: what would take a minute of the processor takes none."""
     from gpucost.catalog import open_catalog

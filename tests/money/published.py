@@ -65,6 +65,9 @@ def owned_usd_per_gpu_month(price_usd, running_usd_per_month, years, resale_frac
     return price_usd * (1 - resale_fraction * left) * rate / (1 - left) + running_usd_per_month
 
 
+COLOCATION_USD_PER_KW_MONTH = 184  # of H2 2024, as the article took it
+
+
 def running_usd_per_gpu_month(catalog, gpus: float, price_usd: float, server_kw_per_gpu: float = 10.2 / 8) -> float:
     """Return the running costs of an owned GPU a month from the sourced inputs: colocation, energy, support, people."""
     facts = {row["item"]: row["typical"] for row in (*catalog.rows("ownership"), *catalog.rows("energy"))}
@@ -73,7 +76,7 @@ def running_usd_per_gpu_month(catalog, gpus: float, price_usd: float, server_kw_
         server_kw_per_gpu * facts["tdp_fraction_gpu_server_training"] * facts["pue.neocloud_or_colo"] * HOURS_PER_MONTH
     )
     return float(
-        server_kw_per_gpu * facts["colocation.us_wholesale_250_500kw"]
+        server_kw_per_gpu * COLOCATION_USD_PER_KW_MONTH
         + energy * facts["electricity.us_average"]
         + facts["support_contract_fraction"] * price_usd / 12
         + people * facts["sysadmin_fte_cost"] / 12 / gpus

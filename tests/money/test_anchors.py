@@ -8,7 +8,12 @@ import pytest
 
 import gpucost
 from tests.money.plans import catalog
-from tests.money.published import epoch_chip_hour, owned_usd_per_gpu_month, running_usd_per_gpu_month
+from tests.money.published import (
+    COLOCATION_USD_PER_KW_MONTH,
+    epoch_chip_hour,
+    owned_usd_per_gpu_month,
+    running_usd_per_gpu_month,
+)
 
 # The convention of the anchor: one figure per GPU, 730 h, running costs flat, people at scale, no other item.
 ANCHOR = {
@@ -27,6 +32,7 @@ ANCHOR = {
     "storage_basis": "none",
     "insurance_fraction": 0,
     "property_tax_fraction": 0,
+    "colocation_usd_per_kw_month": COLOCATION_USD_PER_KW_MONTH,
     "colocation_escalation_fraction": 0,
     "electricity_escalation_fraction": 0,
     "staff_escalation_fraction": 0,

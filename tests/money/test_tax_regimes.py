@@ -121,10 +121,10 @@ def test_seasons_return_every_year_and_a_file_may_hold_the_path(tmp_path):
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [("from month 3: 200%", "of the hours that exist"), ("seasons 1 2 3", "cannot read"), ("ramp x over 3 months", "x"),
-     ("rises", "cannot read"), (";", "cannot read ';'"), ("from month 0: 50%", "'0' is not a positive"),
-     ("ramp 20% over 0 months", "'0' is not a positive"), ("from month 1: 0%", "nothing is used in the 48 months"),
-     ("seasons" + " 0%" * 12, "nothing is used")],
+    [("from month 3: 200%", "month 3"), ("seasons 1 2 3", "use_path"), ("ramp x over 3 months", "x"),
+     ("rises", "cannot read"), (";", "cannot read ';'"), ("from month 0: 50%", "'0'"),
+     ("ramp 20% over 0 months", "'0'"), ("from month 1: 0%", "48 months"),
+     ("seasons" + " 0%" * 12, "48 months")],
 )  # fmt: skip
 def test_a_use_that_cannot_be_is_refused(path, words):
     with pytest.raises(gpucost.GpuCostError, match=words):
@@ -138,7 +138,7 @@ def test_a_purchase_is_paid_by_milestones():
     assert paid == pytest.approx({0: 0.3 * servers, 4: 0.6 * servers, 7: 0.1 * servers})
     late = compare(lead_time_months=4, deposit_fraction=0.3, retention_fraction=0.1, retention_months=90)
     assert flows(late, "own_servers_usd")[48] == pytest.approx(0.1 * servers)
-    with pytest.raises(gpucost.GpuCostError, match="more than the price"):
+    with pytest.raises(gpucost.GpuCostError, match="deposit_fraction"):
         compare(deposit_fraction=0.8, retention_fraction=0.3)
 
 
@@ -170,7 +170,7 @@ def test_the_rent_moves_within_the_forward_curve_of_the_chip_and_says_so():
         assert rows["rent_path_basis"]["value"] == "forward"
         assert rows["rent_decline_fraction"]["value"] == 0
         assert [rows["rent_outlook_ratio"][end] for end in ("low", "value", "high")] == [-1, 0, 1]
-        assert any("forward curve of the chip" in text for text in payload["warnings"])
+        assert any("forward curve" in text for text in payload["warnings"])
     given = gpucost.tco(
         "h100-sxm", 64, rent=2.35, draws=0, set={"rent_decline_fraction": 0.1}, catalog=catalog()
     ).payload

@@ -49,6 +49,7 @@ def test_every_best_layout_is_legal_and_fits(model, wide):
     assert (found.memory_bytes[rows] >= need * (1 - 1e-9)).all()
 
 
+@pytest.mark.slow
 def test_the_best_is_the_fastest_of_all_when_each_is_timed_alone():
     gpus, batch = 16, 32
     found = best(LLAMA_8B, [gpus], sequence_tokens=4096, global_batch=batch, wide=True)
@@ -83,8 +84,8 @@ def test_a_key_does_not_depend_on_the_other_keys():
 
 def test_what_has_no_layout_says_why():
     chip = replace(H100, fp8_tflops=None)
-    assert search.REASONS[best(LLAMA_405B, [8]).reason[0]] == "does not fit in memory"
-    assert search.REASONS[best(LLAMA_8B, [8], chip=chip, precision="fp8").reason[0]] == "the chip lacks the precision"
+    assert best(LLAMA_405B, [8]).reason[0] == search.NO_MEMORY
+    assert best(LLAMA_8B, [8], chip=chip, precision="fp8").reason[0] == search.NO_PRECISION
     assert np.isnan(best(LLAMA_405B, [8]).step.total_s[0])
 
 
@@ -133,7 +134,7 @@ def test_nan_is_a_reason_not_a_figure():
 
 
 def test_a_recompute_that_does_not_exist_is_named():
-    with pytest.raises(UsageError, match="none, selective, full"):
+    with pytest.raises(UsageError, match="selective, full"):
         layout_columns([Layout(gpus=8, recompute="half")])
 
 

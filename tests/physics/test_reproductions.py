@@ -24,6 +24,7 @@ def predicted():
     return {item.id: (item, row) for item, row in zip(items, found.rows, strict=True)}
 
 
+@pytest.mark.slow
 def test_korthikanti_table_5(predicted):
     for name, seconds in KORTHIKANTI_TABLE_5_S.items():
         item, row = predicted[name]

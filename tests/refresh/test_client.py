@@ -60,7 +60,7 @@ def test_a_packed_body_that_breaks_off_is_no_answer():
     with (
         Server({"/a": route}) as server,
         Client(**NO_WAIT) as client,
-        pytest.raises(FetchError, match="ends before its end"),
+        pytest.raises(FetchError, match="its end"),
     ):
         client.body(f"{server.url}/a")
 
@@ -94,7 +94,7 @@ def test_the_time_of_a_source_is_bounded():
     with (
         Server({"/a": drip}) as server,
         Client(deadline=Deadline(0.3), **NO_WAIT) as client,
-        pytest.raises(FetchError, match="time limit of this source has passed"),
+        pytest.raises(FetchError, match="time limit"),
     ):
         client.body(f"{server.url}/a")
 
@@ -105,7 +105,7 @@ def test_a_redirect_is_followed_within_its_scheme_and_never_in_circles():
         assert client.json(f"{server.url}/a") == [1]
         with pytest.raises(FetchError, match="another scheme"):
             client.body(f"{server.url}/c")
-        with pytest.raises(FetchError, match="redirects more than"):
+        with pytest.raises(FetchError, match="redirects"):
             client.body(f"{server.url}/d")
 
 
@@ -171,7 +171,7 @@ def dripping(head=b"", times=1200, pause_s=0.05):
 def test_a_server_that_drips_gets_no_more_time_than_a_silent_one(head):
     with Server({"/a": dripping(head)}) as server, Client(deadline=Deadline(0.4)) as client:
         began = time.monotonic()
-        with pytest.raises(FetchError, match="time limit of this source has passed"):
+        with pytest.raises(FetchError, match="time limit"):
             client.body(f"{server.url}/a")
         assert time.monotonic() - began < 20  # a busy machine; it would be a minute
 
@@ -180,7 +180,7 @@ def test_a_silent_server_is_cut_off_at_the_deadline_and_asked_no_more():
     with Server({"/a": slow(30, [1])}) as server, Client(deadline=Deadline(0.4)) as client:
         began = time.monotonic()
         for _ in range(14):
-            with pytest.raises(FetchError, match="time limit of this source has passed"):
+            with pytest.raises(FetchError, match="time limit"):
                 client.json(f"{server.url}/a")
         assert time.monotonic() - began < 20  # a busy machine; it would be a minute
         assert len(server.asked) == 1
@@ -212,7 +212,7 @@ def test_a_file_is_what_its_hash_says_or_is_not_there(tmp_path):
     with (
         Server({"/a": b"abc"}) as server,
         Client(**NO_WAIT) as client,
-        pytest.raises(FetchError, match="a different SHA-256"),
+        pytest.raises(FetchError, match="SHA-256"),
     ):
         client.file(f"{server.url}/a", tmp_path / "a", digest="0" * 64)
     assert list(tmp_path.iterdir()) == []

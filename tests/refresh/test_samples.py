@@ -301,10 +301,18 @@ def test_aws_spot_takes_linux_of_its_documented_answer(ask, monkeypatch):
     assert [row["fault"] for row in found.faults] == ["windows meter"]
 
 
+def last_changes(*repositories):
+    """Return GitHub's answers about the last change of the files of repositories."""
+    answer = [{"commit": {"committer": {"date": "2026-11-20T08:00:00Z"}}}]
+    return {f"/api.github.com/repos/{name}/commits": answer for name in repositories}
+
+
 def karpenter_routes(**more):
     files = {"aws": "karpenter_aws_prices.go.txt", "azure": "karpenter_azure_prices.go.txt"}
     files["gcp"] = "karpenter_gcp_prices.json"
-    return {f"{RAW}/{path}": more.get(name, text(files[name])) for name, (path, _) in karpenter.FILES.items()}
+    return last_changes("cloudpilot-ai/karpenter-provider-gcp") | {
+        f"{RAW}/{path}": more.get(name, text(files[name])) for name, (path, _) in karpenter.FILES.items()
+    }
 
 
 def test_karpenter_reads_all_three_tables_as_they_are_and_as_old_as_they_say(ask):
@@ -323,7 +331,7 @@ def test_karpenter_reads_all_three_tables_as_they_are_and_as_old_as_they_say(ask
         118.2368, abs=1e-4
     )
     seen = {row["provider"]: row["observed_on"] for row in found.offers.values()}
-    assert seen == {"aws": date(2026, 7, 20), "azure": date(2026, 6, 18), "gcp": None}
+    assert seen == {"aws": date(2026, 7, 20), "azure": date(2026, 6, 18), "gcp": date(2026, 11, 20)}
 
 
 @pytest.mark.parametrize("broken", ["aws", "azure", "gcp"])
@@ -371,7 +379,7 @@ def test_gpuhunt_reads_an_archive_of_each_provider_and_what_google_sells_by_othe
 
 
 def skypilot_routes(*clouds):
-    return {
+    return last_changes("skypilot-org/skypilot-catalog") | {
         f"{RAW}/skypilot-org/skypilot-catalog/master/catalogs/v8/{cloud}/vms.csv": text(f"skypilot_v8_{cloud}.csv")
         for cloud in clouds
     }

@@ -119,7 +119,7 @@ def test_gpuhunt_reads_an_archive_whose_names_are_never_paths(ask, tmp_path):
 def test_gpuhunt_refuses_an_archive_that_unpacks_without_end(ask, monkeypatch):
     monkeypatch.setattr(gpuhunt, "_MOST_BYTES", 1e6)
     bomb = catalog_zip({"aws.csv": "x" * 50_000_000})
-    with pytest.raises(UsageError, match="unpacks to more than 1 MB"):
+    with pytest.raises(UsageError, match="1 MB"):
         ask(gpuhunt.fetch, {f"{GPUHUNT}/version": "20261101", f"{GPUHUNT}/20261101/catalog.zip": bomb})
 
 
@@ -626,7 +626,7 @@ def test_a_hostile_answer_is_a_sentence_without_keys(name, known, tmp_path, monk
             server.routes = _Always(answer)
             found = _one(SOURCES[name], known, {}, tmp_path / str(number), wish, TODAY)
             assert found.state == "failed", what
-            assert "its format may have changed" not in found.reason, (what, found.reason)
+            assert "format may" not in found.reason, (what, found.reason)
             assert found.reason.isprintable(), what
             assert "NOT-TO-BE-SAID" not in f"{found.reason} {found.verdict}", what
     kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())

@@ -69,9 +69,9 @@ def test_a_refresh_that_waits_ends_when_it_is_told_to(sign, code, tmp_path):
 
 @pytest.mark.parametrize("after_s", [0.05, 0.1, 0.15, 0.2, 0.3])
 def test_an_interrupt_while_the_program_is_loaded_shows_no_traceback(after_s):
-    """The interpreter itself is up before that; what it says of an interrupt is its own."""
+    """Before that the interpreter and the package's first file are read; what they say of it is Python's own."""
     marked = (
-        "import os, sys; os.write(1, b'.'); sys.argv = ['gpucost', 'gpus']; from gpucost.__main__ import run; run()"
+        "import os, sys; sys.argv = ['gpucost', 'gpus']; from gpucost.__main__ import run; os.write(1, b'.'); run()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", marked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts
@@ -83,6 +83,22 @@ def test_an_interrupt_while_the_program_is_loaded_shows_no_traceback(after_s):
         assert asked.returncode in (0, 130)
         assert b"gpucost/cli" not in said
         assert b"gpucost/catalog" not in said
+
+
+def test_an_interrupt_that_a_library_turns_into_its_own_error_is_an_interrupt():
+    """As extension modules do while they load: an ImportError is all that comes out of them."""
+    marked = """if True:
+        import os, signal
+        import gpucost.cli as program
+        def loading(**_):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("initialization failed") from None
+        program.cli.main = loading
+        program.run()"""
+    asked = subprocess.run([sys.executable, "-c", marked], capture_output=True, preexec_fn=heed_interrupts)
+    assert (asked.returncode, asked.stderr) == (130, b"")
 
 
 def test_a_published_store_that_swells_takes_no_memory(tmp_path, monkeypatch):

@@ -53,7 +53,7 @@ SERVING: dict[str, Any] = {
 def workload() -> dict[str, Any]:
     """Owning for a training workload, after tax, in another currency, against a hosted API."""
     asked = {"model": "8b", "tokens": "1t", "runs_per_year": 10, "currency": "EUR", "usd_per_unit": 1.1, "draws": 50}
-    made = gpucost.tco(gpu="h100-sxm", gpus=64, provider="lambda", api_usd_per_mtok=0.2, as_of=DAY, **asked)
+    made = gpucost.tco(gpu="h100-sxm", gpus=64, provider="crusoe", api_usd_per_mtok=0.2, as_of=DAY, **asked)
     return made.to_dict()
 
 
@@ -143,6 +143,7 @@ ASKED: dict[str, Callable[[], Mapping[str, Any]]] = {
     "scenario": scenario,
     "throughput": lambda: gpucost.throughput("8b", "h100-sxm", 8).payload,
     "throughput of a layout": lambda: gpucost.throughput("8b", "h100-sxm", 8, tensor=2).payload,
+    "throughput of serving": lambda: gpucost.throughput("8b", "h100-sxm", serving=True, batch=[1, 64]).payload,
     "roofline": lambda: roofline("h100-sxm", matmul="8192x8192x8192").payload,
     "roofline of a step": lambda: roofline("h100-sxm", model="8b", gpus=8).payload,
     "fit": lambda: gpucost.fit("8b", "h100-sxm").payload,
@@ -211,14 +212,29 @@ def by_hand() -> Estimate:
         "options": [offer(1, "alpha", 2.0), offer(2, "beta", 3.0)],
         "options_found": 2,
         "offers_found": 2,
-        "excluded": [
+        "offers": [
             {
+                "rank": None,
+                "labels": [],
+                "standing": "left out",
+                "reason": "no named fabric",
+                "offer_id": "gamma/1x",
                 "provider": "gamma",
                 "instance_type": "1x",
-                "option": "on_demand",
-                "gpu": "h100-sxm5-80gb",
-                "reason": "no named fabric",
+                "region": None,
                 "regions": [],
+                "option": "on_demand",
+                "term_months": 0,
+                "gpu": "h100-sxm5-80gb",
+                "gpus": 1,
+                "usd_per_gpu_hour": 1.0,
+                "price_observed_on": "2026-11-01",
+                "age_days": 1,
+                "front": False,
+                "days": None,
+                "cost_usd": None,
+                "cost_low_usd": None,
+                "cost_high_usd": None,
             }
         ],
         "warnings": ["Prices of beta are old."],
@@ -256,6 +272,9 @@ def by_hand() -> Estimate:
 def counted() -> Estimate:
     """The answer by hand with two options whose bills follow from their factors, as a file that is read again needs."""
     return {**by_hand(), "options": deepcopy(training()["options"][:2])}
+
+
+_STRETCHES = ("stretch_paid_ratio", "stretch_low_ratio", "stretch_high_ratio")
 
 
 def offer(rank: int, provider: str, usd_per_gpu_hour: float) -> RankedOption:
@@ -347,6 +366,6 @@ def offer(rank: int, provider: str, usd_per_gpu_hour: float) -> RankedOption:
             },
         ],
         "notes": [],
-        "factors": dict.fromkeys(INPUT_NAMES, 1.0),
+        "factors": dict.fromkeys((*INPUT_NAMES, *_STRETCHES), 1.0),
         "also_in": [],
     }

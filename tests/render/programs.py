@@ -1,8 +1,12 @@
 """LibreOffice for tests, told to recalculate."""
 
+import atexit
 import re
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,12 +42,19 @@ class Recalculated(NamedTuple):
         return rows[:-1]
 
 
+@cache
+def profile() -> str:
+    """Return the flag of the one profile of this process: LibreOffice takes seconds to make its own at first."""
+    folder = Path(tempfile.mkdtemp(prefix="libreoffice-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "user").mkdir()
+    (folder / "user" / "registrymodifications.xcu").write_text(_ALWAYS, encoding="utf-8")
+    return f"-env:UserInstallation=file://{folder}"
+
+
 def recalculate(soffice: str, books: Sequence[Path], folder: Path) -> list[Recalculated]:
     """Let LibreOffice open the books, recalculate every formula, and save what it finds into a folder."""
-    profile = folder / "profile"
-    (profile / "user").mkdir(parents=True, exist_ok=True)
-    (profile / "user" / "registrymodifications.xcu").write_text(_ALWAYS, encoding="utf-8")
     out = folder / "recalculated"
-    command = [soffice, f"-env:UserInstallation=file://{profile}", "--headless", "--convert-to", _CELLS]
+    command = [soffice, profile(), "--headless", "--convert-to", _CELLS]
     subprocess.run([*command, "--outdir", str(out), *map(str, books)], check=True, capture_output=True, timeout=600)
     return [Recalculated(out, book.stem) for book in books]

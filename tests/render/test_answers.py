@@ -21,19 +21,22 @@ from tests.render import answers
 READERS = ("render", "ask", "library", "cli")
 # Keys that people do not see on any page: programs read them from JSON or CSV.
 FOR_PROGRAMS = {
-    "against_model", "also_in", "by_recompute",
+    "against_model", "also_in", "by_recompute", "cached_time_fraction", "prompt_replica_requests_per_s",
+    "token_replica_requests_per_s", "token_replicas", "transfer_mean_ms",
     "checkpoint_interval_hours", "credits_usd", "differences_found", "flop", "full_gb",
-    "gap_fraction", "hardware_flop_per_token_flop", "host_s", "layouts_timed", "link_bytes", "listing",
+    "gap_fraction", "hardware_flop_per_token_flop", "host_s", "layouts_timed", "link_bytes",
     "loaded_ttft", "loading", "lora_gb", "memory_bytes", "model_flop_per_token_flop", "model_status",
     "model_tflops", "needed_gb_per_s", "needed_loader_workers", "offers_found", "offers_ranked", "option_rank",
-    "output_tokens_per_s_high", "output_tokens_per_s_low", "output_tokens_per_s_per_gpu",
-    "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "price_confidence", "price_stale", "qlora_gb",
-    "sale", "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio", "stretch_paid_low_ratio",
-    "swing_usd", "then_usd_per_gpu_hour", "tier", "tight", "trained_parameters", "workers_gb_per_s",
+    "output_tokens_per_s_per_gpu", "serving_option", "serving_usd_per_gpu_hour",
+    "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "preempted_fraction", "price_confidence",
+    "prices_age_days", "qlora_gb",
+    "stall_fraction", "storage_gb_per_s", "stretch_paid_high_ratio", "stretch_paid_low_ratio",
+    "swing_usd", "then_usd_per_gpu_hour", "tight", "trained_parameters", "workers_gb_per_s",
     "after_usd_per_gpu_hour", "breached_months", "charged_usd", "days_left",
     "own_usd_per_owned_gpu_hour", "planned_usd", "rest_usd",
     "so_far_usd", "total_high_usd",
     "total_low_usd", "until_months",
+    "hangs_on", "saving_after_wait_usd", "wait_weeks", "wins_of_ten",
 }  # fmt: skip
 
 
@@ -41,6 +44,7 @@ def saved(payload: Any) -> Any:
     return json.loads(dumps(payload))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", answers.QUESTIONS)
 def test_a_real_answer_is_what_its_type_says_and_is_read_again(question: str, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
@@ -50,6 +54,7 @@ def test_a_real_answer_is_what_its_type_says_and_is_read_again(question: str, tm
     jsonschema.validate(payload, answer_schema(payload["kind"], closed=True))
 
 
+@pytest.mark.slow
 def test_every_kind_has_a_real_answer_here() -> None:
     assert {make()["kind"] for make in answers.QUESTIONS.values()} == set(KINDS)
 
@@ -82,9 +87,11 @@ def test_a_closed_schema_refuses_a_key_more_or_less() -> None:
         jsonschema.validate(payload, schema)
 
 
+@pytest.mark.slow
 def test_every_key_is_read_by_somebody_or_said_to_be_for_programs() -> None:
     package = Path(__file__).parents[2] / "gpucost"
-    text = "".join(path.read_text("utf-8") for name in READERS for path in (package / name).rglob("*.py"))
+    files = (path for name in READERS for suffix in ("py", "csv") for path in (package / name).rglob(f"*.{suffix}"))
+    text = "".join(path.read_text("utf-8") for path in files)
     shown = {key for make in answers.QUESTIONS.values() for key in answers.shown_keys(make())}
     bills = (*training_bill.INPUTS, *training_bill.LINES, *serving_bill.INPUTS, *serving_bill.LINES)
     read = {*re.findall(r"\w+", text), *shown, *(entry.name for entry in bills)}  # a workbook reads its bill's names
@@ -101,14 +108,6 @@ def test_a_file_of_another_shape_is_refused_in_a_sentence(tmp_path: Path) -> Non
     path.write_text(json.dumps(payload), encoding="utf-8")
     with pytest.raises(UsageError, match=r"options\[0\]: lacks cost_usd.*Ask again"):
         read_answer(path)
-
-
-def test_names_of_the_first_schema_version_are_still_read(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    payload = saved(answers.by_hand())
-    payload["summary"] = payload.pop("lead")
-    path.write_text(json.dumps(payload), encoding="utf-8")
-    assert read_answer(path)["lead"] == answers.by_hand()["lead"]
 
 
 @pytest.mark.parametrize("indent", [2, None])

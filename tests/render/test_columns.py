@@ -18,6 +18,7 @@ from tests.render import answers
 ROWS = beside(documents.__file__, "columns")
 
 
+@pytest.mark.slow
 def test_one_row_makes_a_figure_a_column_of_every_medium(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     payload = answers.training()
     key, heading = "checkpoint_interval_hours", "checkpoint interval"

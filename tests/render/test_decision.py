@@ -12,8 +12,7 @@ from gpucost.render.build import boarded
 from gpucost.render.decision import decision_of, flipping_ratio, mix_page, section
 from gpucost.render.document import Chart, KeyFigures
 from tests.money.plans import catalog
-from tests.render.programs import recalculate
-from tests.render.sheets import change_inputs
+from tests.render.programs import profile
 
 QUESTIONS = ("What do we decide?", "What does it cost this year?", "What if rent halves?", "When does it end?")
 ASKED = {"gpu": "h100-sxm", "gpus": 64, "rent": 2.35, "years": 3, "draws": 20}
@@ -136,27 +135,22 @@ def folder(tmp_path_factory):
             ("xlsx", result.to_excel),
             ("html", result.to_html),
             ("pdf", result.to_pdf),
-            ("pptx", result.to_pptx),
         ):
             write(str(place / f"{name}.{ending}"))
     return place
 
 
+@cache
 def first_page(path):
-    """Return the text of the first page: sheet, screen, paper or slide."""
+    """Return the text of the first page: sheet, screen or paper."""
     if path.suffix == ".pdf":
         from pypdf import PdfReader
 
         return PdfReader(path).pages[0].extract_text()
-    if path.suffix == ".pptx":
-        from pptx import Presentation
-
-        slide = Presentation(str(path)).slides[0]
-        return "\n".join(shape.text_frame.text for shape in slide.shapes if shape.has_text_frame)
     if path.suffix == ".xlsx":
         from openpyxl import load_workbook
 
-        book = load_workbook(path, data_only=True)
+        book = load_workbook(path, data_only=True, read_only=True)
         assert book.sheetnames[0] == "Decision"
         return "\n".join(str(cell) for row in book.worksheets[0].iter_rows(values_only=True) for cell in row if cell)
     text = path.read_text(encoding="utf-8")
@@ -164,8 +158,9 @@ def first_page(path):
     return unescape(re.sub("<[^>]*>", " ", body))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tco", "mix"])
-@pytest.mark.parametrize("ending", ["xlsx", "html", "pdf", "pptx"])
+@pytest.mark.parametrize("ending", ["xlsx", "html", "pdf"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_is_answered_on_the_first_page(folder, name, ending, question):
     payload = (compared(financing="loan") if name == "tco" else mixed()).payload
@@ -192,8 +187,7 @@ def test_the_first_sheet_prints_on_two_pages_at_8_points(folder, require_program
 
     from pypdf import PdfReader
 
-    profile = f"-env:UserInstallation=file://{tmp_path / 'profile'}"
-    command = [require_program("soffice", "libreoffice"), profile, "--headless", "--convert-to", "pdf"]
+    command = [require_program("soffice", "libreoffice"), profile(), "--headless", "--convert-to", "pdf"]
     subprocess.run(
         [*command, "--outdir", str(tmp_path), str(folder / "mix.xlsx")], check=True, capture_output=True, timeout=300
     )
@@ -213,95 +207,12 @@ def test_a_print_of_a_page_says_its_size(folder):
     assert "@page { size: A4" in (folder / "tco.html").read_text(encoding="utf-8")
 
 
-def test_slides_have_charts_that_hold_the_figures(folder):
-    from pptx import Presentation
-
-    payload = compared(financing="loan").payload
-    slides = Presentation(str(folder / "tco.pptx")).slides
-    charts = [shape.chart for slide in slides for shape in slide.shapes if shape.has_chart]
-    bridge = charts[0]
-    values = {series.name: list(series.values) for series in bridge.plots[0].series}
-    assert values["end"][0] == pytest.approx(payload["npv_usd"]["rent"])
-    assert values["end"][-1] == pytest.approx(payload["npv_usd"]["own"])
-    moves = sum(values["more"]) - sum(values["less"])
-    assert values["end"][0] + moves == pytest.approx(values["end"][-1], abs=1.0)
-    titles = [chart.chart_title.text_frame.text for chart in charts]
-    (moved,) = [chart for chart, title in zip(charts, titles, strict=True) if title.startswith("What changes")]
-    first = payload["sensitivity"][0]
-    low = {series.name: list(series.values) for series in moved.plots[0].series}["at the low end"]
-    assert low[0] == pytest.approx(first["saving_at_low_usd"] - payload["npv_usd"]["saving"])
-    mix_chart = next(
-        shape.chart
-        for slide in Presentation(str(folder / "mix.pptx")).slides
-        for shape in slide.shapes
-        if shape.has_chart
-    )
-    ends = next(list(series.values) for series in mix_chart.plots[0].series if series.name == "end")
-    assert max(ends) == pytest.approx(max(mixed().payload["best_pure_usd"], mixed().payload["cost_usd"]))
-
-
-def test_names_of_owners_are_left_open(folder):
-    from openpyxl import load_workbook
-
-    sheet = load_workbook(folder / "tco.xlsx")["Decision"]
-    heads = next(row for row in sheet.iter_rows() if row[0].value == "role")
-    below = [sheet.cell(row, 6).value for row in range(heads[0].row + 1, heads[0].row + 12)]
-    roles = {sheet.cell(row, 1).value for row in range(heads[0].row + 1, heads[0].row + 12)}
-    assert not any(below)
-    assert roles == {"Finance", "Infrastructure", "Procurement"}
-
-
-# --- The workbook's page follows its inputs.
-
-
-def test_the_sentences_follow_the_inputs(tmp_path, require_program):
-    """After the rent is typed anew, LibreOffice finds the sentences that Python says of the question asked anew."""
-    rents = ("2.35", "acme=2.2/h, 12 months, take-or-pay")
-    before = compared(rent=rents, years=2)
-    before.to_excel(str(tmp_path / "before.xlsx"))
-    change_inputs(tmp_path / "before.xlsx", {"rent_usd_per_gpu_hour": 6.0}, tmp_path / "dear.xlsx")
-    change_inputs(tmp_path / "before.xlsx", {"rent_usd_per_gpu_hour": 1.1}, tmp_path / "cheap.xlsx")
-    change_inputs(
-        tmp_path / "before.xlsx",
-        {"financing": "loan", "loan_term_months": 18.0, "wacc_fraction": 0.14},
-        tmp_path / "loan.xlsx",
-    )
-    names = ["before", "dear", "cheap", "loan"]
-    found = recalculate(
-        require_program("soffice", "libreoffice"), [tmp_path / f"{name}.xlsx" for name in names], tmp_path
-    )
-    asked = {
-        "before": before,
-        "dear": compared(rent=("6.0", rents[1]), years=2),
-        "cheap": compared(rent=("1.1", rents[1]), years=2),
-        "loan": compared(rent=rents, years=2, financing="loan", wacc="14%", set=("loan_term_months=18",)),
-    }
-    for name, book in zip(names, found, strict=True):
-        column = [row[0] for row in book.rows("Decision")]
-        said = {question: column[column.index(question) + 1] for question in QUESTIONS}
-        assert said == answers_of(asked[name].payload), name
-    verbs = {name: answers_of(asked[name].payload)[QUESTIONS[0]].split(":")[0] for name in names}
-    assert len(set(verbs.values())) > 1, verbs
-
-
-def test_every_cell_of_the_page_is_what_python_found(tmp_path, require_program):
-    from tests.render.test_workbook import differences
-
-    for name, changes in {"taxed": {"tax": "25%", "financing": "lease"}, "plain": {"currency": "EUR"}}.items():
-        compared(**changes).to_excel(str(tmp_path / f"{name}.xlsx"))
-    books = [tmp_path / "taxed.xlsx", tmp_path / "plain.xlsx"]
-    found = recalculate(require_program("soffice", "libreoffice"), books, tmp_path)
-    for book, other in zip(books, found, strict=True):
-        wrong = [line for line in differences(book, other) if line.startswith("('Decision")]
-        assert not wrong, wrong[:5]
-
-
-def test_the_bars_of_the_sheet_begin_at_nothing(folder):
+def test_the_chart_of_the_first_sheet_is_drawn_from_nothing(folder):
     import zipfile
 
     with zipfile.ZipFile(folder / "tco.xlsx") as packed:
         charts = [packed.read(name).decode() for name in packed.namelist() if "charts/chart" in name]
-    (bridge,) = [text for text in charts if "From renting to buying" in text]
+    (bridge,) = [text for text in charts if "to buying" in text]
     assert "<c:min" not in bridge.replace('<c:min val="0"/>', "")
     assert 'val="stacked"' in bridge
 
@@ -309,7 +220,7 @@ def test_the_bars_of_the_sheet_begin_at_nothing(folder):
 # --- What is missing, and what is no answer.
 
 
-@pytest.mark.parametrize(("package", "ending", "extra"), [("reportlab", "pdf", "pdf"), ("pptx", "pptx", "pptx")])
+@pytest.mark.parametrize(("package", "ending", "extra"), [("reportlab", "pdf", "pdf"), ("vl_convert", "pdf", "pdf")])
 def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, package, ending, extra):
     from click.testing import CliRunner
 
@@ -341,11 +252,9 @@ def test_other_answers_are_printed_by_their_sections(tmp_path):
 
     result = gpucost.estimate(model="llama-3-8b", tokens="100b", gpu="h100-sxm", catalog=catalog())
     result.to_pdf(str(tmp_path / "run.pdf"))
-    result.to_pptx(str(tmp_path / "run.pptx"))
     text = plain("".join(page.extract_text() for page in PdfReader(tmp_path / "run.pdf").pages))
     assert plain(result.document().title) in text
     assert plain(result.document().lead)[:60] in text
-    assert first_page(tmp_path / "run.pptx")
 
 
 def test_a_scenario_has_the_page_of_each_part():

@@ -21,7 +21,7 @@ KEYS = {"name", "num_nodes", "resources", "service", "setup", "run"}
 
 @pytest.fixture(scope="module")
 def catalog():
-    return open_catalog("2026-11-20")
+    return open_catalog("2026-11-10")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,7 @@ def tasks(answers):
     return {name: yaml.safe_load(skypilot(answer)) for name, answer in answers.items()}
 
 
+@pytest.mark.slow
 def test_a_task_takes_the_machines_that_the_answer_costs(answers, tasks):
     for name, task in tasks.items():
         best = answers[name]["options"][0]

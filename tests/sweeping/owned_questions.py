@@ -1,8 +1,11 @@
 """Random questions of owning against renting, and how a row of a sweep is held to the single answer."""
 
+import inspect
+
 import numpy as np
 
 import gpucost
+from gpucost.arguments.signature import python_names
 from gpucost.errors import GpuCostError
 from tests.sweeping.open_questions import cell_of
 
@@ -135,6 +138,11 @@ def single(case, catalog):
     }
 
 
+def in_python(sentence, question):
+    """Return a refusal of a sweep as Python says it."""
+    return python_names(sentence, {*inspect.signature(question).parameters})
+
+
 def differences(columns, row, alone, precision=1e-9):
     """Return in what a row of a sweep differs from the answer to its single question."""
 
@@ -142,7 +150,8 @@ def differences(columns, row, alone, precision=1e-9):
         return cell_of(columns[name], row)
 
     if isinstance(alone, str):
-        return [] if cell("reason") == alone else [f"reason: {alone} | {cell('reason')}"]
+        reason = in_python(cell("reason") or "", gpucost.tco)  # a sweep's file speaks of options, Python of arguments
+        return [] if reason == alone else [f"reason: {alone} | {reason}"]
     assert set(columns) - {"reason", "nearest_change"} == set(alone)
     if cell("reason") is not None:
         return [f"refused: {cell('reason')}"]

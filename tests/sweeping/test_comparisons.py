@@ -6,27 +6,30 @@ import pytest
 import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.errors import GpuCostError
+from gpucost.market import forward
+from gpucost.ownership import figures
 from gpucost.sweeping.work import Owned
 from tests.sweeping.owned_questions import coded, differences, questions, single
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_row_is_the_single_answer(seed):
+@pytest.mark.slow
+def test_a_row_is_the_single_answer():
     """Random mixes of many arguments and inputs of the plan, refusals and contradictions among them."""
-    catalog, cases = open_catalog(), questions(100, seed, loads=0.1)
+    catalog, cases = open_catalog(), questions(60, 1, loads=0.1)
     columns = Owned("tco", catalog).rows(*coded(cases))
     found = [(case, differences(columns, row, single(case, catalog))) for row, case in enumerate(cases)]
     assert not [(case, unlike) for case, unlike in found if unlike]
-    assert 30 < (columns["reason"][0] < 0).sum() < 80
+    assert 15 < (columns["reason"][0] < 0).sum() < 50
 
 
+@pytest.mark.slow
 def test_equal_questions_have_equal_answers_in_any_company():
     """A row does not hang on the rows beside it: shuffled, and in small chunks, it is the same."""
-    catalog, cases = open_catalog(), questions(400, 11)
+    catalog, cases = open_catalog(), questions(80, 11)
     values, codes = coded(cases)
     whole = Owned("tco", catalog).rows(values, codes)
-    order, parts = np.random.default_rng(5).permutation(400), Owned("tco", catalog)
-    for rows in np.split(order, 8):
+    order, parts = np.random.default_rng(5).permutation(80), Owned("tco", catalog)
+    for rows in np.split(order, 4):
         part = parts.rows(values, {name: column[rows] for name, column in codes.items()})
         for name, column in part.items():
             if isinstance(column, tuple):
@@ -36,17 +39,30 @@ def test_equal_questions_have_equal_answers_in_any_company():
                 np.testing.assert_allclose(column, whole[name][rows], rtol=1e-9, atol=1e-3)
 
 
-def test_cases_that_differ_in_numbers_are_worked_out_together(monkeypatch):
-    """No case is asked alone, and few are put together from their inputs."""
-    monkeypatch.setattr(Owned, "_one", None)
+@pytest.mark.slow
+def test_cases_that_share_their_words_are_evaluated_together(monkeypatch):
+    evaluated = []
+    evaluate = figures.evaluate_months
+    monkeypatch.setattr(figures, "evaluate_months", lambda *of: (evaluated.append(of), evaluate(*of))[1])
     values = {"gpu": ["h100-sxm"], "gpus": [64], "utilisation": [0.1 + 0.01 * i for i in range(80)], "rent": [2.0, 3.0]}
     codes = {"gpu": np.zeros(160, int), "gpus": np.zeros(160, int), "utilisation": np.arange(160) % 80}
     columns = Owned("tco", open_catalog()).rows(values, {**codes, "rent": np.arange(160) // 80})
+    assert len(evaluated) == 1
     dearer = columns["own_npv_usd"][:80] - columns["own_npv_usd"][80:]
     assert (columns["rent_npv_usd"][80:] > columns["rent_npv_usd"][:80]).all()
     assert np.abs(dearer).max() < 1e7
 
 
+def test_what_hangs_on_a_chip_alone_is_looked_up_once(monkeypatch):
+    looked_up = []
+    monkeypatch.setattr(forward, "_path_ends", lambda catalog, *of: (looked_up.append(of), [])[1])
+    values = {"gpu": ["h100-sxm", "b200"], "gpus": [8, 16, 64], "rent": [2.0, 3.0]}
+    codes = np.unravel_index(np.arange(12), (2, 3, 2))
+    Owned("tco", open_catalog()).rows(values, dict(zip(values, codes, strict=True)))
+    assert len(looked_up) == len(set(looked_up)) == 2
+
+
+@pytest.mark.slow
 def test_inputs_of_a_plan_are_axes():
     catalog = open_catalog()
     asked = {"gpu": "h100-sxm", "gpus": 64, "rent": 4.0}
@@ -77,7 +93,7 @@ def test_a_table_of_cases_may_hold_inputs_of_a_plan():
     ("stated", "said"),
     [
         ({"set": {"pue_rtio": 1.1}}, "pue_ratio"),
-        ({"set": {"pue_ratio": "0.3,1.1"}}, "outside what is possible"),
+        ({"set": {"pue_ratio": "0.3,1.1"}}, "pue_ratio"),
         ({"set": {"gpus": "8,16"}, "gpus": 8}, "given twice"),
         ({"plan": "plan.toml"}, "name its inputs by --set"),
     ],
@@ -85,20 +101,3 @@ def test_a_table_of_cases_may_hold_inputs_of_a_plan():
 def test_inputs_that_no_plan_has_are_refused(stated, said):
     with pytest.raises(GpuCostError, match=said):
         gpucost.sweep("tco", gpu="h100-sxm", **stated)
-
-
-def test_cases_that_are_refused_alike_are_asked_alone_once(monkeypatch):
-    asked, alone = [], Owned._one
-    monkeypatch.setattr(Owned, "_one", lambda self, one: asked.append(one) or alone(self, one))
-    values = {
-        "gpu": ["h100-sxm", "h900"],
-        "gpus": [64],
-        "provider": ["lambda", "nobody-at-all"],
-        "wacc": [0.01 * i for i in range(30)],
-        "lead_time": [0, 500],
-    }
-    codes = np.unravel_index(np.arange(2 * 2 * 30 * 2), (2, 1, 2, 30, 2))
-    columns = Owned("tco", open_catalog()).rows(values, dict(zip(values, codes, strict=True)))
-    assert (columns["reason"][0] < 0).sum() == 30
-    assert len(columns["reason"][1]) == 3
-    assert len(asked) == 3

@@ -1,11 +1,15 @@
 """Sweeps and tables of cases that are strange are refused with a sentence, or answered."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gpucost
+from gpucost.catalog import open_catalog
 from tests.commands import in_process
 
 
@@ -51,19 +55,17 @@ def test_a_sweep_is_kept_in_a_folder_whose_name_begins_like_a_home(tmp_path, mon
     assert len(gpucost.sweep("estimate", into="~nobody", **asked).to_frame()) == 2
 
 
-def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
-    from gpucost.ask.estimate import request_of
-    from gpucost.catalog import open_catalog
-    from gpucost.training import sweep
+def test_equal_cases_are_asked_once(monkeypatch):
+    from gpucost.sweeping.work import Trained
 
-    asked = {"model": ["8b"], "tokens": [1e10], "gpu": ["l40s"], "gpus": [8, 16, 24, 32, 40]}
-    codes = {name: np.zeros(5, np.int64) for name in asked} | {"gpus": np.array([4, 0, 2, 1, 3])}
-    whole = sweep.Sweeper(open_catalog(), request_of).rows(asked, codes)
-    monkeypatch.setattr(sweep, "_CLUSTERS_AT_ONCE", 2)
-    monkeypatch.setattr(sweep, "_LINES_KEPT", 0)
-    few = sweep.Sweeper(open_catalog(), request_of)
-    assert json.dumps(few.rows(asked, codes), default=np.ndarray.tolist) == json.dumps(whole, default=np.ndarray.tolist)
-    assert len(few._clusters) <= 2
+    asked, answers = [], Trained.answers
+    monkeypatch.setattr(Trained, "answers", lambda self, stated: (asked.extend(stated), answers(self, stated))[1])
+    columns = Trained("estimate", open_catalog()).rows(
+        {"model": ["8b"], "gpu": ["h100-sxm"], "gpus": [8, 16], "tokens": ["1b"]},
+        {name: np.zeros(40, int) for name in ("model", "gpu", "tokens")} | {"gpus": np.arange(40) % 2},
+    )
+    assert len(asked) == 2
+    assert columns["gpus"].tolist() == [8, 16] * 20
 
 
 def test_a_sweep_whose_rows_hold_little_or_are_unlike_each_other_is_shown(tmp_path, monkeypatch):
@@ -75,3 +77,25 @@ def test_a_sweep_whose_rows_hold_little_or_are_unlike_each_other_is_shown(tmp_pa
     unlike = json.loads(json.dumps(bare | {"rows": [{}, {"a": 1}]}))
     Path("unlike.json").write_text(json.dumps(unlike))
     assert gpucost.report("unlike.json").to_text(details=True)
+
+
+NOTEBOOK = """
+import sys
+sys.modules["ipywidgets"] = None
+from traitlets.config import Config
+from IPython.core.interactiveshell import InteractiveShell
+config = Config()
+config.IPKernelApp.parent_appname = "notebook"
+InteractiveShell.instance(config=config)  # what DuckDB takes for a notebook
+import gpucost
+frame = gpucost.sweep("estimate", model=["8b", "70b"], tokens="1b", gpu="h100-sxm").to_frame()
+print(len(frame))
+"""
+
+
+@pytest.mark.slow
+def test_a_notebook_without_widgets_sweeps():
+    pytest.importorskip("IPython", reason="needs ipykernel, of the extra test")
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "2"

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 
+import gpucost
 from gpucost.ask.inference import request_of
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
+from gpucost.errors import GpuCostError
 from gpucost.physics.serving import steps as serving
-from gpucost.serving import sweep
 from gpucost.serving.run import largest_jobs, lasting, looked_at
-from gpucost.sweeping.work import Served, Singles
+from gpucost.sweeping.columns import columns_of
+from gpucost.sweeping.work import Served, refused
+from gpucost.workloads import service
 from gpucost.workloads.service import LADDER, climb, replica_layouts
+from tests.sweeping.owned_questions import in_python
 
 CATALOG = open_catalog()
 AXES = {
@@ -40,13 +44,15 @@ AXES = {
     "own_tpot": [None, "30ms"],
     "own_concurrency": [None, 16],
     "replica_gpus": [None, 1, 3],
+    "gpus": [None, 4],
+    "weights": [None, "fp8"],
     "optimize": [None, "latency", "carbon"],
     "strict_prices": [None, True],
     "option": [None, "spot", "reserved", "capacity_block"],
     "provider": [None, "aws", "lambda"],
     "region": [None, "us"],
     "max_gpus": [None, 16],
-    "include_unverified": [None, True],
+    "rank_by": [None, "quoted"],
     "usd_per_gpu_hour": [None, 2.1],
     "budget": [None, 500_000, 5000, 0],
 }
@@ -62,13 +68,32 @@ def assert_equal(one, other):
             assert np.array_equal(column, other[name], equal_nan=True), name
 
 
+def single(asked):
+    """Return the first option of a question, or why there is none."""
+    try:
+        return dict(gpucost.inference(**asked, top=1, catalog=CATALOG).options[0])
+    except GpuCostError as error:
+        return refused(error)
+
+
 def answered(values, codes):
     """Return the columns, after holding each row against the single answer."""
-    together = Served("inference", CATALOG).rows(values, codes)
-    assert_equal(Singles("inference", CATALOG).rows(values, codes), together)
-    return together
+    columns = Served("inference", CATALOG).rows(values, codes)
+    rows = range(len(next(iter(codes.values()))))
+    asked = [{name: values[name][column[row]] for name, column in codes.items()} for row in rows]
+    alone = [single({name: value for name, value in one.items() if value is not None}) for one in asked]
+    expected = dict(columns_of("inference", alone, rows))
+    assert spoken(expected.pop("reason")) == spoken(columns["reason"])
+    assert_equal(expected, {name: column for name, column in columns.items() if name != "reason"})
+    return columns
 
 
+def spoken(column):
+    """Return the refusals of a column row by row, as Python says them."""
+    return [in_python(column[1][code], gpucost.inference) if code >= 0 else None for code in column[0]]
+
+
+@pytest.mark.slow
 def test_a_row_of_any_mix_of_arguments_is_the_single_answer():
     count, draw = 300, np.random.default_rng(5)
     codes = {name: np.zeros(count, int) for name in AXES}
@@ -90,10 +115,11 @@ MIXES = (
     {"optimize": "latency", "max_gpus": 64},
     {"option": "spot", "server": "tuned"},
     {"replicas": 3, "option": "on_demand"},
-    {"engine": "sglang", "include_unverified": True},
+    {"engine": "sglang", "rank_by": "quoted"},
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "-".join(map(str, mix.values())) or "plain")
 def test_cases_that_differ_in_numbers_are_the_single_answers(mix):
     """Loads up to thousands of accelerators, where what nobody verified begins; budgets around what they cost."""
@@ -120,44 +146,22 @@ def test_cases_that_differ_in_numbers_are_the_single_answers(mix):
     assert len(columns["reason"][1]) > 2
 
 
-def test_a_quote_that_is_verified_in_one_layout_alone_can_lead(monkeypatch):
-    """Layouts of one offer may stand apart: then the offers that were left out are looked at, too."""
-    doubted, winners_of = [], sweep.ServedOffers._first
-
-    def watched(self, *asked):
-        winners = winners_of(self, *asked)
-        doubted.append(winners.in_doubt.sum())
-        return winners
-
-    monkeypatch.setattr(sweep.ServedOffers, "_first", watched)
-    loads = (10 ** np.random.default_rng(1).uniform(11, 13.5, 60)).tolist()
-    values = {"model": ["70b"], "gpu": ["h100"], "tokens_per_month": loads, "budget": [50_000_000.0]}
-    rows = np.arange(60)
-    answered(values, {name: rows if name == "tokens_per_month" else 0 * rows for name in values})
-    assert sum(doubted) > 0
-
-
-def test_replicas_are_timed_once_for_loads_targets_and_budgets_that_differ(monkeypatch):
-    timed = []
-    monkeypatch.setattr(sweep, "climb", lambda case, *of: (timed.append(len(case)), climb(case, *of))[1])
+@pytest.mark.slow
+def test_layouts_and_markets_are_made_once_for_cases_that_share_them(monkeypatch):
+    made, build = [], service.build
+    monkeypatch.setattr(service, "build", lambda *of: (made.append(len(of[0])), build(*of))[1])
     loads = [1e9 * count for count in range(1, 21)]
     values = {"model": ["8b"], "gpu": ["h100"], "tokens_per_month": loads, "tpot": [None, 30, 90], "budget": [1e6, 2e6]}
+    values |= {"rank_by": ["quoted"]}  # the lowest budget of a larger load may be that of a lower quote
     rows = np.arange(120)
     codes = {"tokens_per_month": rows // 6, "tpot": rows // 2 % 3, "budget": rows % 2}
-    columns = Served("inference", CATALOG).rows(values, {name: codes.get(name, 0 * rows) for name in values})
-    assert len(timed) == 1
+    catalog = open_catalog()
+    columns = Served("inference", catalog).rows(values, {name: codes.get(name, 0 * rows) for name in values})
+    assert len(made) == 1
+    assert len(catalog.derived["served_markets"]) == 1
     months = columns["usd_per_month"].reshape(20, 6)
     assert (np.diff(months, axis=0) >= -0.011).all()  # lines are rounded to cents
     assert np.array_equal(months[:, ::2], months[:, 1::2])
-
-
-def test_offers_that_another_one_beats_are_left_out():
-    request = request_of(CATALOG, model="8b", gpu="h100", tokens_per_month=1e9)
-    market, offers = looked_at(request, CATALOG)
-    served = sweep.ServedOffers(request, CATALOG.architecture("8b"), market, offers, serving_calibration(CATALOG))
-    hosts = lasting(market, offers)
-    assert 0 < served._contenders[hosts].sum() < len(hosts) / 3
-    assert not served._contenders[np.setdiff1d(np.arange(len(market.facts.offers)), hosts)].any()
 
 
 def test_every_step_of_the_ladder_is_timed_at_its_batch():
@@ -179,7 +183,7 @@ def test_every_step_of_the_ladder_is_timed_at_its_batch():
 
 
 def test_a_question_without_a_model_says_so():
-    columns = answered({}, {})
+    columns = Served("inference", CATALOG).rows({}, {})
     assert "--model is missing" in columns["reason"][1][0]
 
 

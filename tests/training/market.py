@@ -5,7 +5,8 @@ from datetime import date
 import numpy as np
 
 from gpucost.ask.estimate import request_of
-from gpucost.market.facts import Facts, embed, make_market, make_offer
+from gpucost.market.embedded import embed
+from gpucost.market.facts import Facts, make_market, make_offer
 from gpucost.market.supply import sold_nodes
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import layout_columns
@@ -171,6 +172,7 @@ def round_physics(workload, keys, gpus, calibration):
         tokens_per_s_per_gpu=speed,
         tokens_per_s_per_gpu_low=speed / SPREAD,
         tokens_per_s_per_gpu_high=speed * SPREAD,
+        tokens_per_s_per_gpu_low_fused=speed / SPREAD,
         mfu_fraction=np.full(count, 0.4),
         peak_tflops=np.array([key.accelerator.bf16_tflops for key in keys]),
         memory_gb=np.full(count, 60.0),

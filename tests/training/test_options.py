@@ -17,7 +17,8 @@ from gpucost.catalog.price_rows import billing_sql
 from gpucost.catalog.prices import by_column
 from gpucost.errors import NothingFitsError
 from gpucost.invoices import rows as invoices
-from gpucost.market.facts import Rentable, make_market
+from gpucost.market.facts import make_market
+from gpucost.market.hires import Rentable
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
 from gpucost.ownership import mix, offers
 from gpucost.physics.training.cases import PARTS
@@ -55,7 +56,7 @@ def line(found, name):
 def reasons(**more):
     """Return why an offer that cannot be had for so long is left out; another offer is the answer."""
     found = answer([offer(2.0, **more), offer(9.0, provider="other")], gpus=8)
-    return [row["reason"] for row in found["excluded"]]
+    return [row["reason"] for row in found["offers"] if row["standing"] == "left out"]
 
 
 def odd(rows):
@@ -152,7 +153,7 @@ def test_a_new_option_is_never_uninterrupted_for_longer_than_it_lasts():
 @pytest.mark.usefixtures("burst")
 def test_a_new_option_works_in_every_room():
     listed = offer(1.0, option="burst")
-    assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, (), False)).stretch_ratio > 1
+    assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, 1.1, 1.0, "")).stretch_ratio > 1
     plan = SimpleNamespace(special={"supply": [{"kind": "burst", "usd_per_gpu_hour": 1.0}]})
     assert mix.read_entries(plan)[0].kind == "burst"
     assert age_limit_days("burst") == 7
@@ -189,7 +190,7 @@ def test_community_is_interruptible_everywhere():
     assert any("not measured" in note for note in found["options"][0]["notes"])
     assert any("third parties" in note for note in found["options"][0]["notes"])
     assert not any(row["saving_usd"] for row in found["alternatives"] if row["option"] == "on_demand")
-    assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, (), False)).stretch_ratio > 1
+    assert renter().choice(Rentable(listed, 1.0, 0.9, 1.1, 1.0, 1.1, 1.0, "")).stretch_ratio > 1
 
 
 def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():
@@ -200,7 +201,7 @@ def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():
     assert rows["flex_start"]["days"] <= 7
     pinned = answer([offer(2.0, option="flex_start"), offer(3.0, provider="other")], gpus=8)
     assert [row["option"] for row in pinned["options"]] == ["on_demand"]
-    assert "the longest purchase as flex start is 7 days" in pinned["excluded"][0]["reason"]
+    assert "the longest purchase as flex start is 7 days" in pinned["offers"][-1]["reason"]
 
 
 def test_a_contract_never_grows_old_in_a_market():
@@ -223,9 +224,9 @@ def test_a_service_is_not_carried_by_an_option_that_ends():
     wanted = {"as_of": "2026-11-01", "top": 0}
     found = gpucost.inference("8b", **wanted).payload
     assert "flex_start" not in {row["option"] for row in found["options"]}
-    left_out = next(row["reason"] for row in found["excluded"] if row["option"] == "flex_start")
+    left_out = next(row["reason"] for row in found["offers"] if row["option"] == "flex_start")
     assert "a service does not end; the longest purchase as flex start is 7 days" in left_out
-    with pytest.raises(NothingFitsError, match="a service does not end"):
+    with pytest.raises(NothingFitsError, match="service"):
         gpucost.inference("8b", option="flex_start", **wanted)
 
 

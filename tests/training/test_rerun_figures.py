@@ -63,7 +63,7 @@ def test_facts_that_no_price_table_would_take_are_refused():
     cells = first["facts"]["offers"][1].split(",")
     cells[place] = f"-{cells[place]}"
     first["facts"]["offers"][1] = ",".join(cells)
-    with pytest.raises(UsageError, match=r"usd_per_hour = -\d.*the file was changed"):
+    with pytest.raises(UsageError, match=r"usd_per_hour = -\d"):
         rerun(first, CALIBRATION)
 
 
@@ -83,13 +83,13 @@ def test_differences_name_the_place():
 def test_files_that_are_no_answer_are_refused(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "broken.json").write_text('{"kind": ')
-    with pytest.raises(UsageError, match="not a saved answer"):
+    with pytest.raises(UsageError, match="`kind`"):
         read_answer(str(tmp_path / "list.json"))
     with pytest.raises(DataError, match="not valid JSON"):
         read_answer(str(tmp_path / "broken.json"))
     with pytest.raises(UsageError, match="cannot read"):
         read_answer(str(tmp_path / "missing.json"))
-    with pytest.raises(UsageError, match="holds no facts"):
+    with pytest.raises(UsageError, match="no facts"):
         rerun({"kind": "tco"}, CALIBRATION)
 
 

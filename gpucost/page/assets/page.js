@@ -39,17 +39,35 @@ function draw(name, attributes, text) {
 
 const money = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const cents = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const tenths = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const two = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 2 });
 const three = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
 
+let coin = { code: "USD", usd: 1, on: "", sign: "$" }; // what amounts are written in: USD for one, its day
+/** An amount, from USD. @param {number} value */
+const usd = (value) => amount(value / coin.usd);
 /** @param {number} value */
-const usd = (value) => (Math.abs(value) >= 100 ? money.format(value) : Math.abs(value) >= 1 ? cents.format(value) : three.format(value));
+const amount = (value) => (Math.abs(value) >= 100 ? money.format(value) : Math.abs(value) >= 1 ? cents.format(value) : three.format(value));
+/** An amount to the hundredth, from USD. @param {number} value */
+const exact = (value) => cents.format(value / coin.usd);
+/** An amount in a chart, from USD. @param {number} value */
+const charted = (value) => dollars(value / coin.usd).replace("$", coin.sign);
+/** @param {number} value */
+const gb = (value) => (value >= 1 ? tenths.format(value) : two.format(value));
+/** A number of days, in the digits of `lasting`. @param {number} days */
+const inDays = (days) => (days >= 1 ? tenths : three).format(days);
+/** How long a run takes. @param {number} days */
+const lasting = (days) => (days >= 1 ? `${tenths.format(days)} days` : `${tenths.format(days * 24)} hours`);
 /** @param {number} value */
 const short = (value) => three.format(value);
 /** @param {number} value */
 const percent = (value) => (value > 0 && value < 0.001 ? "<0.1%" : value < 0.1 ? `${two.format(value * 100)}%` : `${Math.round(value * 100)}%`);
-/** @param {number} value */
-const tick = (value) => (Math.abs(value) >= 1000 ? money.format(value) : three.format(value));
+/** Write money in a chart: three digits, no prefix below a thousand (gpucost/render/money.py). @param {number} value */
+function dollars(value) {
+  const size = Number(Math.abs(value).toPrecision(3));
+  const power = size >= 1000 ? Math.min(Math.floor(Math.log10(size) / 3 + 1e-9), 4) : 0;
+  return `${value < 0 && size ? "-" : ""}$${three.format(size / 1000 ** power)}${["", "k", "M", "B", "T"][power]}`;
+}
 /** @param {string} word */
 const plain = (word) => word.replaceAll("_", " ");
 /** @param {Row} row */
@@ -73,6 +91,7 @@ function asked() {
 function address() {
   const found = asked();
   if (tab !== "train") found.set("tab", tab);
+  if (coin.code !== "USD") found.set("currency", coin.code);
   for (const other of beside) found.append("beside", other);
   return `?${found}`;
 }
@@ -89,6 +108,7 @@ function restore(search) {
   }
   for (const name of ["own_gpu", "own_gpus"]) if (!all.has(name)) /** @type {HTMLInputElement} */ (form.elements.namedItem(name)).value = "";
   beside = all.getAll("beside").slice(0, MOST_BESIDE);
+  mint(all.get("currency") || "USD");
   choose(TABS.includes(all.get("tab") || "") ? String(all.get("tab")) : "train");
   slide();
 }
@@ -158,7 +178,7 @@ function fail(error) {
     const what = change.value && change.value !== "none" ? `${named(change.field)}: ${change.value}` : FREED[change.field] || `Any ${named(change.field).toLowerCase()}`;
     const button = make("button", { type: "button", class: "act" }, what);
     button.addEventListener("click", () => set(change.field, change.value));
-    return make("span", { class: "offer" }, button, ` ${change.headline}`);
+    return make("span", { class: "offer" }, button, ` ${SAYS[tab](change.answer)}${change.orderable ? "" : " Nobody has listed this offer lately: ask the seller before you plan on it."}`);
   });
   at("nearest").replaceChildren(...offers);
   at("nearest").hidden = !offers.length;
@@ -194,15 +214,16 @@ function show(name) {
   for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
   /** @type {Row} */ ({ train: showPlan, serve: showServe, own: showOwn, fit: showFit })[name](shown[name]);
   showShared(shown[name]);
+  describe(shown[name]).catch(() => {}); // the answer stands without it
   slide();
 }
 
 /** What every tab has: its headline, warnings, sources, command. @param {Row|undefined} found */
 function showShared(found) {
   if (!found) return;
-  const [headline, ...rest] = String(found.headline || found.lead).split(/(?<=[.!?])\s+(?=\S)/);
-  at("headline").textContent = headline;
-  at("rest").textContent = found.rest || rest.join(" ");
+  const rest = sentences(found.run ? `Kept busy with other work as well: ${found.headline}` : found.headline || found.lead).slice(found.run ? 0 : 1);
+  at("headline").textContent = SAYS[tab](found);
+  at("rest").textContent = rest.filter((text) => coin.code === "USD" || !/USD|\$/.test(text)).join(" "); // those amounts are dollars
   if (copies && found.as_of) stamp(found);
   at("command").textContent = found.command || "";
   at("warnings").hidden = !found.warnings.length;
@@ -210,6 +231,23 @@ function showShared(found) {
   at("sources-part").hidden = !found.sources;
   if (found.sources) showSources(found.sources, found.rows);
 }
+
+/** @param {string} text */
+const sentences = (text) => text.split(/(?<=[.!?])\s+(?=\S)/);
+/** @param {Row} row */
+const offered = (row) => `${machines(row)} at ${row.provider}${row.region ? ` in ${row.region}` : ""}, ${bought(row)}`;
+
+/** The answer of each tab in a sentence, in the figures of its cards. */
+const SAYS = /** @type {Record<string, (found: Row) => string>} */ ({
+  train: ({ rows: [best] }) => `${offered(best)}: about ${usd(best.cost_usd)} ${coin.code} and ${lasting(best.days)}.`,
+  serve: ({ rows: [best] }) => `${offered(best)}: about ${usd(best.usd_per_month)} ${coin.code} a month, ${usd(best.usd_per_mtok)} ${coin.code} per million tokens.`,
+  own: ({ run, headline }) => {
+    if (!run) return sentences(headline)[0];
+    const pays = run.runs === null ? "owning them is never as cheap" : run.runs <= 1 ? "owning them pays with this run alone" : `owning them pays from ${money.format(Math.ceil(run.runs))} such runs on; for this run alone, rent`;
+    return `This run keeps ${machines(run)} busy for ${lasting(run.days)}, ${percent(run.share_fraction)} of ${short(run.years)} years, and costs ${usd(run.cost_usd)} ${coin.code} rented at ${run.provider}: ${pays}.`;
+  },
+  fit: (found) => `${found.fits ? "Fits" : "Does not fit"}: ${gb(found.needed_gb)} of ${gb(found.usable_gb)} GB usable on each of ${machines(found)}.`,
+});
 
 /** Say of which day the prices are. @param {Row} found */
 function stamp(found) {
@@ -227,18 +265,19 @@ function showPlan(found) {
   at("lead").textContent = found.lead.slice(found.headline.length).trim() || found.lead;
   at("found").textContent = `${Math.min(found.rows.length, found.found)} of ${found.found} options; ranges are 80 %.`;
   showCards("train-cards", [
-    ["Cost of the run", `${usd(best.cost_usd)} USD`, `${usd(best.cost_low_usd)} to ${usd(best.cost_high_usd)}`],
-    ["Time", `${short(best.days)} days`, `${short(best.days_low)} to ${short(best.days_high)}`],
+    ["Cost of the run", `${usd(best.cost_usd)} ${coin.code}`, `${usd(best.cost_low_usd)} to ${usd(best.cost_high_usd)}`],
+    ["Budget", `${usd(best.budget_usd)} ${coin.code}`, "enough in nine of ten cases"],
+    ["Time", lasting(best.days), `${lasting(best.days_low)} to ${lasting(best.days_high)}`],
     ["On", machines(best), `${best.provider}, ${bought(best)}`],
-    ["A GPU-hour", `${cents.format(best.usd_per_gpu_hour)} USD`, `seen ${best.age_days} days ago`],
+    ["A GPU-hour", `${exact(best.usd_per_gpu_hour)} ${coin.code}`, `seen ${best.age_days} days ago`],
     ["Speed", `${percent(best.mfu_fraction)} MFU`, `of the peak, in training steps`],
   ]);
   showQuoted(found.quoted);
   showOffers(found.rows, found.sources);
-  showPoints("pareto", "train-said", "pareto-table", found.points, "days", "cost_usd", ["days", "cost, USD"], found.quoted);
+  showPoints("pareto", "train-said", "pareto-table", found.points, "days", "cost_usd", ["days", `cost, ${coin.code}`], found.quoted);
   showCurve(found.curve);
-  showMap("map", found.places, "cost_usd", "USD");
-  showRegions("regions", found.regions, "cost_usd", "Cost, USD", "days", "Days");
+  showMap("map", found.places, "cost_usd", coin.code);
+  showRegions("regions", found.regions, "cost_usd", `Cost, ${coin.code}`, "days", "Days");
 }
 
 /** Write the cheapest offer of each country with a bar. @param {string} id @param {Row[]} regions @param {string} figure @param {string} title @param {string} other @param {string} second */
@@ -270,7 +309,7 @@ function showMap(id, places, figure, unit) {
   const figures = rows.map((row) => row[figure]);
   const [low, high] = [Math.min(...figures), Math.max(...figures)];
   const share = (/** @type {number} */ value) => (high > low ? Math.log(value / low) / Math.log(high / low) : 0);
-  const first = rows[0];
+  const first = rows.find((row) => row.orderable) ?? rows[0];
   const text = `${rows.length} regions with offers bound to them; the cheapest that can be ordered is ${first.region} with ${usd(first[figure])} ${unit} at ${first.provider}, the dearest costs ${usd(high)} ${unit}. An offer that holds in any region stands in the table alone; a ring is a quote that nobody verified.`;
   at(`${id}-said`).textContent = text;
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text });
@@ -290,7 +329,7 @@ function showMap(id, places, figure, unit) {
     const free = taken.every(([other, line]) => Math.abs(other - left) > 58 || Math.abs(line - top) > 14) && left + 50 < width;
     const clear = rows.every((one) => one === row || x(one) + radius < left || x(one) - radius > left + 46 || Math.abs(y(one) - y(row)) > 12);
     if (!free || !(clear || row === first)) continue;
-    svg.append(draw("text", { class: row === first ? "name" : "price", x: left, y: top }, usd(row[figure])));
+    svg.append(draw("text", { class: row === first ? "name" : "price", x: left, y: top }, charted(row[figure])));
     taken.push([left, top]);
   }
   const legend = NARROW.matches ? 120 : 220;
@@ -299,7 +338,7 @@ function showMap(id, places, figure, unit) {
     cell.style.fill = hue(part / 10);
     svg.append(cell);
   }
-  svg.append(draw("text", { class: "tick", x: 10, y: height - 7 }, usd(low)), draw("text", { class: "tick", x: 10 + legend, y: height - 7, "text-anchor": "end" }, usd(high)), draw("text", { class: "tick", x: 18 + legend, y: height - 21 }, unit));
+  svg.append(draw("text", { class: "tick", x: 10, y: height - 7 }, charted(low)), draw("text", { class: "tick", x: 10 + legend, y: height - 7, "text-anchor": "end" }, charted(high)), draw("text", { class: "tick", x: 18 + legend, y: height - 21 }, unit));
   at(id).replaceChildren(svg);
 }
 
@@ -321,10 +360,10 @@ function placed(row) {
 function showQuoted(quoted) {
   at("quoted").hidden = !quoted;
   if (!quoted) return;
-  const than = quoted.saving_usd >= 0 ? `${usd(quoted.saving_usd)} USD less` : `${usd(-quoted.saving_usd)} USD more`;
+  const than = quoted.saving_usd >= 0 ? `${usd(quoted.saving_usd)} ${coin.code} less` : `${usd(-quoted.saving_usd)} ${coin.code} more`;
   at("quoted").textContent =
     `At your ${quoted.usd_per_gpu_hour} USD per GPU-hour the first option's ${quoted.gpus} × ${quoted.gpu} would cost ` +
-    `${usd(quoted.cost_usd)} USD (${usd(quoted.cost_low_usd)} to ${usd(quoted.cost_high_usd)}), ${than} than listed.`;
+    `${usd(quoted.cost_usd)} ${coin.code} (${usd(quoted.cost_low_usd)} to ${usd(quoted.cost_high_usd)}), ${than} than listed.`;
 }
 
 /** @param {string[]} names @param {number[]} [right] @returns {HTMLElement} */
@@ -360,8 +399,8 @@ function showOffers(rows, sources) {
     });
     body.append(
       make("tr", {},
-        make("td", { class: "number", "data-usd": row.cost_usd, title: `${cents.format(row.cost_usd)} USD` }, usd(row.cost_usd)),
-        make("td", { class: "number" }, short(row.days)),
+        make("td", { class: "number", "data-usd": row.cost_usd, title: `${exact(row.cost_usd)} ${coin.code}` }, usd(row.cost_usd)),
+        make("td", { class: "number" }, inDays(row.days)),
         make("td", { class: "whole" }, machines(row), ...(alike(row) ? [make("small", {}, row.instance_type)] : [])),
         make("td", {}, row.provider),
         make("td", {}, bought(row)),
@@ -371,7 +410,7 @@ function showOffers(rows, sources) {
         make("td", { class: "screen" }, button)),
       bill);
   }
-  const heads = headings(["Cost, USD", "Days", "Cluster", "Provider", "Purchase", "Range, USD", "Region", "Price seen", "Bill"], [0, 1, 5, 7]);
+  const heads = headings([`Cost, ${coin.code}`, "Days", "Cluster", "Provider", "Purchase", `Range, ${coin.code}`, "Region", "Price seen", "Bill"], [0, 1, 5, 7]);
   heads.querySelectorAll("th")[8].classList.add("screen");
   at("offers").replaceChildren(heads, body);
   leave("offers", [4, 5, 6, 7]);
@@ -382,10 +421,10 @@ function billOf(row, sources) {
   const lines = row.lines.map((/** @type {Row} */ line) => {
     const source = sources[line.source_id];
     const from = source ? `${source.publisher}, ${source.published_on || source.accessed_on || "undated"}` : line.status;
-    return make("li", {}, `${line.name}: ${cents.format(line.cost_usd)} USD = ${line.quantity.toLocaleString("en-US", { maximumSignificantDigits: 6 })} ${line.unit} × ${line.unit_price_usd} USD (${from})`);
+    return make("li", {}, `${line.name}: ${exact(line.cost_usd)} ${coin.code} = ${line.quantity.toLocaleString("en-US", { maximumSignificantDigits: 6 })} ${line.unit} × ${coin.usd === 1 ? line.unit_price_usd : usd(line.unit_price_usd)} ${coin.code} (${from})`);
   });
   const notes = row.notes.map((/** @type {string} */ text) => make("li", {}, text));
-  return make("ul", {}, ...lines, ...notes, make("li", {}, `Together ${cents.format(row.cost_usd)} USD; ${percent(row.mfu_fraction)} MFU; ${row.usd_per_gpu_hour} USD per GPU-hour, seen on ${row.price_observed_on}.`));
+  return make("ul", {}, ...lines, ...notes, make("li", {}, `Together ${exact(row.cost_usd)} ${coin.code}; ${percent(row.mfu_fraction)} MFU; ${exact(row.usd_per_gpu_hour)} ${coin.code} per GPU-hour, seen on ${row.price_observed_on}.`));
 }
 
 /** Where a source stands, as a link where it has an address. @param {Row} source @returns {Node|string} */
@@ -427,8 +466,9 @@ const room = (id) => [Math.max(280, at(id).clientWidth || at("answer").clientWid
 /**
  * Make a chart with two logarithmic axes, its grid and its labels.
  * @param {string} id @param {[number, number]} xs @param {[number, number]} ys @param {string[]} titles @param {string} label
+ * @param {(value: number) => string} write
  */
-function axes(id, xs, ys, titles, label) {
+function axes(id, xs, ys, titles, label, write = charted) {
   const [[width, height], left, bottom, top, right] = [room(id), 74, 46, 30, 24];
   const [[x0, x1], [y0, y1]] = [xs, ys];
   const x = (/** @type {number} */ value) => left + ((Math.log(value) - Math.log(x0)) / (Math.log(x1) - Math.log(x0))) * (width - left - right);
@@ -441,7 +481,8 @@ function axes(id, xs, ys, titles, label) {
     svg.append(draw("text", { class: "tick", x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, short(value)));
     last = x(value);
   }
-  for (const value of ticks(y0, y1)) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, tick(value)));
+  const scale = write === charted ? coin.usd : 1;
+  for (const value of ticks(y0 / scale, y1 / scale).map((one) => one * scale)) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, write(value)));
   svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, titles[0]), draw("text", { x: 8, y: 18 }, titles[1]));
   return { svg, x, y, width, right };
 }
@@ -464,14 +505,14 @@ function showPoints(id, said, tableId, points, across, up, titles, quoted = null
   const cheap = front[front.length - 1] || all[0], fast = front[0] || all[0];
   const off = all.length - inside.length;
   const text = `${all.length.toLocaleString("en-US")} points; ${sure.length.toLocaleString("en-US")} can be ordered (filled), the others are quotes that nobody verified. ` +
-    (front.length ? `The line joins those that no other one beats in both: from ${machines(cheap)} at ${cheap.provider} (${usd(cheap[up])} USD, ${short(cheap[across])} ${titles[0]}) to ${machines(fast)} at ${fast.provider} (${usd(fast[up])} USD, ${short(fast[across])} ${titles[0]}).` : "") + (off ? ` ${off.toLocaleString("en-US")} of the quotes lie beyond the edge of the picture.` : "");
+    (front.length ? `The line joins the best trade-offs (nothing is both cheaper and faster), from ${machines(cheap)} at ${cheap.provider} (${usd(cheap[up])} ${coin.code}, ${short(cheap[across])} ${titles[0]}) to ${machines(fast)} at ${fast.provider} (${usd(fast[up])} ${coin.code}, ${short(fast[across])} ${titles[0]}).` : "") + (off ? ` ${off.toLocaleString("en-US")} of the quotes lie beyond the edge of the picture.` : "");
   at(said).textContent = text;
   const { svg, x, y, width, right } = axes(id, [low(across) / 1.15, high(across) * 1.15], [lowest / 1.25, high(up) * 1.25], titles, text);
   const step = front.map((/** @type {Row} */ row, /** @type {number} */ number) => `${number ? `H${x(row[across])}V${y(row[up])}` : `M${x(row[across])},${y(row[up])}`}`).join("");
   if (front.length > 1) svg.append(draw("path", { class: "front", d: step }));
   for (const row of inside.sort((/** @type {Row} */ a, /** @type {Row} */ b) => Number(a.orderable) - Number(b.orderable) || Number(a.front) - Number(b.front))) {
     const dot = draw("circle", { class: row.orderable ? (row.front ? "dot chosen" : "dot") : "dot quote", cx: x(row[across]), cy: y(row[up]), r: row.front ? 5.5 : 4.5 });
-    dot.append(draw("title", {}, `${machines(row)} at ${row.provider}${row.region ? ` in ${row.region}` : ""}, ${plain(row.option)}: ${usd(row[up])} USD, ${short(row[across])} ${titles[0]}, price seen ${row.age_days} days ago${row.orderable ? "" : ", not verified"}`));
+    dot.append(draw("title", {}, `${machines(row)} at ${row.provider}${row.region ? ` in ${row.region}` : ""}, ${plain(row.option)}: ${usd(row[up])} ${coin.code}, ${short(row[across])} ${titles[0]}, price seen ${row.age_days} days ago${row.orderable ? "" : ", not verified"}`));
     svg.append(dot);
   }
   for (const [row, over] of /** @type {[Row, boolean][]} */ (cheap === fast ? [[cheap, false]] : [[cheap, false], [fast, true]])) {
@@ -495,17 +536,17 @@ function listPoints(tableId, all, across, up, titles) {
 function showCurve(curve) {
   at("curve-title").closest("section")?.toggleAttribute("hidden", curve.length < 2);
   if (curve.length < 2) return;
-  const rows = curve.map((row) => [String(row.gpus), short(row.days), usd(row.cost_usd), `${usd(row.cost_low_usd)} to ${usd(row.cost_high_usd)}`]);
-  table("curve-table", ["GPUs", "Days", "Cost, USD", "Range"], rows, [0, 1, 2, 3]);
+  const rows = curve.map((row) => [String(row.gpus), inDays(row.days), usd(row.cost_usd), `${usd(row.cost_low_usd)} to ${usd(row.cost_high_usd)}`]);
+  table("curve-table", ["GPUs", "Days", `Cost, ${coin.code}`, "Range"], rows, [0, 1, 2, 3]);
   const xs = curve.map((row) => row.days);
   const best = curve.find((row) => row.chosen) || curve[0];
-  const label = `Cost against days of the first offer at ${curve.length} sizes, from ${short(Math.min(...xs))} to ${short(Math.max(...xs))} days; ${best.gpus} GPUs take ${short(best.days)} days and ${usd(best.cost_usd)} USD.`;
-  const { svg, x, y } = axes("curve", [Math.min(...xs) / 1.2, Math.max(...xs) * 1.2], [Math.min(...curve.map((row) => row.cost_low_usd)) / 1.1, Math.max(...curve.map((row) => row.cost_high_usd)) * 1.1], ["days", "cost, USD"], label);
+  const label = `Cost against days of the first offer at ${curve.length} sizes, from ${short(Math.min(...xs))} to ${short(Math.max(...xs))} days; ${best.gpus} GPUs take ${short(best.days)} days and ${usd(best.cost_usd)} ${coin.code}.`;
+  const { svg, x, y } = axes("curve", [Math.min(...xs) / 1.2, Math.max(...xs) * 1.2], [Math.min(...curve.map((row) => row.cost_low_usd)) / 1.1, Math.max(...curve.map((row) => row.cost_high_usd)) * 1.1], ["days", `cost, ${coin.code}`], label);
   let last = -Infinity;
   for (const row of [...curve].sort((one, other) => one.days - other.days)) {
     svg.append(draw("line", { class: "range", x1: x(row.days), x2: x(row.days), y1: y(row.cost_low_usd), y2: y(row.cost_high_usd) }));
     const dot = draw("circle", { class: row.chosen ? "dot chosen" : "dot", cx: x(row.days), cy: y(row.cost_usd), r: row.chosen ? 7 : 5 });
-    dot.append(draw("title", {}, `${row.gpus} GPUs: ${short(row.days)} days, ${cents.format(row.cost_usd)} USD`));
+    dot.append(draw("title", {}, `${row.gpus} GPUs: ${short(row.days)} days, ${charted(row.cost_usd)}`));
     svg.append(dot);
     if (x(row.days) - last > 44 || row.chosen) {
       svg.append(draw("text", { x: x(row.days) + 9, y: y(row.cost_usd) - 9 }, `${row.gpus}`));
@@ -532,29 +573,29 @@ function named_question(query) {
 }
 
 /** What a tab sets side by side: the figure that decides with its range and unit, and the cells beside it. */
-const BESIDE = /** @type {Record<string, {heads: string[], right: number[], less: number[], of: (found: Row) => {value: number, low: number, high: number, unit: string, cells: string[], also: (other: Row) => string}}>} */ ({
+const BESIDE = () => /** @type {Record<string, {heads: string[], right: number[], less: number[], of: (found: Row) => {value: number, low: number, high: number, unit: string, cells: string[], also: (other: Row) => string}}>} */ ({
   train: {
-    heads: ["Cost, USD", "Days", "On"], right: [1, 2], less: [],
-    of: ({ rows: [best] }) => ({ value: best.cost_usd, low: best.cost_low_usd, high: best.cost_high_usd, unit: "USD", cells: [usd(best.cost_usd), short(best.days), `${machines(best)}, ${best.provider}`], also: ({ rows: [here] }) => apart(best.days - here.days, here.days, "days", "later", "sooner") }),
+    heads: [`Cost, ${coin.code}`, "Days", "On"], right: [1, 2], less: [],
+    of: ({ rows: [best] }) => ({ value: best.cost_usd, low: best.cost_low_usd, high: best.cost_high_usd, unit: coin.code, cells: [usd(best.cost_usd), inDays(best.days), `${machines(best)}, ${best.provider}`], also: ({ rows: [here] }) => apart(best.days - here.days, here.days, "days", "later", "sooner") }),
   },
   serve: {
-    heads: ["USD per million tokens", "USD a month", "ms per token", "On"], right: [1, 2, 3], less: [2],
-    of: ({ rows: [best] }) => ({ value: best.usd_per_mtok, low: best.usd_per_mtok_low, high: best.usd_per_mtok_high, unit: "USD per million tokens", cells: [usd(best.usd_per_mtok), usd(best.usd_per_month), short(best.tpot_ms), `${machines(best)}, ${best.provider}`], also: ({ rows: [here] }) => apart(best.tpot_ms - here.tpot_ms, here.tpot_ms, "ms per token", "slower", "faster") }),
+    heads: [`${coin.code} per million tokens`, `${coin.code} a month`, "ms per token", "On"], right: [1, 2, 3], less: [2],
+    of: ({ rows: [best] }) => ({ value: best.usd_per_mtok, low: best.usd_per_mtok_low, high: best.usd_per_mtok_high, unit: `${coin.code} per million tokens`, cells: [usd(best.usd_per_mtok), usd(best.usd_per_month), short(best.tpot_ms), `${machines(best)}, ${best.provider}`], also: ({ rows: [here] }) => apart(best.tpot_ms - here.tpot_ms, here.tpot_ms, "ms per token", "slower", "faster") }),
   },
   own: {
-    heads: ["Owned, USD per GPU-hour", "Rented, USD per GPU-hour", "Such runs until owning pays", "On"], right: [1, 2, 3], less: [],
-    of: (found) => ({ value: found.own_usd_per_gpu_hour, low: found.own_usd_per_gpu_hour, high: found.own_usd_per_gpu_hour, unit: "USD per owned GPU-hour", cells: [cents.format(found.own_usd_per_gpu_hour), cents.format(found.rent_usd_per_gpu_hour), found.run ? (found.run.runs === null ? "never" : short(Math.ceil(found.run.runs))) : "–", found.gpu ? machines(found) : "–"], also: (here) => apart(found.rent_usd_per_gpu_hour - here.rent_usd_per_gpu_hour, here.rent_usd_per_gpu_hour, "USD per rented GPU-hour", "more", "less") }),
+    heads: [`Owned, ${coin.code} per GPU-hour`, `Rented, ${coin.code} per GPU-hour`, "Such runs until owning pays", "On"], right: [1, 2, 3], less: [],
+    of: (found) => ({ value: found.own_usd_per_gpu_hour, low: found.own_usd_per_gpu_hour, high: found.own_usd_per_gpu_hour, unit: `${coin.code} per owned GPU-hour`, cells: [exact(found.own_usd_per_gpu_hour), exact(found.rent_usd_per_gpu_hour), found.run ? (found.run.runs === null ? "never" : short(Math.ceil(found.run.runs))) : "–", found.gpu ? machines(found) : "–"], also: (here) => apart(found.rent_usd_per_gpu_hour - here.rent_usd_per_gpu_hour, here.rent_usd_per_gpu_hour, `${coin.code} per rented GPU-hour`, "more", "less") }),
   },
   fit: {
     heads: ["GB needed", "GB usable", "Fits", "On"], right: [1, 2], less: [],
-    of: (found) => ({ value: found.needed_gb, low: found.needed_low_gb, high: found.needed_high_gb, unit: "GB on each GPU", cells: [short(found.needed_gb), short(found.usable_gb), found.fits ? "yes" : "no", machines(found)], also: () => "" }),
+    of: (found) => ({ value: found.needed_gb, low: found.needed_low_gb, high: found.needed_high_gb, unit: "GB on each GPU", cells: [gb(found.needed_gb), gb(found.usable_gb), found.fits ? "yes" : "no", machines(found)], also: () => "" }),
   },
 });
 
 /** Say how far a figure is from another one, or nothing where they look the same. @param {number} by @param {number} from @param {string} unit @param {string} more @param {string} less */
 function apart(by, from, unit, more, less) {
   if (!from || Math.abs(by / from) < 0.0005) return "";
-  return `${usd(Math.abs(by))} ${unit} ${by > 0 ? more : less}`;
+  return `${unit.startsWith(coin.code) ? usd(Math.abs(by)) : amount(Math.abs(by))} ${unit} ${by > 0 ? more : less}`;
 }
 
 /** Tell whether two addresses ask the same, in whatever order. @param {string} one @param {string} other */
@@ -597,7 +638,7 @@ async function compare() {
     }
   }));
   if (signal.aborted || name !== tab) return;
-  const { heads, right, less, of } = BESIDE[name];
+  const { heads, right, less, of } = BESIDE()[name];
   const here = rows[0].found && of(rows[0].found);
   const most = Math.max(...rows.map(({ found }) => (found ? of(found).high : 0))) || 1;
   const cells = rows.map(({ text, query, found, why }, number) => {
@@ -605,7 +646,7 @@ async function compare() {
     const acts = make("span", { class: "screen" });
     if (number && !copies) {
       const open = make("button", { type: "button", "aria-label": `Open ${named_question(query)}` }, "open");
-      open.addEventListener("click", () => { step(); const kept = beside, where = tab; restore(`?${text}`); beside = kept; choose(where); note(); ask(); });
+      open.addEventListener("click", () => { step(); const kept = beside, where = tab, paid = coin.code; restore(`?${text}`); beside = kept; mint(paid); choose(where); note(); ask(); });
       const drop = make("button", { type: "button", "aria-label": `Remove ${named_question(query)}` }, "remove");
       drop.addEventListener("click", () => { step(); beside = beside.filter((other) => other !== text); note(); compare(); });
       acts.append(open, " ", drop);
@@ -635,21 +676,43 @@ const BARS = /** @type {Row} */ ({ train: "Cost and its range", serve: "Cost and
 function showServe(found) {
   const best = found.rows[0];
   showCards("serve-cards", [
-    ["A million tokens", `${usd(best.usd_per_mtok)} USD`, `${usd(best.usd_per_mtok_low)} to ${usd(best.usd_per_mtok_high)}`],
-    ["A month", `${usd(best.usd_per_month)} USD`],
+    ["A month", `${usd(best.usd_per_month)} ${coin.code}`, `budget ${usd(best.budget_usd)} ${coin.code}`],
+    ["A million tokens", `${usd(best.usd_per_mtok)} ${coin.code}`, `${usd(best.usd_per_mtok_low)} to ${usd(best.usd_per_mtok_high)}`],
     ["On", machines(best), `${best.provider}, ${bought(best)}`],
-    ["Time per output token", `${short(best.tpot_ms)} ms`, `first token after ${short(best.ttft_ms)} ms`],
+    ["Time per output token", `${short(best.tpot_ms)} ms`, best.ttft_ms == null ? "more load than the replicas carry" : `first token after ${short(best.ttft_ms)} ms`],
   ]);
-  showPoints("serve-pareto", "serve-said", "serve-table", found.points, "tpot_ms", "usd_per_mtok", ["ms per output token", "USD per million tokens"]);
-  const rows = found.rows.map((/** @type {Row} */ row) => [usd(row.usd_per_mtok), usd(row.usd_per_month), short(row.tpot_ms), machines(row), row.provider, bought(row), row.region || "any region", `${row.age_days} d`]);
-  table("serve-offers", ["USD per million tokens", "USD a month", "ms per token", "Cluster", "Provider", "Purchase", "Region", "Price seen"], rows, [0, 1, 2, 7], [5, 6, 7]);
-  showMap("serve-map", found.places, "usd_per_mtok", "USD per million tokens");
-  showRegions("serve-regions", found.regions, "usd_per_mtok", "USD per million tokens", "tpot_ms", "ms per token");
+  showPoints("serve-pareto", "serve-said", "serve-table", found.points, "tpot_ms", "usd_per_mtok", ["ms per output token", `${coin.code} per million tokens`]);
+  const rows = found.rows.map((/** @type {Row} */ row) => [usd(row.usd_per_month), usd(row.usd_per_mtok), short(row.tpot_ms), machines(row), row.provider, bought(row), row.region || "any region", `${row.age_days} d`]);
+  table("serve-offers", [`${coin.code} a month`, `${coin.code} per million tokens`, "ms per token", "Cluster", "Provider", "Purchase", "Region", "Price seen"], rows, [0, 1, 2, 7], [2, 5, 6, 7]);
+  showMap("serve-map", found.places, "usd_per_mtok", `${coin.code} per million tokens`);
+  showRegions("serve-regions", found.regions, "usd_per_mtok", `${coin.code} per million tokens`, "tpot_ms", "ms per token");
   const hosted = found.hosted.map((/** @type {Row} */ row) => [row.provider, row.model, usd(row.usd_per_mtok), `${usd(row.usd_per_mtok_input)} in, ${usd(row.usd_per_mtok_output)} out`, row.observed_on]);
-  table("hosted", ["Provider", "Model", "USD per million tokens", "Prompt, output", "Price seen"], hosted, [2], [3]);
+  table("hosted", ["Provider", "Model", `${coin.code} per million tokens`, "Prompt, output", "Price seen"], hosted, [2], [3]);
+  showLevel(found.levels || [], found.knee || [], found.percentile);
   const parts = Object.entries(found.memory || {}).filter(([key, value]) => key.endsWith("_gb") && Number(value) > 0 && !/usable|free|total|needed|memory/.test(key));
   at("serve-memory-part").hidden = !parts.length;
   if (parts.length) bars("serve-memory", parts.map(([key, value]) => [plain(key.replace(/_gb$/, "")), Number(value)]), found.memory.memory_gb || null);
+}
+
+/**
+ * Show what keeps the service level on each accelerator, and how the percentiles of a replica rise with its load.
+ * @param {Row[]} levels @param {Row[]} knee @param {number} percentile
+ */
+function showLevel(levels, knee, percentile) {
+  at("serve-level-part").hidden = !levels.length;
+  if (!levels.length) return;
+  const times = (/** @type {Row} */ row, /** @type {string} */ name, unit = "ms") => [50, 95, 99].map((one) => short(row[`${name}_p${one}_${unit}`])).join(" · ");
+  const rows = levels.map((row) => [row.gpu, String(row.replicas), row.layout, short(row.held_requests_per_s), times(row, "ttft"), times(row, "tpot"), times(row, "e2e", "s"), percent(row.goodput_fraction), usd(row.usd_per_mtok), usd(row.usd_per_1000_requests)]);
+  table("serve-levels", ["GPU", "Replicas", "Layout", "A replica holds, requests/s", "First token, ms: p50 · p95 · p99", "Per token, ms", "Answer, s", "Within the level", `${coin.code} per million tokens`, `${coin.code} per 1,000 requests`], rows, [1, 3, 4, 5, 6, 7, 8, 9], [2, 6, 7]);
+  const drawn = knee.filter((row) => row.ttft_ms > 0 && row.tpot_ms > 0);
+  if (drawn.length < 2) return;
+  const figures = drawn.flatMap((row) => [row.ttft_ms, row.tpot_ms]), rates = drawn.map((row) => row.requests_per_s);
+  const { svg, x, y } = axes("serve-knee", [Math.min(...rates) / 1.1, Math.max(...rates) * 1.1], [Math.min(...figures) / 1.3, Math.max(...figures) * 1.3], ["requests per second and replica", `${percentile}th percentile, ms`], `How latency rises with the load of a replica: ${drawn.map((row) => `${short(row.requests_per_s)} requests a second, first token ${short(row.ttft_ms)} ms, per token ${short(row.tpot_ms)} ms`).join("; ")}.`, short);
+  for (const [name, words, side] of [["ttft_ms", "first token", "own"], ["tpot_ms", "per token", "rent"]]) {
+    svg.append(draw("polyline", { class: `line-${side}`, points: drawn.map((row) => `${x(row.requests_per_s)},${y(row[name])}`).join(" ") }));
+    svg.append(draw("text", { x: x(rates[0]) + 6, y: y(drawn[0][name]) - 8 }, words));
+  }
+  at("serve-knee").replaceChildren(svg);
 }
 
 /** Draw memory part by part, each where the one before it ends, GB, up to what is usable. @param {string} id @param {[string, number][]} parts @param {number|null} limit */
@@ -659,8 +722,8 @@ function bars(id, parts, limit) {
   const sum = parts.reduce((total, [, value]) => total + value, 0);
   const most = Math.max(sum, limit || 0, 1e-9);
   const x = (/** @type {number} */ value) => left + (value / most) * (width - left - right);
-  const whole = `together ${short(sum)}${limit ? ` of ${short(limit)} usable` : ""}`;
-  const label = `Memory by component, GB: ${parts.map(([name, value]) => `${name} ${short(value)}`).join(", ")}; ${whole}.`;
+  const whole = `together ${gb(sum)}${limit ? ` of ${gb(limit)} usable` : ""}`;
+  const label = `Memory by component, GB: ${parts.map(([name, value]) => `${name} ${gb(value)}`).join(", ")}; ${whole}.`;
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   const floor = top + (parts.length + 1) * each;
   for (const value of even(most)) svg.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: floor }), draw("text", { class: "tick", x: x(value), y: floor + 16, "text-anchor": "middle" }, short(value)));
@@ -668,10 +731,10 @@ function bars(id, parts, limit) {
   [...parts, /** @type {[string, number]} */ (["together", sum])].forEach(([name, value], row) => {
     const y = top + row * each, last = row === parts.length, begin = last ? 0 : from;
     const over = last && limit && sum > limit;
-    svg.append(draw("text", { class: last ? "name" : "tick", x: left - 8, y: y + 17, "text-anchor": "end" }, name), draw("rect", { class: over ? "bar over" : last ? "bar sum" : "bar", x: x(begin), y: y + 3, width: Math.max(x(begin + value) - x(begin), 1.5), height: each - 8 }), draw("text", { class: "name", x: x(begin + value) + 6, y: y + 17 }, short(value)));
+    svg.append(draw("text", { class: last ? "name" : "tick", x: left - 8, y: y + 17, "text-anchor": "end" }, name), draw("rect", { class: over ? "bar over" : last ? "bar sum" : "bar", x: x(begin), y: y + 3, width: Math.max(x(begin + value) - x(begin), 1.5), height: each - 8 }), draw("text", { class: "name", x: x(begin + value) + 6, y: y + 17 }, gb(value)));
     from += value;
   });
-  if (limit) svg.append(draw("line", { class: "limit", x1: x(limit), x2: x(limit), y1: top - 4, y2: floor }), draw("text", { x: x(limit), y: top - 9, "text-anchor": x(limit) > width - 80 ? "end" : "middle" }, `${short(limit)} usable`));
+  if (limit) svg.append(draw("line", { class: "limit", x1: x(limit), x2: x(limit), y1: top - 4, y2: floor }), draw("text", { x: x(limit), y: top - 9, "text-anchor": x(limit) > width - 80 ? "end" : "middle" }, `${gb(limit)} usable`));
   svg.append(draw("text", { x: left, y: height - 6 }, "GB"));
   at(id).replaceChildren(svg);
 }
@@ -689,15 +752,15 @@ const WAYS = /** @type {Row} */ ({ tensor: "tensor-parallel", pipeline: "pipelin
 function showFit(found) {
   const spare = found.usable_gb - found.needed_gb;
   showCards("fit-cards", [
-    [found.fits ? "It fits" : "It does not fit", `${short(found.needed_gb)} GB`, `of ${short(found.usable_gb)} GB usable on each GPU`],
-    [spare >= 0 ? "To spare" : "Missing", `${short(Math.abs(spare))} GB`, `needed ${short(found.needed_low_gb)} to ${short(found.needed_high_gb)} GB`],
+    [found.fits ? "It fits" : "It does not fit", `${gb(found.needed_gb)} GB`, `of ${gb(found.usable_gb)} GB usable on each GPU`],
+    [spare >= 0 ? "To spare" : "Missing", `${gb(Math.abs(spare))} GB`, `needed ${gb(found.needed_low_gb)} to ${gb(found.needed_high_gb)} GB`],
     ["On", machines(found), Object.entries(WAYS).filter(([name]) => Number(found.layout[name]) > 1).map(([name, words]) => `${found.layout[name]} ${words}`).join(" × ") || "one GPU holds it all"],
   ]);
   bars("memory", found.components.filter((/** @type {Row} */ row) => row.needed_gb > 0).map((/** @type {Row} */ row) => [plain(row.component), row.needed_gb]), found.usable_gb);
-  table("memory-table", ["Component", "GB", "Share", "How it follows", "In numbers"], found.components.filter((/** @type {Row} */ row) => row.needed_gb > 0).map((/** @type {Row} */ row) => [plain(row.component), short(row.needed_gb), percent(row.share_fraction), row.formula, row.numbers]), [1, 2], [4]);
+  table("memory-table", ["Component", "GB", "Share", "How it follows", "In numbers"], found.components.filter((/** @type {Row} */ row) => row.needed_gb > 0).map((/** @type {Row} */ row) => [plain(row.component), gb(row.needed_gb), percent(row.share_fraction), row.formula, row.numbers]), [1, 2], [4]);
   const fewest = (/** @type {number|null} */ gpus) => (gpus === null ? "none fits" : String(gpus));
   table("sizes", ["Model of", "Full training", "LoRA", "QLoRA"], found.sizes.map((/** @type {Row} */ row) => [row.size, fewest(row.full_gpus), fewest(row.lora_gpus), fewest(row.qlora_gpus)]), [1, 2, 3]);
-  table("changes", ["Change", "GB needed", "Fits", "At the price of"], found.changes.map((/** @type {Row} */ row) => [row.change, short(row.needed_gb), row.fits ? "yes" : "no", row.cost]), [1]);
+  table("changes", ["Change", "GB needed", "Fits", "At the price of"], found.changes.map((/** @type {Row} */ row) => [row.change, gb(row.needed_gb), row.fits ? "yes" : "no", row.cost]), [1]);
   if (!found.changes.length) at("changes").replaceChildren(make("tbody", {}, make("tr", {}, make("td", {}, "Nothing needed: it fits as it is."))));
 }
 
@@ -705,13 +768,13 @@ function showFit(found) {
 function showOwn(found) {
   const run = found.run, even = found.breakeven.utilisation_fraction;
   showCards("own-cards", [
-    ["Owned", `${cents.format(found.own_usd_per_gpu_hour)} USD`, "per GPU-hour in use"],
-    ["Rented", `${cents.format(found.rent_usd_per_gpu_hour)} USD`, "per GPU-hour"],
+    ["Owned", `${exact(found.own_usd_per_gpu_hour)} ${coin.code}`, "per GPU-hour in use, all costs over the years"],
+    ["Rented", `${exact(found.rent_usd_per_gpu_hour)} ${coin.code}`, "per GPU-hour in use, all costs over the years"],
     ["As cheap at", even === null ? "no use" : percent(even), "of all hours in use"],
-    ...(run && run.runs !== null ? [/** @type {[string, string, string]} */ (["Such runs", `${short(Math.ceil(run.runs))}`, `in ${short(run.years)} years make owning as cheap`])] : []),
+    ...(run && run.runs !== null ? [/** @type {[string, string, string]} */ (["Such runs", money.format(Math.ceil(run.runs)), `in ${short(run.years)} years make owning as cheap`])] : []),
   ]);
   const points = found.by_utilisation.filter((/** @type {Row} */ row) => row.own !== undefined && row.rent !== undefined);
-  table("own-table", ["Hours in use", "Own, USD per GPU-month", "Rent, USD per GPU-month"], points.map((/** @type {Row} */ row) => [percent(row.utilisation_fraction), usd(row.own), usd(row.rent)]), [1, 2]);
+  table("own-table", ["Hours in use", `Own, ${coin.code} per GPU-month`, `Rent, ${coin.code} per GPU-month`], points.map((/** @type {Row} */ row) => [percent(row.utilisation_fraction), usd(row.own), usd(row.rent)]), [1, 2]);
   const [[width, height], left, bottom, top, right] = [room("own"), 66, 46, 30, 24];
   const most = Math.max(...points.map((/** @type {Row} */ row) => Math.max(row.own, row.rent))) * 1.05 || 1;
   const x = (/** @type {number} */ value) => left + value * (width - left - right);
@@ -720,8 +783,9 @@ function showOwn(found) {
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   const now = run ? run.share_fraction : null;
   for (let share = 0; share <= 1.0001; share += 0.2) svg.append(draw("line", { class: "grid", x1: x(share), x2: x(share), y1: top, y2: height - bottom }), draw("text", { class: "tick", x: x(share), y: height - bottom + 18, "text-anchor": "middle" }, `${Math.round(share * 100)}%`));
-  const step = 10 ** Math.floor(Math.log10(most)) / (most / 10 ** Math.floor(Math.log10(most)) < 3 ? 2 : 1);
-  for (let value = 0; value <= most; value += step) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, money.format(value)));
+  const power = 10 ** Math.floor(Math.log10(most / coin.usd));
+  const step = (power / (most / coin.usd / power < 3 ? 2 : 1)) * coin.usd;
+  for (let value = 0; value <= most; value += step) svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { class: "tick y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, charted(value)));
   for (const side of ["own", "rent"]) {
     svg.append(draw("polyline", { class: `line-${side}`, points: points.map((/** @type {Row} */ row) => `${x(row.utilisation_fraction)},${y(row[side])}`).join(" ") }));
     const end = points[points.length - 1];
@@ -732,7 +796,7 @@ function showOwn(found) {
     svg.append(draw("line", { class: "mark", x1: x(even), x2: x(even), y1: top, y2: height - bottom }), draw("text", { ...side, y: height - bottom - 8 }, `even at ${percent(even)}`));
   }
   if (now !== null && now < 1) svg.append(draw("line", { class: "mark this", x1: x(now), x2: x(now), y1: top, y2: height - bottom }), draw("text", { class: "name", x: x(now) + 6, y: top + 14, "text-anchor": now > 0.7 ? "end" : "start" }, `this run alone, ${percent(now)}`));
-  svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "hours in use"), draw("text", { x: 8, y: 18 }, "USD per GPU-month"));
+  svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "hours in use"), draw("text", { x: 8, y: 18 }, `${coin.code} per GPU-month`));
   at("own").replaceChildren(svg);
 }
 
@@ -800,6 +864,69 @@ function note() {
   settled = true;
 }
 
+// --- The pickers: what the names mean, to choose from.
+
+let facts = /** @type {Row|null} */ (null);
+/** @param {number} value */
+const counts = (value) => (value >= 1e9 ? `${three.format(value / 1e9)}B` : `${three.format(value / 1e6)}M`);
+const unknown = "–";
+
+/** What a picker lists of each row. */
+const PICKS = /** @type {Record<string, {title: string, said: string, heads: () => string[], right: number[], less: number[], cells: (row: Row) => string[]}>} */ ({
+  model: {
+    title: "Models", said: "A size such as 11b can be typed as well, and the path of a config.json where gpucost serve was started with --files.",
+    heads: () => ["Model", "Parameters", "Active", "Layers", "Context, tokens", "Family"], right: [1, 2, 3, 4], less: [3, 5],
+    cells: (row) => [row.id, counts(row.parameters), counts(row.active_parameters), String(row.layers), row.max_sequence_tokens ? money.format(row.max_sequence_tokens) : unknown, row.family || unknown],
+  },
+  gpu: {
+    title: "GPUs", said: "Dense TFLOP/s in bf16. The price is the cheapest one on demand that was listed within 60 days.",
+    heads: () => ["GPU", "Memory, GiB", "Memory, GB/s", "TFLOP/s", `${coin.code} per GPU-hour`, "Seller", "Year"], right: [1, 2, 3, 4, 6], less: [2, 5, 6],
+    cells: (row) => [row.id, ...[row.memory_gib, row.hbm_gb_per_s, row.bf16_tflops].map((value) => (value === null ? unknown : amount(value).replace(/\.00$/, ""))), row.usd_per_gpu_hour === null ? unknown : exact(row.usd_per_gpu_hour), row.provider ? `${row.provider}, ${row.age_days} days ago` : unknown, String(row.year || unknown)],
+  },
+});
+
+/** Let somebody choose a model or a GPU from all of them. @param {string} name */
+async function pick(name) {
+  facts ??= await get("facts", new URLSearchParams());
+  const { title, said, heads, right, less, cells } = PICKS[name];
+  const dialog = /** @type {HTMLDialogElement} */ (at("picker")), find = /** @type {HTMLInputElement} */ (at("picker-find"));
+  const list = () => {
+    const words = find.value.toLowerCase().split(/\s+/);
+    const rows = /** @type {Row} */ (facts)[`${name}s`].map(cells).filter((/** @type {string[]} */ row) => words.every((word) => row.join(" ").toLowerCase().includes(word)));
+    table("picker-table", heads(), rows.map((/** @type {string[]} */ [id, ...others]) => {
+      const button = make("button", { type: "button" }, id);
+      button.addEventListener("click", () => { dialog.close(); set(name, id); });
+      return [button, ...others];
+    }), right, less);
+    at("picker-said").textContent = `${rows.length} of ${/** @type {Row} */ (facts)[`${name}s`].length}. ${said}`;
+  };
+  at("picker-title").textContent = title;
+  find.value = "";
+  find.oninput = list;
+  list();
+  dialog.showModal();
+  find.focus();
+}
+
+/** Say what the model of an answer is. @param {Row} found */
+async function describe(found) {
+  if (copies || !found.model) return;
+  facts ??= await get("facts", new URLSearchParams());
+  const row = facts.models.find((/** @type {Row} */ one) => one.id === found.model);
+  at("model-facts").textContent = !row ? found.model : `${row.id}: ${counts(row.parameters)} parameters${row.active_parameters < 0.9 * row.parameters ? `, ${counts(row.active_parameters)} active` : ""}, ${row.layers} layers${row.max_sequence_tokens ? `, ${money.format(row.max_sequence_tokens)} tokens of context` : ""}`;
+}
+
+let rates = /** @type {Row[]} */ ([]);
+
+/** Write amounts in a currency from now on. @param {string} code */
+function mint(code) {
+  const rate = rates.find((one) => one.code === code) || { code: "USD", usd: 1, on: "" };
+  const parts = new Intl.NumberFormat("en-US", { style: "currency", currency: rate.code }).formatToParts(0);
+  coin = { code: rate.code, usd: rate.usd, on: rate.on, sign: parts.filter((part) => ["currency", "literal"].includes(part.type)).map((part) => part.value).join("") };
+  /** @type {HTMLSelectElement} */ (at("currency")).value = coin.code;
+  at("rate").textContent = coin.code === "USD" ? "" : `1 ${coin.code} = ${short(coin.usd)} USD, European Central Bank, ${coin.on}`;
+}
+
 /** @param {Row} choices */
 function fill(choices) {
   for (const name of ["model", "gpu", "region", "provider"]) at(`${name}-list`).replaceChildren(...choices[name].map((/** @type {string} */ value) => make("option", { value })));
@@ -807,6 +934,10 @@ function fill(choices) {
     const select = /** @type {HTMLSelectElement} */ (form.elements.namedItem(name));
     select.append(...choices[name].map((/** @type {string} */ value) => make("option", { value }, plain(value))));
   }
+  const currency = /** @type {HTMLSelectElement} */ (at("currency"));
+  currency.append(...choices.currencies.map((/** @type {Row} */ { code }) => make("option", {}, code)));
+  currency.addEventListener("change", () => { step(); mint(currency.value); note(); again(); compare(); });
+  rates = choices.currencies;
   stamp(choices);
   usual();
 }
@@ -830,6 +961,17 @@ form.addEventListener("input", (event) => {
   timer = window.setTimeout(ask, WAIT_MS);
 });
 form.addEventListener("change", () => { settled = true; });
+at("link").addEventListener("click", async () => {
+  let said = "Copied: the link opens on this machine while gpucost serve runs.";
+  try {
+    await navigator.clipboard.writeText(location.href);
+  } catch {
+    said = `This browser does not let a page copy. The link: ${location.href}`;
+  }
+  at("linked").textContent = said;
+});
+for (const name of ["model", "gpu"]) at(`pick-${name}`).addEventListener("click", () => pick(name).catch(fail));
+at("picker-close").addEventListener("click", () => /** @type {HTMLDialogElement} */ (at("picker")).close());
 at("keep").addEventListener("click", () => { step(); beside = [...new Set([...beside, String(asked())])]; note(); compare(); });
 for (const name of TABS) {
   at(`tab-${name}`).addEventListener("click", () => { step(); choose(name); note(); ask(); });
@@ -849,7 +991,7 @@ window.addEventListener("popstate", () => { clearTimeout(timer); settled = true;
 
 if (copies) {
   const keys = Object.keys(copies);
-  for (const id of ["take", "keep"]) at(id).hidden = true;
+  for (const id of ["take", "keep", "money", "pick-model", "pick-gpu"]) at(id).hidden = true;
   at("copy").hidden = false;
   const select = /** @type {HTMLSelectElement} */ (at("copied"));
   const words = (/** @type {string} */ key) => named_question(new URLSearchParams(key));
@@ -872,7 +1014,7 @@ if (copies) {
   select.addEventListener("change", () => open(select.value));
   const first = new URLSearchParams(location.search);
   if (TABS.includes(first.get("tab") || "")) tab = String(first.get("tab"));
-  for (const name of ["tab", "beside"]) first.delete(name);
+  for (const name of ["tab", "beside", "currency"]) first.delete(name);
   select.value = keys.includes(String(first)) ? String(first) : keys[0];
   select.closest("label")?.toggleAttribute("hidden", keys.length < 2);
   open(select.value);

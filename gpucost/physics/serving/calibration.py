@@ -8,6 +8,10 @@ from gpucost.physics.serving.efficiency import PARAMETERS, TRAITS
 USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")
 USUAL_ENGINES = ("vllm", "sglang", "trtllm", "llama.cpp")
 HOST_BOUND_FRACTION = 0.3
+# Engines that keep the beginnings of prompts unless told not to (vLLM V1, automatic prefix caching; SGLang,
+# RadixAttention; TensorRT-LLM, enable_block_reuse): whether prompts repeat then changes what is measured.
+KEEPING = ("vllm", "sglang", "trtllm")
+MOST_CACHED = 0.99  # of a prompt that an engine finds in its cache: it reads the last token at least
 
 # Makers of accelerators on which somebody measured an engine: a port to another maker's chips is another engine.
 MEASURED_ON = frozenset((vendor, engine) for vendor, engine in beside(__file__, "measured_engines")[1:])
@@ -32,4 +36,8 @@ def doubts(deployment: ServedReplica) -> dict[str, bool]:
         "unusual_engine": engine not in USUAL_ENGINES,
         "unmeasured_engine": (chip.vendor, engine) not in MEASURED_ON,
         "served": deployment.server == "default",
+        "integer_experts": deployment.architecture.experts > 0 and deployment.format == "int4",
+        "unmeasured_chip": chip.serving_sources == 0,
+        "one_source": chip.serving_sources <= 1,
+        "two_sources": chip.serving_sources <= 2,
     }

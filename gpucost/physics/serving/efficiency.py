@@ -51,7 +51,11 @@ class EngineRates(ColumnStruct, frozen=True):
     experts: Floats
     widen_flop: Floats  # per weight, where the chip cannot multiply the format
     cache: Floats
+    cache_copies: (
+        Floats  # of what attention reads, made in every step for each query head; 0 where kernels read in place
+    )
     serial_key_ns: Floats  # 0 where the kernel splits long sequences
+    tile_rows: Floats  # tokens that a product takes at least: those of one tile of the matrix units
     matrix_half: Floats  # fractions of a dense peak
     matrix: Floats
     matrix_experts: Floats
@@ -69,12 +73,14 @@ class EngineRates(ColumnStruct, frozen=True):
     engine: Floats
     host_ms: Floats
     host_layer_us: Floats  # in decode; 0 where graphs are replayed
+    expert_loop_us: Floats  # host time of one expert of a layer; 0 where one kernel computes all
     prompt_layer_us: Floats  # in prompts; 0 where an engine hides or fuses the launches
     host_reduce_us: Floats
     elementwise: Floats  # fraction of the memory bandwidth
     sequence_us: Floats
     served_ms: Floats  # host time of a step that a server as it comes adds to the device's
     served_sequence_us: Floats  # the same per running sequence
+    first_ms: Floats  # from the request to the engine and back, in Python; more of a server as it comes
     arrival_ms: Floats  # that the arrival of a request takes from all that run
     prefill: Floats
     saturation: Floats
@@ -91,6 +97,8 @@ class EngineRates(ColumnStruct, frozen=True):
     frugal: Flags  # takes the memory that it needs, not a share of the card: local engines
 
 
+# Engines that replay graphs in decode alone: their hosts, which run Python, launch a prompt's kernels one by one.
+LAUNCHING = ("vllm", "sglang", "vllm-2025", "vllm-2024", "vllm-2023", "vllm-rocm")
 LONG_TOKENS = 32_768  # longest sequence above which vLLM before 0.8 reads prompts in chunks by default
 CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
 
@@ -136,6 +144,12 @@ def _host_layer_us(values: Mapping[str, float], s: Software) -> Floats:
     return values["host_layer_us"] * np.where(casting, values["host_cast_ratio"], 1.0)
 
 
+def _tiled(s: Software) -> Flags:
+    """Return which cases multiply by tiles of 64 rows: Hopper's (PTX ISA, wgmma: m64), kernels of 4 bits apart."""
+    tiled: Flags = (s.family == FAMILIES.index("hopper")) & _stored(s, "half", "eight")
+    return tiled
+
+
 def _fused(s: Software, modern: Flags) -> Flags:
     """Return which cases read prompts beside the decode step; vLLM 0.6 and 0.7 where sequences may be long."""
     return (modern & ~among(s.engine, "sglang")) | (among(s.engine, "vllm-2025", "vllm-rocm") & s.long)
@@ -158,8 +172,11 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
     bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
     served = (s.server == SERVERS.index("default")) & ~bare & ~local
+    launching = among(s.engine, *LAUNCHING)
     alone = (s.server == SERVERS.index("offline")) & among(s.engine, "vllm-2024", "vllm-2025")
     offline = np.where(alone, values["offline_host_ratio"], 1.0)
+    copying = among(s.engine, "transformers")
+    casting = np.where(_stored(s, "eight"), values["expert_loop_cast_ratio"], 1.0)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
         weights_half=below_ceiling(stream),
@@ -167,23 +184,29 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         experts=below_ceiling(quantised * values["experts_ratio"]),
         widen_flop=np.where(_stored(s, "mxfp4_emulated", "int4"), values["widen_flop"], 0.0),
         cache=below_ceiling(stream * values["cache_ratio"]),
-        serial_key_ns=np.where(bare, values["serial_key_ns"], 0.0),
+        cache_copies=np.where(copying, values["cache_copies"], 0.0),
+        serial_key_ns=np.where(bare & ~copying, values["serial_key_ns"], 0.0),
+        tile_rows=np.where(_tiled(s), values["tile_rows"], 1.0),
         matrix_half=below_ceiling(matrix),
         matrix=below_ceiling(matrix * narrow),
         matrix_experts=below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),
         attention=below_ceiling(matrix * values["attention_ratio"]),
-        layer_us=values["layer_us"] * np.where(local, values["local_layer_ratio"], 1.0),
+        layer_us=values["layer_us"]
+        * np.where(local, values["local_layer_ratio"], 1.0)
+        * by("layer_ratio", FAMILIES, s.family),
         allreduce_us=by("allreduce_us", LINKS, s.link) * np.where(custom, values["custom_allreduce_ratio"], 1.0),
         allreduce_growth=np.where(custom, 0.0, values["allreduce_growth"]),  # theirs sends to all ranks at once
         link=below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
         host_ms=by("host_ms", GROUPS, group) * engine("host_ratio") * offline,
         host_layer_us=np.where(launched, _host_layer_us(values, s), 0.0),
-        prompt_layer_us=np.where(bare, _host_layer_us(values, s), 0.0),
+        expert_loop_us=np.where(copying, values["expert_loop_us"] * casting, 0.0),
+        prompt_layer_us=np.where(bare, _host_layer_us(values, s), np.where(launching, values["host_layer_us"], 0.0)),
         elementwise=below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio") * offline,
         served_ms=np.where(served, values["served_step_ms"], 0.0),
         served_sequence_us=np.where(served, values["served_sequence_us"], 0.0),
+        first_ms=np.where(launching, values["first_ms"], 0.0) + np.where(served, values["served_first_ms"], 0.0),
         arrival_ms=np.where(served, values["served_arrival_ms"], 0.0),
         seats=np.where(served, s.seats, np.inf),
         prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group))

@@ -19,6 +19,7 @@ class DecodeRoof(NamedTuple):
     weights_gb: float  # active ones, which every step reads once
     bandwidth_tokens_per_s: float  # of one sequence
     compute_tokens_per_s: float  # of all sequences together
+    flop_per_token: float
 
     def at(self, sequences: float) -> tuple[float, str]:
         """Return the most output tokens per second of so many sequences, and what binds them."""
@@ -26,10 +27,6 @@ class DecodeRoof(NamedTuple):
         if self.compute_tokens_per_s < reading:
             return self.compute_tokens_per_s, "compute"
         return reading, "bandwidth"
-
-    def sequences_for(self, tokens_per_s: float) -> float:
-        """Return the sequences at once from which the reading of weights allows so many tokens per second."""
-        return tokens_per_s / self.bandwidth_tokens_per_s
 
 
 def decode_roof(
@@ -49,4 +46,5 @@ def decode_roof(
     else:  # what engines do not serve: fp32, tf32, and 4 bits without a format
         wide, dense = VALUE_BYTES[precision], peak(accelerator, precision).tflops
     weights_gb = active * wide / GB
-    return DecodeRoof(weights_gb, gpus * accelerator.hbm_gb_per_s / weights_gb, gpus * dense * TERA / (2 * active))
+    reading, flop = gpus * accelerator.hbm_gb_per_s / weights_gb, 2 * active
+    return DecodeRoof(weights_gb, reading, gpus * dense * TERA / flop, flop)

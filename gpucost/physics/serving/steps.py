@@ -96,18 +96,20 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     """Return the time of all products with weights, for `tokens` per replica of which `scored` reach the head.
 
     Attention and shared weights are divided over the tensor group and repeated over the data group; experts are
-    divided over both. 8-bit and 4-bit peaks hold for quantised weights only; the head stays at 16 bits.
+    divided over both. 8-bit and 4-bit peaks hold for quantised weights only; the head stays at 16 bits. Few tokens take
+    the time of a whole tile of the matrix units: what binds H20, whose units are a fifth of those of an H200.
     """
     w, p, b, r, chip = case.work, case.placement, case.bytes, case.rates, case.chip
     local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
     spread = p.tensor * p.data
+    rows = np.maximum(local, r.tile_rows)
     plain = b.attention >= 2.0
     half, narrow = chip.half_tflops * TERA * r.matrix_half, chip.matrix_tflops * TERA * r.matrix
     attention = smooth_max(
         seconds_to_read(w.attention / p.tensor, b.attention, case, np.where(plain, r.weights_half, r.weights)),
-        2 * w.attention * local / p.tensor / np.where(plain, half, narrow),
+        2 * w.attention * rows / p.tensor / np.where(plain, half, narrow),
     )
-    dense = smooth_max(quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * local / p.tensor / narrow)
+    dense = smooth_max(quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * rows / p.tensor / narrow)
     read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
     experts = smooth_max(
@@ -147,12 +149,14 @@ def elementwise_s(case: ServingCase, tokens: Floats) -> Floats:
 def launched_s(case: ServingCase, layer_us: Floats) -> Floats:
     """Return the host time of launching every layer's kernels, and its collectives, one by one.
 
-    A collective starts when the slowest of n hosts has launched it: √(2·ln n) deviations late, against those of two.
+    Where no kernel computes all experts a loop visits each, whether a token does or not. A collective starts when the
+    slowest of n hosts has launched it: √(2·ln n) deviations late, against those of two.
     """
     ranks = case.placement.tensor
     late = np.sqrt(np.log2(np.maximum(ranks, 2.0)))
     reduces = np.where((ranks > 1) & (layer_us > 0), 2 * case.rates.host_reduce_us * late, 0.0)
-    return (case.work.layers * (layer_us + reduces) + case.work.moe_layers * ROUTING_LAYERS * layer_us) * MICRO
+    loops = case.work.moe_layers * case.work.expert_count * case.rates.expert_loop_us
+    return (case.work.layers * (layer_us + reduces) + case.work.moe_layers * ROUTING_LAYERS * layer_us + loops) * MICRO
 
 
 def offloaded_s(case: ServingCase) -> Floats:
@@ -193,8 +197,22 @@ def cache_read_s(case: ServingCase, sequences: Floats, context: Floats) -> Float
     reading = seconds_to_read(local * read_values(w, context) / divided, case.bytes.cache, case, r.cache)
     flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
     flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
-    bound = smooth_max(reading, flop / (case.chip.half_tflops * TERA * r.matrix_half))
+    bound = smooth_max(reading * copied(case), flop / (case.chip.half_tflops * TERA * r.matrix_half))
     return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
+
+
+def copied(case: ServingCase) -> Floats:
+    """Return what attention moves against the cache that it reads: 1 where its kernel reads in place.
+
+    Hugging Face joins the new token's keys and values to the old ones in a new tensor, and repeats each for every
+    query head that shares it (transformers, DynamicCache.update and repeat_kv): read and written once, then written and
+    read as often as heads share them.
+    """
+    w, copies = case.work, case.rates.cache_copies
+    keys, pairs = w.full_values + w.window_values, w.full_decode_flop + w.window_decode_flop
+    shared = np.where(keys > 0, pairs / np.maximum(2 * keys, 1.0), 1.0)
+    moved: Floats = 1 + copies * (2 + 2 * shared)
+    return moved
 
 
 def prompt_attention_s(case: ServingCase, prompts: Floats, prompt_tokens: Floats) -> Floats:
@@ -419,6 +437,11 @@ class Steady(ColumnStruct, frozen=True):
     step: StepParts
 
 
+def first_token_s(case: ServingCase, prompt_tokens: Floats) -> Floats:
+    """Return the time to the first token without a queue: the prompt's own, and a server's from request to engine."""
+    return prompt_s(case, prompt_tokens) + case.rates.first_ms * MILLI
+
+
 def steady(
     case: ServingCase,
     sequences: Floats,
@@ -443,7 +466,7 @@ def steady(
     return Steady(
         sequences=sequences,
         tpot_s=step.total_s / per_step,
-        ttft_s=prompt_s(case, prompt_tokens) if ttft_s is None else ttft_s,
+        ttft_s=first_token_s(case, prompt_tokens) if ttft_s is None else ttft_s,
         output_tokens_per_s=sequences * per_step / step_with_prompt,
         prompt_time_fraction=share / step_with_prompt,
         step=step,

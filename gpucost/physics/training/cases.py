@@ -49,6 +49,9 @@ class Recipe(ColumnStruct, frozen=True):
     loss_repeated: Flags  # the logits of each chunk are computed again in the backward pass
     offload: Integers  # code into OFFLOADS: what host memory takes
     vocabulary_split: Flags  # embeddings and logits are divided over the tensor group
+    full_precision: Flags  # all but the stored base is computed in fp32: a quantised base as Hugging Face prepares it
+    blocking: Flags  # pipeline stages wait while they hand over
+    library_scores: Flags  # unfused attention as Hugging Face writes it: mask, softmax in fp32 and dropout apart
 
 
 class TrainingCase(Struct, frozen=True):
@@ -137,6 +140,9 @@ def recipe_columns(
     vocabulary_split: ArrayLike = True,
     document_tokens: ArrayLike = np.inf,
     offload: str | Sequence[str] = "none",
+    full_precision: ArrayLike = False,
+    blocking: ArrayLike = False,
+    library_scores: ArrayLike = False,
 ) -> Recipe:
     """Return the recipe of `count` cases; what is a single value holds for all.
 
@@ -160,6 +166,9 @@ def recipe_columns(
         causal=constant(causal, count, np.bool_),
         loss_repeated=constant(loss_repeated, count, np.bool_),
         vocabulary_split=constant(vocabulary_split, count, np.bool_),
+        full_precision=constant(full_precision, count, np.bool_),
+        blocking=constant(blocking, count, np.bool_),
+        library_scores=constant(library_scores, count, np.bool_),
         optimizer_bytes=2 * floats(state_bytes) + 2,
         gradient_bytes=floats(gradient_bytes),
         cast_bytes=floats(cast_bytes),

@@ -32,6 +32,7 @@ class Efficiencies(ColumnStruct, frozen=True):
     flash_tokens: Floats
     scan_fraction: Floats
     softmax_passes: Floats
+    library_scores_ratio: Floats
     loss_bytes: Floats
     copy: Floats
     elementwise_passes: Floats
@@ -49,6 +50,7 @@ class Efficiencies(ColumnStruct, frozen=True):
     expert_traffic: Floats
     cast_bytes: Floats
     grouped_ratio: Floats
+    expert_tokens: Floats
     expert_host_us: Floats
     dispatch_ratio: Floats  # time of all that brings tokens to their experts against that of a fused dispatcher
     sinks_apart: Floats  # share of windowed layers with learned sinks that no fused kernel computes
@@ -63,6 +65,9 @@ class Efficiencies(ColumnStruct, frozen=True):
     own_ratio: Floats
     kernel_ratio: Floats  # kernel time against the physics: quality and immaturity of the software
     adapter_passes: Floats
+    adapter_host_us: Floats
+    blocking_share: Floats  # of the stages before it that a blocking stage waits for
+    full_precision_ratio: Floats
 
 
 _SAME = (
@@ -73,6 +78,7 @@ _SAME = (
     "matrix_width",
     "flash_tokens",
     "softmax_passes",
+    "library_scores_ratio",
     "scan_fraction",
     "scaleup_latency_us",
     "scaleout_latency_us",
@@ -83,10 +89,13 @@ _SAME = (
     "expert_imbalance",
     "expert_traffic",
     "grouped_ratio",
+    "expert_tokens",
     "host_group_ratio",
     "optimizer_ratio",
     "straggler",
     "own_ratio",
+    "blocking_share",
+    "full_precision_ratio",
 )
 _PLAIN = {name: name for name in _SAME} | {
     "copy": "copy_fraction",
@@ -114,7 +123,7 @@ KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIE
 # From when on those who know a chip have them: at its launch, but on Hopper, the first whose products run beside the
 # threads that ask for them, with cuDNN 9 and the releases that prefer it, of spring 2024.
 KERNELS_TUNED_YEAR = np.array([{"hopper": 2024.4}.get(name, 0.0) for name in FAMILIES])
-ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "other")) for name in FAMILIES])
+ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "ascend", "other")) for name in FAMILIES])
 
 
 SHARDED, COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
@@ -231,6 +240,7 @@ def resolve(
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", CASTS_FUSED_SHARE[software]),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
+        adapter_host_us=between("adapter_host_us", "plain", "modern", tuned),
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", KINDS, software) * values["host_ratio"],

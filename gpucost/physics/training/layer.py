@@ -37,20 +37,31 @@ class LayerRates(ColumnStruct, frozen=True):
 
 
 def rates(case: TrainingCase) -> LayerRates:
-    """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits or more."""
+    """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits or more.
+
+    A base quantised and prepared by Hugging Face's peft (prepare_model_for_kbit_training) computes in fp32: norms,
+    residual and attention, and its products too where bitsandbytes is left at its default compute type.
+    """
     e, precision = case.efficiency, case.layout.precision
     eight = (precision == FP8) | (precision == INT8)
     ratio = np.ones(len(case))
     for code, share in ((FP8, e.fp8_ratio), (INT8, e.int8_ratio), (FP4, e.fp4_ratio)):
         ratio = np.where(precision == code, share, ratio)
-    half = half_peak_tflops(case.hardware, precision) * TERA
+    half, whole = half_peak_tflops(case.hardware, precision) * TERA, case.recipe.full_precision
+    single = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix * e.full_precision_ratio
+    whole = whole & np.isfinite(single)
     return LayerRates(
-        matrix_flop_per_s=peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio,
-        half_flop_per_s=half * e.matrix,
-        flash_flop_per_s=half * e.flash,
+        matrix_flop_per_s=np.where(whole, single, peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio),
+        half_flop_per_s=np.where(whole, single, half * e.matrix),
+        flash_flop_per_s=np.where(whole, single, half * e.flash),
         bytes_per_s=case.hardware.hbm_gb_per_s * GB * e.copy,
         value_bytes=np.where(eight, 1.0, np.where(precision == FP4, 0.5, HALF_BYTES)),
     )
+
+
+def value_bytes(case: TrainingCase) -> Floats:
+    """Return the bytes of a value between products: 2, or 4 where all is computed in fp32."""
+    return np.where(case.recipe.full_precision, 2 * HALF_BYTES, HALF_BYTES)
 
 
 def product_s(
@@ -61,13 +72,20 @@ def product_s(
     rate: LayerRates,
     e: Efficiencies,
     groups: Floats | float = 1.0,
+    lost: Floats | None = None,  # rows of each group; those of plain products where none are said
 ) -> Floats:
     """Return the time of a product rows × depth × columns, in `groups` with weights of their own.
 
     Compute, 2·(m + g·m0)·(n + w0)·(k + w0) ÷ rate, and memory traffic, combined as √(a² + b²): tiles and waves round
-    each dimension up (m0 per group, w0), and a narrow product is bound by its bytes.
+    each dimension up (m0 per group, w0), and a narrow product is bound by its bytes. Ragged groups lose more rows each.
     """
-    compute = 2 * (rows + groups * e.matrix_tokens) * (columns + e.matrix_width) * (depth + e.matrix_width) / flop_per_s
+    compute = (
+        2
+        * (rows + groups * (e.matrix_tokens if lost is None else lost))
+        * (columns + e.matrix_width)
+        * (depth + e.matrix_width)
+        / flop_per_s
+    )
     values = rows * (depth + columns) + groups * depth * columns
     moved = values * HALF_BYTES / rate.bytes_per_s
     both: Floats = np.hypot(compute, moved)
@@ -128,8 +146,8 @@ def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     width = s.expert_ffn_hidden / np.where(spread, 1.0, layout.tensor)
     local = np.maximum(s.experts / layout.expert, 1.0)
     grouped = peak * e.grouped_ratio
-    routed = product_s(rows, wide * width, h, grouped, rate, e, local) + product_s(
-        rows, h, width, grouped, rate, e, local
+    routed = product_s(rows, wide * width, h, grouped, rate, e, local, e.expert_tokens) + product_s(
+        rows, h, width, grouped, rate, e, local, e.expert_tokens
     )
     shared_width = s.shared_experts * s.shared_ffn_hidden / layout.tensor
     shared = product_s(tokens, wide * shared_width, h, peak, rate, e) + product_s(
@@ -161,10 +179,13 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     if np.all(layout.flash):
         return fused_s
     square = tf.attention_flop(s, sequence, False) * share * np.where(some, 4.0, 3.0)
-    scores = s.heads / layout.tensor * tokens * sequence * HALF_BYTES * e.softmax_passes * np.where(some, 4 / 3, 1.0)
+    passes = e.softmax_passes * np.where(recipe.library_scores, e.library_scores_ratio, 1.0)
+    moved = value_bytes(case) * passes * np.where(some, 4 / 3, 1.0)
+    scores = s.heads / layout.tensor * tokens * sequence * moved
     vector = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix
     units = rate.half_flop_per_s / (1 + e.matrix_width / head)
-    units = np.where((head % UNIT_VALUES > 0) & (vector > 0), vector, units)
+    lanes = ((head % UNIT_VALUES > 0) | recipe.full_precision) & (vector > 0)  # which take any width
+    units = np.where(lanes, np.minimum(vector, rate.half_flop_per_s), units)
     unfused_s = square / units + scores / rate.bytes_per_s
     return np.where(layout.flash, fused_s, unfused_s)
 
@@ -197,7 +218,7 @@ def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) ->
     routed = moe * dispatch_ratio(case) * e.expert_traffic * s.experts_per_token * s.hidden / layout.tensor
     values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn + routed)
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
-    moved = tokens * HALF_BYTES * values * again
+    moved = tokens * value_bytes(case) * values * again
     return (moved + cast_bytes(case, tokens, active)) / rate.bytes_per_s
 
 
@@ -242,12 +263,20 @@ def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Flo
     weights = tf.layers_linear_flop(s) / 2 / s.layers / layout.tensor
     ends = recipe.adapter_share * 2 * weights / s.hidden  # inputs and outputs of the adapted matrices
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
-    traffic = tokens * HALF_BYTES * e.adapter_passes * ends * again
+    traffic = tokens * value_bytes(case) * e.adapter_passes * ends * again
     flop = 6 * tokens * ends * recipe.adapter_rank * again
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
     unpacked = np.where(recipe.method == QLORA, weights * UNPACKED_BYTES * passes, 0.0)
     time = (traffic + unpacked) / rate.bytes_per_s + flop / (0.25 * rate.half_flop_per_s)
     return np.where(tuned, time, 0.0)
+
+
+def layer_adapter_host_us(case: TrainingCase) -> Floats:
+    """Return the host time of one layer's adapters: each of its matrices' is several kernels beside their own."""
+    matrices = 4 + np.where(case.shape.gated, 3.0, 2.0)
+    return np.where(
+        case.recipe.method >= LORA, case.recipe.adapter_share * matrices * case.efficiency.adapter_host_us, 0.0
+    )
 
 
 # Exchanges ---------------------------------------------------------------------------------------------------------

@@ -234,6 +234,7 @@ def make_job(
     latest_year: float = np.inf,
     document_tokens: float = np.inf,
     offload: str = "none",
+    flash: bool | None = None,
 ) -> Job:
     """Describe a training job for the search."""
     batch = global_batch or default_batch(architecture, sequence_tokens, method)
@@ -255,6 +256,7 @@ def make_job(
         software_year=software_year,
         latest_year=latest_year,
         values=values,
+        fused=flash,
     )
 
 

@@ -172,7 +172,8 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     if np.any(tuned):
         frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
         dense = np.where(sharding >= 3, held.frozen_dense / layout.shards, held.frozen_dense)
-        widened = (recipe.style == TRAINER) & (recipe.method == QLORA)  # peft, prepare_model_for_kbit_training
+        trained_so = (recipe.style == TRAINER) | recipe.full_precision
+        widened = trained_so & (recipe.method == QLORA)  # peft, prepare_model_for_kbit_training
         weights = weights + recipe.frozen_bytes * frozen + np.where(widened, 4, 2) * dense
     gradient = pick(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
     plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
@@ -241,7 +242,9 @@ def passing(
     cached = recipe.cast_bytes * (layout.sharding < 2) * full_training
     fetched = 2.0 * (sharded | recipe.offload_weights)
     unpacked = pick(
-        recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
+        recipe.method == QLORA,
+        pick(recipe.full_precision, 8, 4) * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor,
+        0.0,
     )
     return Passing(
         activations=tokens * layer.saved * flight + final * last,
@@ -416,6 +419,7 @@ def from_training(recipe: Recipe, software: str = "unknown") -> MemoryRecipe:
     values["offload_weights"] = constant(recipe.offload > 1, count, np.bool_)
     values["adapter_rank"] = constant(recipe.adapter_rank, count)
     values["adapter_share"] = constant(recipe.adapter_share, count)
+    values["full_precision"] = constant(recipe.full_precision, count, np.bool_)
     return MemoryRecipe(**values)
 
 

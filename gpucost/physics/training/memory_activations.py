@@ -158,4 +158,5 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     )
     widest = np.where(shape.experts > 0, np.maximum(expert_width(shape), shape.ffn_hidden), shape.ffn_hidden)
     working = 4 * h / split + 4 * widest / tensor
-    return LayerBytes(*np.broadcast_arrays(saved, all_kept, working))
+    twice = np.where(recipe.full_precision, 2.0, 1.0)
+    return LayerBytes(*np.broadcast_arrays(saved * twice, all_kept * twice, working * twice))

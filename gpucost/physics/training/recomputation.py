@@ -42,11 +42,12 @@ class Job(Struct, frozen=True):
     software_year: float | None  # None: as old as software usually is, at most `latest_year`
     latest_year: float  # of the question's day, where it is one of the past
     values: Mapping[str, float]
+    fused: bool | None = None  # attention, where it is stated
 
     @property
     def flash(self) -> bool:
-        """Whether attention is fused: since 2023."""
-        return self.year >= FUSED_YEAR
+        """Whether attention is fused: as stated, else since 2023."""
+        return self.year >= FUSED_YEAR if self.fused is None else self.fused
 
     @property
     def splits_norms(self) -> bool:

@@ -7,6 +7,7 @@ accelerator.
 """
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
@@ -17,6 +18,7 @@ from gpucost.physics.training.layer import (
     case_links,
     dispatch_ratio,
     exposed_s,
+    layer_adapter_host_us,
     layer_adapter_s,
     layer_attention_s,
     layer_context_s,
@@ -57,7 +59,7 @@ def micro_step(case: TrainingCase) -> MicroStep:
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
     moe = s.moe_layers / s.layers
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
-    host = (e.host_us + moe * e.expert_host_us * dispatch_ratio(case)) * MICRO * again
+    host = (e.host_us + moe * e.expert_host_us * dispatch_ratio(case) + layer_adapter_host_us(case)) * MICRO * again
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))
@@ -208,7 +210,9 @@ def step(case: TrainingCase) -> Step:
     """Time one optimizer step by part.
 
     T = (m + (p − 1)/v) · t_stage + exposed data traffic + optimizer + fixed overhead, times the stragglers' share;
-    the bubble is that of 1F1B and its interleaved form (arXiv:2104.04473, section 2.2).
+    the bubble is that of 1F1B and its interleaved form (arXiv:2104.04473, section 2.2). Where a stage waits while it
+    hands over (nanotron sends shapes ahead of values and awaits both), each micro-batch also waits for a share of every
+    stage before it.
     """
     return assemble(case, micro_step(case))
 
@@ -218,9 +222,10 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
     layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
     dense, expert = gpu_parameters(case)
     own_ratio, hand_over = e.own_ratio, hand_over_s(case) * e.own_ratio
+    waits = np.where(case.recipe.blocking, m * e.blocking_share, 0.0)
     parts = {
         "pipeline_s": hand_over * m,
-        "bubble_s": (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages,
+        "bubble_s": (busy + hand_over) * (layout.pipeline - 1) * (1 / layout.virtual_stages + waits),
         "data_s": data_s(case, busy / own_ratio, dense, expert) * own_ratio,
         "optimizer_s": optimizer_s(case, dense, expert) * own_ratio,
         "offload_s": host_update_s(case, busy / own_ratio, dense, expert) * own_ratio,
@@ -235,6 +240,18 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
 def speed_of(case: TrainingCase, step_s: Floats) -> Floats:
     """Return the tokens per second and accelerator of a step of that time."""
     return case.layout.global_batch * case.recipe.sequence_tokens / step_s / case.layout.gpus
+
+
+def apart_ratio(case: TrainingCase, step: Step) -> Floats:
+    """Return the speed of a step without fused attention against its own: what attention takes longer is added.
+
+    The host's waiting hides a part of it, and the bubble holds it once more for each stage that waits.
+    """
+    layout, tokens = case.layout, case.layout.micro_batch * case.recipe.sequence_tokens / case.layout.context
+    apart = replace(case, layout=replace(layout, flash=np.zeros(len(case), dtype=np.bool_)))
+    fused_s, apart_s = (layer_attention_s(one, rates(one), tokens) for one in (case, apart))
+    longer_s = np.maximum(step.attention_s * (apart_s / fused_s - 1) - step.host_s, 0.0)
+    return step.total_s / (step.total_s + longer_s * (1 + step.bubble_s / (step.total_s - step.bubble_s)))
 
 
 def assemble(case: TrainingCase, micro: MicroStep) -> Step:

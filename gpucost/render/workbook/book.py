@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct
 
 from gpucost.errors import UsageError
-from gpucost.limits import limit
+from gpucost.formula.spreadsheet import PART
 from gpucost.render.document import MISSING, visible
 from gpucost.render.wording import without_commands
 
-_FRESH = "Static: computed for the inputs as delivered."
+_LIKELY = "Static: computed for the inputs as delivered."
 _STALE = "Static and out of date: inputs have changed since this was computed."
-BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
+BANNER = f'IF(inputs_changed>0,"{_STALE}","{_LIKELY}")'
 
 
 THOUSANDS = "USD thousands"  # a figure in USD, shown in thousands
@@ -26,6 +26,7 @@ _HUGE_USD = 1e6  # from which nobody looks for cents
 _LARGE_USD = 1000  # from which a price is shown in cents
 _WORDS_RATIO = 0.75  # of a row's width that whole words fill at least
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1 << 20, 1 << 14, 32_000  # of a sheet; characters of a cell
+_FAR_COLUMN = 1 << 12  # in which nothing is written
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
 _PAGE_PIXELS = 988  # between the margins of A4 across, at 96 to the inch
 _LEAST_SCALE = 73  # percent: 11 points become 8
@@ -51,6 +52,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 18},
     "heading": {"bold": True, "font_size": 12, "bottom": 1},
     "head": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top"},
+    "head words": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "valign": "top", "indent": 1},
     "head line": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "valign": "top"},
     "head right": {
         "bold": True,
@@ -84,6 +86,10 @@ def number_format(unit: str, value: Any) -> str:
         return '[>1]"none";[<0]"none";0.0%'
     if unit == "fraction of one":
         return "0.0%"
+    if unit == PART:  # of any size
+        return "0.000E+00"
+    if unit == "year":
+        return '"year "0'
     if unit == "USD in whole":
         return "#,##0"
     if unit == THOUSANDS:
@@ -135,7 +141,6 @@ class Workbook:
         self.file.set_calc_mode("auto")
         self._formats: dict[tuple[str, str], Any] = {}
         self.live = True  # whether it has inputs that other cells follow
-        self.cells, self.most_cells = 0, limit("limit_written_cells")
         self.sheets: dict[str, Sheet] = {}
 
     def sheet(self, name: str, widths: Sequence[float] = ()) -> "Sheet":
@@ -143,14 +148,6 @@ class Workbook:
         sheet = Sheet(self, name, widths)
         self.sheets[name] = sheet
         return sheet
-
-    def refuse_more_than(self, cells: int) -> None:
-        """Refuse so many more cells where they would be too many."""
-        if self.cells + cells > self.most_cells:
-            raise UsageError(
-                f"the workbook would have more than {self.most_cells:,.0f} cells. Narrow what is asked, leave columns"
-                " out (--fields), or write .csv; the setting limit_written_cells raises that."
-            )
 
     def define(self, name: str, sheet: str, row: int, column: int, last_row: int | None = None) -> None:
         """Name a cell, or a range within one column."""
@@ -204,9 +201,7 @@ class Sheet:
     def row(self, *cells: Any) -> int:
         """Write the next row, high enough for what wraps in it, and return its index; a cell is a value or a Cell."""
         row = self.next_row
-        self.book.refuse_more_than(len(cells))
         self.refuse_beyond(row + 1, len(cells))
-        self.book.cells += len(cells)
         wrapped = [
             -(-len(str(cell.value)) // max(int(self.widths[column]) - 1, 1))
             for column, cell in enumerate(cells[: len(self.widths)])
@@ -220,6 +215,19 @@ class Sheet:
                 self._cell(row, column, cell if isinstance(cell, Cell) else Cell(cell))
         self.next_row += 1
         return row
+
+    def leave_unprinted(self) -> None:
+        """Print nothing of this sheet: what decides stands on others."""
+        self.page.print_area(0, _FAR_COLUMN, 0, _FAR_COLUMN)
+
+    def hide(self) -> None:
+        """Fold away a sheet that only other sheets read; a click on a tab shows it again."""
+        self.leave_unprinted()
+        self.page.hide()
+
+    def fold_names(self) -> None:
+        """Fold away the second column: names that formulas use, beside what they mean."""
+        self.page.set_column(1, 1, self.widths[1], None, {"level": 1, "hidden": True})
 
     def print_legibly(self) -> None:
         """Print on as many pages across as it takes for letters of 8 points; the first column stands on each."""
@@ -276,7 +284,6 @@ class Sheet:
         format_ = self.book.format(cell.style, "")
         self.page.merge_range(self.next_row, 0, self.next_row, last_column, "", format_)
         self._cell(self.next_row, 0, cell)
-        self.book.cells += 1
         self.widest = max(self.widest, last_column)
         self.next_row += 1
 
@@ -287,7 +294,7 @@ class Sheet:
     def static_banner(self) -> None:
         """Say that what follows is static; the words change when an input does. A book without inputs is all static."""
         if self.book.live:
-            self.row(Cell(Formula(BANNER, _FRESH), "note"))
+            self.row(Cell(Formula(BANNER, _LIKELY), "note"))
         else:
             self.skip()
 

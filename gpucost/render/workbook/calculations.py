@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -17,11 +17,10 @@ from gpucost.render.workbook.live import LiveModel, Value, needed
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
 COLUMN = "\x01"  # stands for the column of the month until the row is copied across
-_MONTHS_ON_A_PAGE = 13  # a sheet of months is printed in parts that can be read
 _NARROW = 11
 FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
 # lines of neither side that a reader of the cash flows looks for
-_TOTALS = frozenset(
+TOTALS = frozenset(
     f"{name}_usd"
     for name in (
         "own_running",
@@ -113,9 +112,7 @@ def write_flows(
     sheet.title(f"Cash flows by month, in {unit.removesuffix(' in whole')}")
     sheet.row(Cell("Folded: intermediate lines, and lines that are zero as delivered.", "note"))
     sheet.page.freeze_panes(0, FIRST_MONTH)
-    sheet.page.repeat_columns(0, 1)
     compared, longest = (max(getattr(model, name) for model in models) for name in ("compared_months", "months"))
-    sheet.page.fit_to_pages(max(1, -(-(compared or longest) // _MONTHS_ON_A_PAGE)), 0)
     sheet.page.set_column(FIRST_MONTH, FIRST_MONTH + longest, month_width(models, values))
     if 0 < compared < longest:  # the months beyond the plan are folded away and not printed
         sheet.page.set_column(
@@ -134,12 +131,11 @@ def write_flows(
         months = [Cell(month, "head") for month in range(model.months + 1)]
         sheet.row(*(Cell(text, "head") for text in ("name", "meaning", "unit", "side", "total")), *months)
         for line in model.monthly:
-            read = line.name in _TOTALS or (line.side and abs(values[model.key][line.name]).max() > 0)
+            read = line.name in TOTALS or (line.side and abs(values[model.key][line.name]).max() > 0)
             if not read:
                 sheet.page.set_row(sheet.next_row, None, None, {"level": 1, "hidden": True})
             _flow(sheet, model, line, values[model.key][line.name], flows, unit)
-    rows = max(flows.values())
-    sheet.page.print_area(0, 0, rows, FIRST_MONTH + (compared or longest))
+    sheet.leave_unprinted()
 
 
 def month_width(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -> float:
@@ -303,7 +299,7 @@ class CaseBlock:
         if name in self.model.tables or name not in self.rows:
             return self.model.cell_name(name)
         column = column_letters(_FIRST_CASE + case)
-        return f"'{sheet}'!${column}${self.rows[name] + 1}" if sheet else f"{column}{self.rows[name] + 1}"
+        return f"{sheet}!${column}${self.rows[name] + 1}" if sheet else f"{column}{self.rows[name] + 1}"
 
     def _monthly(self, case: int, name: str) -> str:
         if name.endswith(ALL_MONTHS):
@@ -328,11 +324,18 @@ def _moved(changes: Mapping[str, Value], scalars: Sequence[Line], monthly: Seque
 
 # --- Checks, each by another route than the figure it checks.
 
-Check = tuple[str, str, str]  # what holds, the condition, how it is found
-_NEAR = "ABS(({0})-({1}))<=check_tolerance*MAX(1,ABS({1}),{2})"
+
+class Balance(NamedTuple):
+    """What holds, the two figures that say so, the condition on their cells, and how they are found."""
+
+    claim: str
+    one: Formula
+    other: Formula
+    note: str
+    condition: str
 
 
-def balances(model: LiveModel, flows: FlowRows) -> list[Check]:
+def balances(model: LiveModel, values: Mapping[str, Any], flows: FlowRows) -> list[Balance]:
     """Return the checks of a cash-flow model: totals, balances, depreciation and present values; others have none."""
     if (model.key, "saving_usd") not in flows:
         return []
@@ -340,63 +343,106 @@ def balances(model: LiveModel, flows: FlowRows) -> list[Check]:
     def ref(name: str) -> str:
         return scalar_reference(model, flows, name)
 
-    def near(first: str, second: str) -> str:
-        return _NEAR.format(first, second, f"ABS({ref('capex_usd')})")
+    def total(name: str) -> float:
+        return float(values[name].sum())
 
-    def total(*names: str) -> str:
-        return "+".join(f"SUM({ref(name)})" for name in names)
-
+    near = f"ABS({{0}}-{{1}})<=check_tolerance*MAX(1,ABS({{1}}),ABS({ref('capex_usd')}))"
+    owned, rented = total("own_total_usd"), total("rent_total_usd")
     sides = [
-        (
+        Balance(
             f"the total of {side}ing is the sum of its lines",
-            near(total(f"{side}_total_usd"), total(*(line.name for line in lines))),
+            Formula(f"SUM({ref(f'{side}_total_usd')})", total(f"{side}_total_usd")),
+            Formula(_of_side(model, flows, side), sum(total(line.name) for line in lines)),
             "line by line over all months",
+            near,
         )
         for side, lines in (("own", comparison.OWN_LINES), ("rent", comparison.RENT_LINES))
     ]
-    last, later = model.months, _worth(ref)
-    paid = f"IF({ref('arrival_month')}<{ref('months')},1,0)"
-    basis = f"{paid}*{ref('capex_usd')}+{ref('refresh_usd')}"
-    leased = f'OR({ref("financing")}="operating_lease",{near(_repaid(ref, "lease"), "0")})'
+    nothing = Formula("0", 0.0)
+    bought = (values["arrival_month"] < values["months"]) * values["capex_usd"] + values["refresh_usd"]
+    basis = f"IF({ref('arrival_month')}<{ref('months')},{ref('capex_usd')},0)+{ref('refresh_usd')}"
+    written = f"SUM({ref('depreciation_usd')})+SUM({ref('written_off_usd')})"
+    capital = _discounted(ref, values, ("rent_total_usd", "own_in_cash_usd", "own_lease_returned_usd"))
+    debt = _discounted(ref, values, ("own_financing_usd", "own_lease_returned_usd"), "debt_")
+    unbalanced = Balance(
+        "the balance sheet balances",
+        Formula(model.cell_name("unbalanced_usd"), 0.0),
+        nothing,
+        "assets less debts less equity by period",
+        near,
+    )
     return [
         *sides,
-        (
+        Balance(
             "what owning saves is rent less owning",
-            near(total("saving_usd"), f"{total('rent_total_usd')}-SUM({ref('own_total_usd')})"),
+            Formula(f"SUM({ref('saving_usd')})", total("saving_usd")),
+            Formula(f"SUM({ref('rent_total_usd')})-SUM({ref('own_total_usd')})", rented - owned),
             "over all months",
+            near,
         ),
-        ("the loan ends at zero", near(_repaid(ref, "loan"), "0"), "drawn and paid, discounted at the loan's own rate"),
-        ("the lease ends at zero", leased, "the same at the lease's own rate"),
-        (
+        Balance(
+            "the loan ends at zero",
+            _repaid(ref, values, "loan"),
+            nothing,
+            "drawn and paid, discounted at the loan's own rate",
+            near,
+        ),
+        Balance(
+            "the lease ends at zero",
+            _repaid(ref, values, "lease"),
+            nothing,
+            "the same at the lease's own rate",
+            f'OR({ref("financing")}="operating_lease",{near})',
+        ),
+        Balance(
             "all that was bought is written off",
-            near(total("depreciation_usd", "written_off_usd"), basis),
+            Formula(written, total("depreciation_usd") + total("written_off_usd")),
+            Formula(basis, float(bought)),
             "depreciation and what is left at the end, against the purchase and its replacement",
+            near,
         ),
-        ("the present value is that of the cash", near(later, ref("npv_saving_usd")), "discounted month by month"),
-        *(
-            [
-                (
-                    "the balance sheet balances",
-                    near(ref("unbalanced_usd"), "0"),
-                    "assets less debts less equity by period",
-                )
-            ]
-            if model.periods
-            else []
+        Balance(
+            "the present value is that of the cash",
+            capital,
+            Formula(f"{ref('npv_saving_usd')}+{debt.text}", float(values["npv_saving_usd"]) + debt.value),
+            "discounted month by month; beside it the saving, with what is financed at the cost of debt",
+            near,
         ),
-        ("the sheet of months holds the whole comparison", f"{ref('months')}<={last}", f"{last} months at most"),
+        *([unbalanced] if model.periods else []),
+        Balance(
+            "the sheet of months holds the whole comparison",
+            Formula(ref("months"), float(values["months"])),
+            Formula(f"MAX({ref('m')})", float(model.months)),
+            "the months compared, and the last month of the sheet",
+            "{0}<={1}",
+        ),
     ]
 
 
-def _repaid(ref: Callable[[str], str], kind: str) -> str:
-    flows = "+".join(ref(f"own_{kind}_{part}_usd") for part in ("drawn", "payment", "settled"))
-    monthly = f"{ref(f'{kind}_rate_fraction')}/{ref('months_per_year')}"
-    return f"SUMPRODUCT(({flows})/(1+{monthly})^{ref('m')})"
+_SIDE, _TOTAL = 3, 4  # columns of the sheet of months
 
 
-def _worth(ref: Callable[[str], str]) -> str:
-    """Discount the cash month by month: what is financed at the cost of debt, all else at the cost of capital."""
-    financing, returned = ref("own_financing_usd"), ref("own_lease_returned_usd")
-    plain = f"{ref('rent_total_usd')}-{ref('own_in_cash_usd')}-{returned}"
-    capital, debt = (f"(1+{ref(f'monthly_{name}rate_fraction')})^{ref('m')}" for name in ("", "debt_"))
-    return f"SUMPRODUCT(({plain})/{capital})-SUMPRODUCT(({financing}-{returned})/{debt})"
+def _of_side(model: LiveModel, flows: FlowRows, side: str) -> str:
+    """Add up the lines of a side on the sheet of months."""
+    rows = [flows[model.key, line.name] for line in model.monthly]
+    spans = (f"'{FLOWS}'!{address(min(rows), at, fixed=True)}:{address(max(rows), at, fixed=True)}"
+             for at in (_SIDE, _TOTAL))  # fmt: skip
+    sides, totals = spans
+    return f'SUMIF({sides},"{side}",{totals})'
+
+
+def _repaid(ref: Callable[[str], str], values: Mapping[str, Any], kind: str) -> Formula:
+    """Discount what is drawn, paid and settled at the rate of a debt."""
+    parts = [f"own_{kind}_{part}_usd" for part in ("drawn", "payment", "settled")]
+    rate = f"{kind}_rate_fraction"
+    text = f"SUMPRODUCT(({'+'.join(map(ref, parts))})/(1+{ref(rate)}/{ref('months_per_year')})^{ref('m')})"
+    monthly = float(values[rate]) / float(values["months_per_year"])
+    return Formula(text, float((sum(values[name] for name in parts) / (1 + monthly) ** values["m"]).sum()))
+
+
+def _discounted(ref: Callable[[str], str], values: Mapping[str, Any], lines: Sequence[str], debt: str = "") -> Formula:
+    """Discount the first line less the others month by month, at the cost of capital or of debt."""
+    rate = f"monthly_{debt}rate_fraction"
+    text = f"SUMPRODUCT(({'-'.join(map(ref, lines))})/(1+{ref(rate)})^{ref('m')})"
+    net = values[lines[0]] - sum(values[name] for name in lines[1:])
+    return Formula(text, float((net / (1 + float(values[rate])) ** values["m"]).sum()))

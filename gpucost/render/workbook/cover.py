@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.answers import PRICED
+from gpucost.answers.common import old_prices
 from gpucost.gate import beside
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import FlowRows, balances, shown_unit, solved
+from gpucost.render.workbook.changes import STATUSES
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
@@ -21,10 +24,13 @@ def write_cover(
     parts: Sequence[tuple[str, Mapping[str, Any]]],
     version: str,
     master: str,
+    models: Sequence[LiveModel] = (),
 ) -> None:
     """Write purpose, version, dates, how to use the book, and the master check."""
     sheet.title(title)
     issued: Mapping[str, str] = payload.get("issued") or {}
+    days = (str(payload.get(name) or "") for name in ("as_of", "catalog_version"))
+    notice = old_prices(*days) if payload.get("kind") in PRICED else ""
     facts = [
         (
             "Purpose",
@@ -37,11 +43,13 @@ def write_cover(
         ("Made by", f"gpucost {version}"),
         ("As of", str(payload.get("as_of") or "")),
         ("Catalog", str(payload.get("catalog_version") or "")),
+        *((("Prices", notice),) if notice else ()),
     ]
     for label, text in facts:
         sheet.row(Cell(label, "head"), Cell(text, "wrap"))
     if master:
         sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", master), "answer"))
+        sheet.row(Cell("Inputs", "head"), Cell(_counted(models), "answer"))
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
     how = [text for book, text in beside(__file__, "cover") if book == ("live" if master else "static")]
@@ -51,6 +59,20 @@ def write_cover(
         _write_remarks(sheet, name if len(parts) > 1 else "", part)
     if payload.get("kind") == "scenario":
         _write_remarks(sheet, "", {"warnings": payload.get("warnings")})
+
+
+def _counted(models: Sequence[LiveModel]) -> Formula:
+    """Say of how many inputs nobody states a source, and how many were changed, by the sheets of inputs and changes."""
+    statuses = [entry.status or "derived" for model in models for entry in model.inputs]
+    assumed, sourced, given = (f'COUNTIF({STATUSES},"{word}")' for word in ("assumed", "sourced", "given"))
+    text = (
+        f'{assumed}&" of "&COUNTIF({STATUSES},"*")&" inputs are assumed, "&{sourced}&" have a source, "'
+        f'&{given}&" were given; "&inputs_changed&" changed since"'
+    )
+    counts = (statuses.count(word) for word in ("assumed", "sourced", "given"))
+    assumed_now, sourced_now, given_now = counts
+    said = f"{assumed_now} of {len(statuses)} inputs are assumed, {sourced_now} have a source, {given_now} were given"
+    return Formula(text, f"{said}; 0 changed since")
 
 
 def _write_remarks(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
@@ -82,10 +104,15 @@ def write_summary(
         sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
     for model in models:
         if model.answer == "npv_saving_usd":
-            own, rent = (f'TEXT({model.cell_name(f"npv_{side}_usd")},"#,##0")' for side in ("own", "rent"))
-            less = f'TEXT(ABS({model.cell_name(model.answer)}),"#,##0")'
-            sides = [f'"{first} costs $"&{less}&" less than {then} (present value: own $"' for first, then in _SIDES]
-            text = f'IF({model.cell_name(model.answer)}>0,{sides[0]},{sides[1]})&{own}&", rent $"&{rent}&")"'
+            saved = model.cell_name(model.answer)
+            own, rent, less = (
+                f'TEXT({cell},"#,##0")'
+                for cell in (model.cell_name("npv_own_usd"), model.cell_name("npv_rent_usd"), f"ABS({saved})")
+            )
+            first, then = (f'IF({saved}>0,"{for_own}","{for_rent}")' for for_own, for_rent in zip(*_SIDES, strict=True))
+            text = (
+                f'{first}&" costs $"&{less}&" less than "&{then}&" (present value: own $"&{own}&", rent $"&{rent}&")"'
+            )
             value = {name: float(values[model.key][name]) for name in ("npv_own_usd", "npv_rent_usd", model.answer)}
             first, then = _SIDES[0] if value[model.answer] > 0 else _SIDES[1]
             said = (
@@ -111,6 +138,7 @@ def write_summary(
                 Cell(Formula(change, 0.0), "plain", "fraction of one"),
                 Cell(name, "unit"),
             )
+    sheet.page.print_area(0, 0, max(sheet.next_row - 1, 0), 4)  # without the names that formulas use
 
 
 def write_checks(
@@ -130,22 +158,28 @@ def write_checks(
         len(_expected(each_model))
         + len(_summary_lines(each_model))
         + (each_model.key in budgets)
-        + len(balances(each_model, flows))
+        + len(balances(each_model, values[each_model.key], flows))
         for each_model in models
     )
     first = master + 3
     span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
     sheet.row(
         Cell("Master check", "answer"),
-        Cell(Formula(f'IF(COUNTIF({span},"OK")={count},"OK","LOOK BELOW")', master_verdict(models, values)), "answer"),
+        Cell(
+            Formula(f'IF(COUNTIF({span},"OK")=ROWS({span}),"OK","LOOK BELOW")', master_verdict(models, values)),
+            "answer",
+        ),
     )
     book.define("master_check", CHECKS, master, 1)
     sheet.skip()
-    sheet.heading("check", "verdict", "what it compares")
+    sheet.heading("check", "verdict", "what it compares", "one", "the other")
     for model in models:
         _write_model_checks(sheet, model, values[model.key], budgets)
-        for claim, condition, note in balances(model, flows):
-            sheet.row(f"{model.title}: {claim}", _verdict(condition), note)
+        for check in balances(model, values[model.key], flows):
+            row = sheet.next_row
+            texts = check.condition.format(address(row, 3), address(row, 4))
+            sides = (Cell(side, "plain", "USD") for side in (check.one, check.other))
+            sheet.row(f"{model.title}: {check.claim}", _verdict(texts), check.note, *sides)
     green = book.file.add_format({"font_color": "#1B6E2C"})
     red = book.file.add_format({"font_color": "#FFFFFF", "bg_color": "#C00000"})
     area = (master, 1, sheet.next_row, 1)

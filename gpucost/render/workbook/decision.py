@@ -1,6 +1,6 @@
 """The first sheet: the page that a board reads, live, and the sheet of the figures behind its sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
 from typing import Any
@@ -8,14 +8,16 @@ from typing import Any
 from msgspec import Struct
 
 from gpucost.answers.ownership import Mix, Tco
+from gpucost.formula.spreadsheet import LONGEST
 from gpucost.money.comparison import AT_DEBT_RATE
 from gpucost.render import decision as page
-from gpucost.render.decision import Decision, Kind, Part, Ref
+from gpucost.render.decision import Decision, Kind
 from gpucost.render.document import heading_of
 from gpucost.render.workbook.book import MILLIONS, Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import CASES, Case, CaseBlock, FlowRows, plain, scalar_reference
 from gpucost.render.workbook.live import LiveModel, compute
-from gpucost.render.workbook.options import SENSITIVITY, RentOptions, SensitivityCases, place_of
+from gpucost.render.workbook.mix import MixCells
+from gpucost.render.workbook.options import SENSITIVITY, RentOptions, SensitivityCases, of_legs, place_of
 
 NAME, FIGURES = "Decision", "Decision figures"
 WIDTHS = (22, 10, 11, 10, 10, 10, 10, 12)
@@ -30,6 +32,11 @@ _PER_HOUR = "USD per GPU-hour"
 _DAY_ZERO = date(1899, 12, 30)  # of a workbook's calendar
 
 
+def ratio_cell(model: LiveModel, case: str) -> str:
+    """Return the name of the cell that says by what a case multiplies its input."""
+    return model.cell_name(f"times_when_{case.replace(' ', '_')}")
+
+
 class DecisionCases(CaseBlock):
     """What a board asks for, each recomputed live: rent halves, use halves, nothing is resold, servers cost more."""
 
@@ -37,7 +44,7 @@ class DecisionCases(CaseBlock):
         inputs = model.starting_values()
         cases = []
         for name, changes in page.what_if_cases(inputs).items():
-            cells = {key: f"{model.cell_name(key)}*{page.case_ratio(name)!r}" for key in changes}
+            cells = {key: f"{model.cell_name(key)}*{ratio_cell(model, name)}" for key in changes}
             cases.append(Case(name, changes, compute(model, changes), cells))
         super().__init__(model, cases, _TARGETS, flows)
 
@@ -61,6 +68,10 @@ class _Figures:
         """Return the cell of a figure."""
         return f"'{self.sheet.name}'!{address(self.rows[key], 2, fixed=True)}"
 
+    def here(self, key: str) -> str:
+        """Return the cell of a figure as the sheet itself names it."""
+        return address(self.rows[key], 2, fixed=True)
+
     def said(self, key: str) -> str:
         """Return the cell of its wording."""
         return f"'{self.sheet.name}'!{address(self.rows[key], 4, fixed=True)}"
@@ -81,7 +92,7 @@ class _Figures:
             meaning,
             Cell(Formula(text, stored), "plain", unit),
             Cell({"usd": "USD", "price": _PER_HOUR, "date": "day"}.get(kind, ""), "unit"),
-            Formula(self._wording(kind, self.value(key)), self.words[key]),
+            Formula(self._wording(kind, self.here(key)), self.words[key]),
         )
 
     def _wording(self, kind: Kind, cell: str) -> str:
@@ -99,23 +110,76 @@ class _Figures:
             said = f"FIXED({cell},0)" if decimals is None else f'FIXED(100*{cell},{decimals})&"%"'
         return f'IF(ISNUMBER({cell}),{said},"none")'
 
-    def sentence(self, parts: Sequence[Part]) -> Formula:
-        """Return a sentence as a formula, and what it says as delivered."""
-        return Formula(self._parts(parts), page.spoken(parts, self.values, self.words))
+    def constant(self, key: str, meaning: str, value: float, unit: str = "", name: str = "") -> None:
+        """Write a figure that no formula follows, under a name of the book where other sheets read it."""
+        self.rows[key], self.values[key] = self.sheet.next_row, value
+        row = self.sheet.row(key, meaning, Cell(value, "shade", unit))
+        if name:
+            self.sheet.book.define(name, self.sheet.name, row, 2)
 
-    def _parts(self, parts: Sequence[Part]) -> str:
-        return "&".join(self._part(part) for part in parts) or '""'
+    def part(self, formula: Formula) -> Formula:
+        """Write a part of a sentence, and return the cell that reads it."""
+        row = self.sheet.row("part of a sentence", None, None, None, formula)
+        return Formula(f"'{self.sheet.name}'!{address(row, 4, fixed=True)}", formula.value)
 
-    def _part(self, part: Part) -> str:
-        if isinstance(part, str):
-            return '"' + part.replace('"', '""') + '"'
-        if isinstance(part, Ref):
-            return self.said(part.key)
-        cell = self.value(part.key)
-        test = {"positive": f"IF(ISNUMBER({cell}),{cell}>0,FALSE)", "known": f"ISNUMBER({cell})"}.get(
-            part.test, f'{cell}="{part.test}"'
+    def sentence(self, answer: Callable[[page.Wording], str]) -> Formula:
+        """Return an answer as a formula, and what it says as delivered."""
+        cells = _Cells(self)
+        return cells.formula(answer(cells))
+
+
+_MARK = "\x1f"  # around the place of a part of a formula in a text
+_PIECE = 200  # characters of a part of a sentence
+
+
+class _Cells:
+    """A wording as formulas: a part that follows a cell stands in the text as its place among the parts."""
+
+    def __init__(self, figures: _Figures) -> None:
+        self._figures = figures
+        self._parts: list[Formula] = []
+
+    def _placed(self, part: Formula) -> str:
+        self._parts.append(part)
+        return f"{_MARK}{len(self._parts) - 1}{_MARK}"
+
+    def of(self, key: str) -> str:
+        """Return the place of a figure's wording."""
+        return self._placed(Formula(self._figures.said(key), self._figures.words[key]))
+
+    def choose(self, key: str, test: str, then: str, other: str = "") -> str:
+        """Return the place of a choice between two texts."""
+        cell = self._figures.value(key)
+        condition = {"positive": f"IF(ISNUMBER({cell}),{cell}>0,FALSE)", "known": f"ISNUMBER({cell})"}.get(
+            test, f'{cell}="{test}"'
         )
-        return f"IF({test},{self._parts(part.then)},{self._parts(part.other)})"
+        sides = [self._short(self.formula(text), _PIECE // 4) for text in (then, other)]
+        chosen = sides[0 if page.Spoken(self._figures.values, {}).choose(key, test, "1") else 1].value
+        return self._placed(Formula(f"IF({condition},{sides[0].text},{sides[1].text})", chosen))
+
+    def formula(self, text: str) -> Formula:
+        """Return a text with places as a formula that joins its parts; parts of a long one have cells of their own."""
+        pieces = []
+        for number, piece in enumerate(text.split(_MARK)):  # what stands between two marks is a place
+            if number % 2:
+                pieces.append(self._short(self._parts[int(piece)], _PIECE))
+            else:
+                for at in range(0, len(piece), _PIECE // 2):
+                    words = piece[at : at + _PIECE // 2]
+                    pieces.append(Formula('"' + words.replace('"', '""') + '"', words))
+        while len(_joined(pieces).text) > LONGEST - 1:
+            many = next(n for n in range(len(pieces), 0, -1) if len(_joined(pieces[:n]).text) <= _PIECE)
+            many = max(many, 2)
+            pieces = [*pieces[many:], self._figures.part(_joined(pieces[:many]))]
+            pieces = [pieces[-1], *pieces[:-1]]
+        return _joined(pieces)
+
+    def _short(self, formula: Formula, longest: int) -> Formula:
+        return self._figures.part(formula) if len(formula.text) > longest else formula
+
+
+def _joined(pieces: Sequence[Formula]) -> Formula:
+    return Formula("&".join(piece.text for piece in pieces) or '""', "".join(str(piece.value) for piece in pieces))
 
 
 class DecisionBook(Struct, frozen=True):
@@ -162,7 +226,9 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
         figures.add(key, meaning, kind, text, given[key] if value is ... else value)
 
     def day(key: str) -> str:
-        return f"EDATE(DATE({start.year},{start.month},{start.day}),{key})"
+        return f"EDATE({figures.here('start')},{key})"
+
+    figures.constant("start", "day of month 0, as a workbook counts days", float((start - _DAY_ZERO).days))
 
     add("months", "months compared", "count", name("months"))
     add("gpus", "GPUs", "count", name("gpus"))
@@ -171,7 +237,8 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
     add("financing", "how the purchase is paid", "word", name("financing"))
     add("debt", "what is owed", "word", f'IF({name("financing")}="loan","loan","lease")')
     add("year_months", "months of the first year", "count", f"MIN(12,INT({name('months')}))")
-    add("year_end", "its last day", "date", day(figures.value("year_months")))
+    sheet.book.define(name("year_months"), sheet.name, figures.rows["year_months"], 2)
+    add("year_end", "its last day", "date", day(figures.here("year_months")))
     add("end", "end of the comparison", "date", day(f"INT({name('months')})"))
     _write_ways(figures, of, all_months)
     add("own", "present value of buying", "usd", name("npv_own_usd"))
@@ -215,7 +282,7 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
     """Write every way that is promised, and which is the cheapest and the next."""
     sheet, model = figures.sheet, of.model
     rows = page.ways_of(of.answer)
-    until = figures.value("year_months")
+    until = figures.here("year_months")
     sheet.heading("way", "what it is called", "present value", "cash of the year", "what to do", "cash at the start")
     first = sheet.next_row
     year = min(12, int(float(model.starting_values()["months"] or 0)))
@@ -237,14 +304,19 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
     last = sheet.next_row - 1
 
     def span(column: int) -> str:
-        return f"'{sheet.name}'!{address(first, column, fixed=True)}:{address(last, column, fixed=True)}"
+        return f"{address(first, column, fixed=True)}:{address(last, column, fixed=True)}"
 
     sheet.heading("figure", "meaning", "value", "unit", "in words")
     found = {key: value for key, (_, value) in of.decision.figures.items()}
     best = f"MATCH(MIN({span(2)}),{span(2)},0)"
     second = f"MATCH(SMALL({span(2)},2),{span(2)},0)"
+    stated = of.answer.get("confidence")
+    near = f"SMALL({span(2)},2)-MIN({span(2)})<{page.NOISE}*ABS(MIN({span(2)}))"
+    tie = f"OR({near},inputs_changed=0)" if stated and stated["toss_up"] else near
+    before, after = page.TIE.split("{}")
+    said = f'"{before}"&INDEX({span(1)},{best})&"{after}"'
     chosen: tuple[tuple[str, str, Kind, str], ...] = (
-        ("best_verb", "what to do", "word", f"INDEX({span(4)},{best})"),
+        ("best_verb", "what to do", "word", f"IF({tie},{said},INDEX({span(4)},{best}))"),
         ("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})"),
         ("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})"),
         ("best_cost", "what the cheapest way costs, present value", "usd", f"MIN({span(2)})"),
@@ -264,23 +336,18 @@ def _cash(of: DecisionBook, row: Mapping[str, Any], months: str, until: str) -> 
         paid = of.line(f"{row['name']}_total_usd")
         return f"SUMIF({months},{condition},{paid})", f"INDEX({paid},1)"
     assert of.ways is not None
-    legs = of.ways.legs[row["name"]]
-    if not legs:
+    if not of.ways.legs[row["name"]]:
         used = of.line("in_use")
         cash = f"'{of.ways.name}'!{place_of(of.ways, row['name'], 'cash')}"
         return f"{cash}*SUMIF({months},{condition},{used})/MAX(SUM({used}),0.000000000001)", "0"
-    lines = [
-        (leg.weight, of.line("rent_total_usd") if leg.case is None else of.ways.line(leg.case, "rent_total_usd"))
-        for leg in legs
-    ]
-    return (
-        "+".join(f"({weight!r})*SUMIF({months},{condition},{line})" for weight, line in lines),
-        "+".join(f"({weight!r})*INDEX({line},1)" for weight, line in lines),
-    )
+    return tuple(of_legs(of.model, row["name"], key) for key in ("year", "start"))  # type: ignore[return-value]
 
 
 def _write_cases(figures: _Figures, of: DecisionBook) -> None:
     """Write what happens when rent halves, and the multiples of an input at which nothing is saved."""
+    for case in page.what_if_cases(of.model.starting_values()):
+        meaning = f"by what the input is multiplied when {case}"
+        figures.constant(case, meaning, page.case_ratio(case), "ratio", ratio_cell(of.model, case))
     name, found = of.model.cell_name, {key: value for key, (_, value) in of.decision.figures.items()}
     half_own, half_rent = (of.cases.worth(page.HALF, side) for side in ("own", "rent"))
     figures.add(
@@ -293,12 +360,12 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
         "half_saving",
         "what buying then saves",
         "usd",
-        f"{figures.value('half_rent')}-{figures.value('half_own')}",
+        f"{figures.here('half_rent')}-{figures.here('half_own')}",
         then,
     )
-    figures.add("half_gap", "the same without its sign", "usd", f"ABS({figures.value('half_saving')})", abs(then))
+    figures.add("half_gap", "the same without its sign", "usd", f"ABS({figures.here('half_saving')})", abs(then))
     straight = f'OR({name("tax_basis")}="before",{name("loss_basis")}="at_once")'
-    saving = figures.value("saving")
+    saving = figures.here("saving")
     for key, case, meaning in (
         ("be_resale", page.RESALE, "share of the expected resale at which both cost the same"),
         ("be_server_ratio", page.PRICE, "the same, as a multiple of the price of a server"),
@@ -313,14 +380,15 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
             f"{rent.text}-{own.text}-{saving}",
             rent.value - own.value - found["saving"],
         )
-        multiple = f"1-{saving}*({ratio!r}-1)/{figures.value(moved)}"
-        exists = f'IF({multiple}>=0,{multiple},"none")'
-        text = f'IF({straight},IF(ABS({figures.value(moved)})<0.005,"none",{exists}),"none")'
+        multiple = f"1-{saving}*({ratio_cell(of.model, case)}-1)/{figures.here(moved)}"
+        moves = f"ROUND({figures.here(moved)},2)<>0"
+        most = f"{saving}/{figures.here(moved)}*({ratio_cell(of.model, case)}-1)<=1"
+        text = f'IF(AND({straight},{moves}),IF({most},{multiple},"none"),"none")'
         inputs = of.model.starting_values()
         at_once = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
         flip = page.flipping_ratio(found["saving"], rent.value - own.value, ratio) if at_once else None
         figures.add(key, meaning, "share", text, flip)
-    cell = figures.value("be_server_ratio")
+    cell = figures.here("be_server_ratio")
     figures.add(
         "be_server",
         "price of a server per GPU at which both cost the same",
@@ -339,8 +407,7 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
     lines = ("saving_usd", "saving_in_cash_usd")
     top = sheet.next_row + 4  # the figures, their dates, and a heading stand between
     out, so_far, below = (
-        f"'{sheet.name}'!{address(top, column, fixed=True)}:{address(top + months, column, fixed=True)}"
-        for column in (2, 4, 5)
+        f"{address(top, column, fixed=True)}:{address(top + months, column, fixed=True)}" for column in (2, 4, 5)
     )
     found = {key: value for key, (_, value) in of.decision.figures.items()}
     last = f"MAX({below})"
@@ -354,7 +421,7 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
         f'IF(MIN({so_far})>=0,"none",IF({last}>={end},"none",{last}+{at}/({at}-{after})))',
         found["payback"],
     )
-    cell = figures.value("payback")
+    cell = figures.here("payback")
     figures.add(
         "payback_on", "the day", "date", f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")', found["payback_on"]
     )
@@ -369,7 +436,7 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
             totals[place] += usd
             column = 1 + 2 * place
             running = address(row, column) if number == 0 else f"{address(row - 1, column + 1)}+{address(row, column)}"
-            cells.append(Cell(Formula(f"INDEX({of.line(name)},{number + 1})", usd), "plain", "USD in whole"))
+            cells.append(Cell(Formula(f"INDEX({of.line(name)},{address(row, 0)}+1)", usd), "plain", "USD in whole"))
             cells.append(Cell(Formula(running, totals[place]), "plain", "USD in whole"))
         while_below = f"IF({address(row, 4)}<0,{address(row, 0)},0)"
         sheet.row(number, *cells, Formula(while_below, float(number) if totals[1] < 0 else 0.0))
@@ -385,8 +452,9 @@ class Bars(Struct, frozen=True):
 
 def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
     """Write what each cost line adds on the way from renting to buying, and the bars that show it."""
-    sheet, own, rent = figures.sheet, figures.value("own"), figures.value("rent")
+    sheet, own, rent = figures.sheet, figures.here("own"), figures.here("rent")
     decision, npv = of.decision, of.answer["npv_usd"]
+    bar_cells, amount_cells = _write_lines(sheet, of)
     sheet.skip()
     sheet.row(Cell("From renting to buying, by cost line", "heading"))
     sheet.heading(
@@ -398,8 +466,9 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
     for _, usd in decision.bridge:
         levels.append(levels[-1] + usd)
     texts = [f"{rent}"]
-    for label, _ in decision.bridge:
-        texts.append(_effect(of, label) if label != page.REST else "")
+    for row, (label, _) in enumerate(decision.bridge, first + 1):
+        added = f"SUMIF({bar_cells},{address(row, 0)},{amount_cells})"
+        texts.append(added if label != page.REST else "")
     listed = [row for row, text in enumerate(texts[1:], first + 1) if text]
     others = "-".join([f"{own}-{rent}", *(address(row, 2) for row in listed)])
     rows = [
@@ -444,19 +513,22 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
     return Bars(first, end, sheet.name)
 
 
-def _effect(of: DecisionBook, label: str) -> str:
-    """Return what a bar adds: the present value of its lines of owning, less that of its lines of renting."""
-    texts = []
-    for side, sign in (("own", "+"), ("rent", "-")):
-        for debt in (False, True):
-            lines = [
-                of.line(row["name"])
-                for row in of.answer["lines"]
-                if row["side"] == side and page.concept(row["name"]) == label and (row["name"] in AT_DEBT_RATE) == debt
-            ]
-            ratio = of.line("debt_discount_ratio" if debt else "discount_ratio")
-            texts += [f"{sign}SUMPRODUCT({line},{ratio})" for line in lines]
-    return "".join(texts).removeprefix("+") or "0"
+def _write_lines(sheet: Sheet, of: DecisionBook) -> tuple[str, str]:
+    """Write what each cost line adds to buying; return the cells of the bars they belong to, and of the amounts."""
+    sheet.skip()
+    sheet.row(Cell("Present value by cost line: of buying as it is, of renting with the other sign", "heading"))
+    sheet.heading("bar of the bridge", "cost line", "adds")
+    first = sheet.next_row
+    for row in of.answer["lines"]:
+        ratio = of.line("debt_discount_ratio" if row["name"] in AT_DEBT_RATE else "discount_ratio")
+        sign, usd = ("", row["npv_usd"]) if row["side"] == "own" else ("-", -row["npv_usd"])
+        text = f"{sign}SUMPRODUCT({of.line(row['name'])},{ratio})"
+        bar = page.concept(row["name"])
+        sheet.row(bar, row["description"], Cell(Formula(text, usd), "plain", "USD in whole"))
+    bars, amounts = (
+        f"{address(first, column, fixed=True)}:{address(sheet.next_row - 1, column, fixed=True)}" for column in (0, 2)
+    )
+    return bars, amounts
 
 
 def chart_of(book: Workbook, bars: Bars) -> Any:
@@ -510,9 +582,12 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
     scale, answer = of.decision.scale, of.answer
     usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
     lay_out(sheet, of.model.title, answer)
-    for number, (question, parts) in enumerate(page.SENTENCES.items()):
+    for number, (question, answered) in enumerate(page.SENTENCES.items()):
         sheet.row(Cell(question, "question"))
-        sheet.sentence(Cell(figures.sentence(parts), "said" if number else "decided"), LAST)
+        sheet.sentence(Cell(figures.sentence(answered), "said" if number else "decided"), LAST)
+    if sure := page.sure_of(answer):
+        sheet.row(Cell(page.SURE, "question"))
+        sheet.sentence(Cell(sure, "said"), LAST)
     sheet.skip()
     chance = answer["probability_buy_wins_fraction"]
     facts: list[tuple[str, Cell]] = [
@@ -541,7 +616,7 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         foreign: float = money[side]  # type: ignore[literal-required]
         facts.append((label, Cell(Formula(name, foreign), "figure", "USD in whole")))
     if chance is not None:
-        facts.append(("Buying wins, of draws", Cell(chance, "figure", "fraction of one")))
+        facts.append(("Buying beats renting, of draws", Cell(chance, "figure", "fraction of one")))
     key_figures(sheet, facts)
     sheet.skip()
     chart = chart_of(book, bars)
@@ -674,10 +749,17 @@ def table_head(sheet: Sheet, *heads: str) -> None:
     roomy = [number + 1 < len(heads) and not heads[number + 1] for number in range(len(heads))]
     sheet.row(
         *(
-            Cell(text.removeprefix(">"), "head right" if text.startswith(">") else "head line" if over else "head")
-            for text, over in zip(heads, roomy, strict=True)
+            Cell(text.removeprefix(">"), _head_style(text, before, over))
+            for text, before, over in zip(heads, ("", *heads), roomy, strict=False)
         )
     )
+
+
+def _head_style(text: str, before: str, roomy: bool) -> str:
+    """Return the style of a heading: over words beside figures it keeps its distance from theirs."""
+    if text.startswith(">"):
+        return "head right"
+    return "head words" if text and before.startswith(">") else "head line" if roomy else "head"
 
 
 def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
@@ -741,14 +823,17 @@ def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
     sheet.row(Cell("Cash by year", "heading"))
     table_head(sheet, "period", "", "", "", ">buying", ">renting", ">buying saves")
     first = sheet.next_row
+    figures.sheet.skip()
+    figures.sheet.heading("year", "of cash", "its last month")
     for row in of.answer["by_year"]:
         number = row["year"]
         end = page.month_on(start, min(12 * number, length))
         label = f"start, {end}" if number == 0 else f"year {number}, to {end}"
         at = [address(sheet.next_row, column) for column in (4, 5)]
+        ends_at = figures.sheet.row(f"year {number}", None, Cell(12.0 * number, "shade"))
+        ends_on, before_it = (f"'{figures.sheet.name}'!{address(at, 2, fixed=True)}" for at in (ends_at, ends_at - 1))
         texts = [
-            f'SUMIF({months},"<={12 * number}",{line})'
-            + (f'-SUMIF({months},"<={12 * number - 12}",{line})' if number else "")
+            f'SUMIF({months},"<="&{ends_on},{line})' + (f'-SUMIF({months},"<="&{before_it},{line})' if number else "")
             for line in lines
         ]
         values = (row["own_total_usd"], row["rent_total_usd"])
@@ -824,8 +909,9 @@ def write_owners(sheet: Sheet, answer: Any) -> None:
 # --- The page of a mix: its cost follows the sheet of its cash.
 
 
-def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) -> None:
+def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -> None:
     """Write the page of a mix; its present value follows the sheet of its cash."""
+    cost_cell = cells.cost
     said = page.mix_page(answer)
     scale = said.scale
     usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
@@ -833,16 +919,17 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cost_cell: str) ->
     for number, (question, text) in enumerate(said.answers.items()):
         sheet.row(Cell(question, "question"))
         sheet.sentence(Cell(text, "said" if number else "decided"), LAST)
-    sheet.row(
-        Cell(Formula(f'IF(ABS({cost_cell}/{answer["cost_usd"]!r}-1)>0.000001,"{page.MIX_MOVED}","")', ""), "note")
-    )
+    sheet.row(Cell(Formula(f'IF(ROUND({cost_cell}/{cells.delivered}-1,6)<>0,"{page.MIX_MOVED}","")', ""), "note"))
     alone = answer["best_pure_usd"]
     facts = [("The mix now, present value", Cell(Formula(cost_cell, answer["cost_usd"]), "figure", usd))]
     facts += [("The mix as delivered", Cell(answer["cost_usd"], "figure", usd))]
     if alone is not None:
         facts += [("Best single option, as delivered", Cell(alone, "figure", usd))]
         facts += [
-            ("The mix now saves", Cell(Formula(f"{alone!r}-{cost_cell}", alone - answer["cost_usd"]), "figure", usd))
+            (
+                "The mix now saves",
+                Cell(Formula(f"{cells.alone}-{cost_cell}", alone - answer["cost_usd"]), "figure", usd),
+            )
         ]
     known = ("The mix, present value in USD", "Best single option", "The mix saves")
     facts += [(label, Cell(text, "figure")) for label, text in said.figures.items() if label not in known]

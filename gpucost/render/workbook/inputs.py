@@ -79,18 +79,26 @@ def _model(
                 book.define(model.cell_name(entry.name), NAME, row, _BASE + 1 + len(values))
 
 
+_FIXED = frozenset({"gpus"})  # the profile, people and prices that the command takes follow from it
+
+
 def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], source: Mapping[str, Any]) -> int:
     row = sheet.next_row
     base, *scenario_cells = (address(row, _BASE + column) for column in range(len(values) + 1))
     texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in scenario_cells)]
     active = f"CHOOSE(scenario_number,{','.join(texts)})" if scenario_cells else base
+    live = live and entry.name not in _FIXED
     style = "input" if live else "shade"
     delivered = _BASE + len(texts) + list(_AFTER).index("as delivered")
     sheet.row(
         heading_of(entry.name),
         Cell(
             entry.description
-            + ("" if live else "; fixed: it shapes a lookup table, so changing it needs a new run of gpucost"),
+            + (
+                ""
+                if live
+                else "; fixed: other inputs and tables follow from it, so changing it needs a new run of gpucost"
+            ),
             "wrap",
         ),
         entry.unit,
@@ -106,8 +114,16 @@ def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], 
         entry.status if live else "pinned",
         Cell(entry.name, "shade"),
     )
-    sheet.page.data_validation(row, _BASE, row, _BASE + len(values), _validation(entry))
+    sheet.page.data_validation(row, _BASE, row, _BASE + len(values), _validation(entry) if live else _locked(entry))
     return row
+
+
+def _locked(entry: LiveInput) -> dict[str, Any]:
+    """Refuse any other value: what else follows from it is not in the book."""
+    message = {"error_title": entry.name, "error_message": "Fixed here. Ask gpucost again with another value."}
+    if not isinstance(entry.value, (int, float)):
+        return {"validate": "any"}
+    return {"validate": "decimal", "criteria": "==", "value": entry.value, **message}
 
 
 def _validation(entry: LiveInput) -> dict[str, Any]:

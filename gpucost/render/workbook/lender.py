@@ -55,8 +55,9 @@ def write(
     sheet.skip()
     for column, _ in enumerate(years, _FIRST):
         sheet.page.set_column(column, column, _WIDTH)
-    sheet.heading(f"in {unit.removesuffix(' in whole')}", "name", *(f"year {year}" for year in years))
-    rows = _write_years(sheet, model, values, flows, years, unit)
+    heads = (f"in {unit.removesuffix(' in whole')}", "name")
+    head = sheet.row(*(Cell(text, "head") for text in heads), *(Cell(year, "head", "year") for year in years))
+    rows = _write_years(sheet, model, values, flows, years, head, unit)
     sheet.skip()
     _write_worst(book, sheet, model, values, months)
     sheet.skip()
@@ -73,10 +74,11 @@ def write(
     area = f"A1:{last[0]}{sheet.next_row}"
     sheet.page.conditional_format(area, {"type": "cell", "criteria": "==", "value": '"BROKEN"', "format": red})
     sheet.page.freeze_panes(0, _FIRST)
+    sheet.fold_names()
 
 
 def _write_years(
-    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: FlowRows, years: list[int], unit: str
+    sheet: Sheet, model: LiveModel, values: Mapping[str, Any], flows: FlowRows, years: list[int], head: int, unit: str
 ) -> dict[str, int]:
     """Write a row for each figure, a column for each year."""
     rows: dict[str, int] = {}
@@ -91,8 +93,8 @@ def _write_years(
         in_year = values["plan_year"]
         figures[name] = [float(values[name][in_year == year - 1].sum()) for year in years]
         cells = [
-            Cell(Formula(f"SUMIF({calendar},{year - 1},{line})", amount), "plain", unit)
-            for year, amount in zip(years, figures[name], strict=True)
+            Cell(Formula(f"SUMIF({calendar},{address(head, column, fixed=True)}-1,{line})", amount), "plain", unit)
+            for column, amount in zip(_columns(years), figures[name], strict=True)
         ]
         rows[name] = sheet.row(description, Cell(name, "unit"), *cells)
     service, interest = rows["debt_service_usd"], rows["interest_usd"]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gpucost.errors import UsageError
 from gpucost.formula.language import Input, Line, expand, names
+from gpucost.formula.spreadsheet import ALL_MONTHS, PART, shortened
 from gpucost.money import comparison
 from gpucost.money import serving_bill as serving_bill
 from gpucost.money import training_bill as training_bill
@@ -75,6 +76,31 @@ class LiveModel(Struct, frozen=True):
         return next(line for line in (*self.scalars, *self.monthly) if line.name == name)
 
 
+_ROW = "'Case flows'!$AA$1000:$AA$1000"  # the longest address of a month's line, whole and of one month
+_MONTH, _SCALAR = "'Cash flows'!AA1000", "'Cases'!$AA$1000"
+
+
+def with_short_formulas(model: LiveModel) -> LiveModel:
+    """Return a model with parts of its long formulas as lines, so that none is long wherever it stands in a book."""
+    by_month = {"m", *(line.name for line in model.monthly)}
+    by_month |= {f"part_{number}_of_{name}" for name in by_month for number in range(1, 10)}
+
+    def one(name: str) -> str:
+        if name.endswith(ALL_MONTHS) or name in by_month:
+            return _ROW if name.endswith(ALL_MONTHS) else _MONTH
+        return max(f"{model.key}_{name}", _SCALAR, key=len)
+
+    def whole(name: str) -> str:
+        return _ROW if name in by_month else one(name)
+
+    return replace(
+        model,
+        derived=shortened(model.derived, one),
+        monthly=shortened(model.monthly, one),
+        answers=shortened(model.answers, whole),
+    )
+
+
 def constants(values: Mapping[str, float], descriptions: Mapping[str, str]) -> tuple[LiveInput, ...]:
     """Return constants as inputs, so that no figure stands inside a formula."""
     return tuple(
@@ -100,15 +126,20 @@ def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dic
     values: dict[str, Any] = {}
     for name, value in {**model.starting_values(), **(changes or {})}.items():
         values[name] = value if isinstance(value, str) else np.float64("nan" if value is None else value)
+    empty = {name: np.float64(0.0) for name, value in values.items() if value != value}
     values |= {name: np.asarray(table, np.float64) for name, table in model.tables.items()}
+
+    def of(line: Line) -> Any:  # a part is worked out also where its line does not ask for it: an empty cell counts 0
+        return evaluate(line.text, values | empty if line.unit == PART else values)
+
     for line in model.derived:
-        values[line.name] = evaluate(line.text, values)
+        values[line.name] = of(line)
     if model.monthly:
         values["m"] = np.arange(model.months + 1, dtype=np.float64)
         for line in model.monthly:
-            values[line.name] = np.broadcast_to(evaluate(line.text, values), values["m"].shape)
+            values[line.name] = np.broadcast_to(of(line), values["m"].shape)
     for line in model.answers:
-        values[line.name] = evaluate(line.text, values)
+        values[line.name] = of(line)
     return values
 
 

@@ -1,7 +1,7 @@
 """The cash of a mix by month, live: its cost of capital and the prices of rent and servers may be changed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpucost.render.document import heading_of
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
@@ -12,8 +12,16 @@ _FIRST = 1  # column of the first kind of cash
 _NOTHING_USD = 0.005
 
 
-def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> str:
-    """Write what is paid each month, its present value, and how far that is from the answer; return its cell.
+class MixCells(NamedTuple):
+    """Where the page of a mix finds what it costs now, what it cost as delivered, and the best single option."""
+
+    cost: str
+    delivered: str
+    alone: str
+
+
+def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> MixCells:
+    """Write what is paid each month, its present value, and how far that is from the answer; return their cells.
 
     What financing moves is valued at the cost of debt and stands as it was delivered, and so does income tax.
     """
@@ -36,7 +44,7 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> str:
                 factors[key] = address(sheet.row(label, Cell(1.0, "input")), 1, fixed=True)
     sheet.skip()
     sheet.row(Cell("Present values", "heading"))
-    head = sheet.next_row + len(kinds) + 4
+    head = sheet.next_row + len(kinds) + 5
     first, last = head + 1, head + len(rows)
     discount = _FIRST + len(kinds) + 1
     worth: dict[str, float] = {}
@@ -69,8 +77,10 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> str:
         "change",
         Cell(Formula(f"{now}-{address(sheet.next_row - 1, 1)}", total - answer["cost_usd"]), "plain", "USD in whole"),
     )
+    alone = sheet.row("best single option, as delivered", Cell(answer["best_pure_usd"], "shade", "USD in whole"))
     sheet.skip()
-    head = sheet.heading("month", *(heading_of(key) for key in kinds), "total", "discount")
+    delivered = [f"{heading_of(key)}, as delivered" for key in factors]
+    head = sheet.heading("month", *(heading_of(key) for key in kinds), "total", "discount", *delivered)
     assert head == first - 1, "the present values read the rows below"
     sheet.page.freeze_panes(head + 1, 1)
     sheet.page.repeat_rows(head)
@@ -79,7 +89,8 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> str:
         cells = []
         for key in kinds:
             if key in factors:
-                cells.append(Cell(Formula(f"{row[key]!r}*{factors[key]}", row[key]), "plain", "USD in whole"))
+                shipped = address(index, discount + 1 + list(factors).index(key))
+                cells.append(Cell(Formula(f"{shipped}*{factors[key]}", row[key]), "plain", "USD in whole"))
             else:
                 cells.append(Cell(row[key], "plain", "USD in whole"))
         span = f"{address(index, _FIRST)}:{address(index, _FIRST + len(kinds) - 1)}"
@@ -89,5 +100,6 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> str:
             *cells,
             Cell(Formula(f"SUM({span})", sum(row[key] for key in kinds)), "answer", "USD in whole"),
             Cell(Formula(ratio, (1 + monthly) ** -row["month"]), "plain"),
+            *(Cell(row[key], "shade", "USD in whole") for key in factors),
         )
-    return f"'{sheet.name}'!{address(place, 1, fixed=True)}"
+    return MixCells(*(f"'{sheet.name}'!{address(row, 1, fixed=True)}" for row in (place, place + 1, alone)))

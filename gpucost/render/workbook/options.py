@@ -35,23 +35,26 @@ class OptionColumn(NamedTuple):
 
 
 COLUMNS = {
-    "option": OptionColumn("option", 26),
-    "words": OptionColumn("meaning", 32),
-    "price": OptionColumn("price, USD per GPU-hour", 12, _PER_HOUR),
-    "billing": OptionColumn("billing", 13),
-    "term": OptionColumn("term, months", 10, "months"),
+    "option": OptionColumn("option", 20),
+    "words": OptionColumn("meaning", 20),
+    "price": OptionColumn("price, USD per GPU-hour", 11, _PER_HOUR),
+    "billing": OptionColumn("billing", 11),
+    "term": OptionColumn("term, months", 9, "months"),
     "upfront": OptionColumn("upfront", 10, "fraction of one"),
-    "worth": OptionColumn("present value", 16, "USD in whole", live=True, shown=True),
-    "level": OptionColumn("USD per GPU-hour, levelised", 14, _PER_HOUR, live=True, shown=True),
-    "cash": OptionColumn("cash", 16, "USD in whole", live=True, shown=True),
-    "rival": OptionColumn("closest rival", 24, live=True, shown=True),
-    "saves": OptionColumn("saves against it", 16, "USD in whole", live=True, shown=True),
-    "at_price": OptionColumn("break-even price", 12, _PER_HOUR, live=True, shown=True),
-    "at_use": OptionColumn("break-even use", 11, "fraction of one", live=True, shown=True),
-    "wins": OptionColumn("wins in the draws", 11, "fraction of one", live=True, shown=True),
-    "p5": OptionColumn("saves, P5", 15, "USD in whole", live=True, shown=True),
+    "worth": OptionColumn("present value", 14, "USD in whole", live=True, shown=True),
+    "level": OptionColumn("USD per GPU-hour, levelised", 12, _PER_HOUR, live=True, shown=True),
+    "cash": OptionColumn("cash", 14, "USD in whole", live=True, shown=True),
+    "rival": OptionColumn("closest rival", 17, live=True, shown=True),
+    "saves": OptionColumn("saves against it", 14, "USD in whole", live=True, shown=True),
+    "at_price": OptionColumn("break-even price", 10, _PER_HOUR, live=True, shown=True),
+    "at_use": OptionColumn("break-even use", 10, "fraction of one", live=True, shown=True),
+    "wins": OptionColumn("wins in the draws", 10, "fraction of one", live=True, shown=True),
+    "p10": OptionColumn("saves, P10", 15, "USD in whole", live=True, shown=True),
     "p50": OptionColumn("saves, P50", 15, "USD in whole", live=True, shown=True),
-    "p95": OptionColumn("saves, P95", 15, "USD in whole", live=True, shown=True),
+    "p90": OptionColumn("saves, P90", 15, "USD in whole", live=True, shown=True),
+    "raw_price": OptionColumn("break-even price, also below nothing", 16, _PER_HOUR, live=True),
+    "rival_use": OptionColumn("rival moves with use", 16, "USD in whole", live=True),
+    "raw_use": OptionColumn("break-even use, also above all", 16, live=True),
     "by_price": OptionColumn("moves with price", 16, "USD in whole", live=True),
     "by_use": OptionColumn("moves with use", 16, "USD in whole", live=True),
     "rival_worth": OptionColumn("rival's value", 16, "USD in whole", live=True),
@@ -169,9 +172,10 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
         )
     )
     _layers(sheet, ways.rows_of)
-    folded = PLACES["by_price"], PLACES["rival_worth"]
+    _write_legs(book, sheet, ways)
+    folded = PLACES["raw_price"], PLACES["rival_worth"]
     sheet.page.set_column(*folded, WIDTHS[-1], None, {"level": 1, "hidden": True})
-    sheet.page.print_area(0, 0, sheet.next_row, PLACES["p95"])
+    sheet.page.print_area(0, 0, sheet.next_row, PLACES["wins"])  # the range of the option picked stands above
     return _FIRST, last
 
 
@@ -239,6 +243,7 @@ def _figures(ways: RentOptions) -> list[dict[str, Any]]:
             by_use = _worth(base, "own_moves_with_use_usd") if row["name"] in _OWNING else row["npv_usd"]
         figures.append(
             {
+                **dict.fromkeys(("raw_price", "rival_use", "raw_use")),
                 "worth": row["npv_usd"],
                 "level": row["levelised_usd_per_gpu_hour"],
                 "cash": row["cash_usd"],
@@ -247,13 +252,36 @@ def _figures(ways: RentOptions) -> list[dict[str, Any]]:
                 "at_price": rival.get("breakeven_usd_per_gpu_hour"),
                 "at_use": rival.get("breakeven_utilisation_fraction"),
                 "wins": rival.get("probability_wins_fraction"),
-                **{share: rival.get(f"saving_{share}_usd") for share in ("p5", "p50", "p95")},
+                **{share: rival.get(f"saving_{share}_usd") for share in ("p10", "p50", "p90")},
                 "by_price": moves[0] if moves and row.get("usd_per_gpu_hour") is not None else 0.0,
                 "by_use": float(by_use),
                 "rival_worth": row["npv_usd"] + rival.get("saving_usd", 0.0),
             }
         )
+    _add_raw(ways, figures)
     return figures
+
+
+def _add_raw(ways: RentOptions, figures: list[dict[str, Any]]) -> None:
+    """Add where an option and its rival cost the same before it is asked whether that can be: −1 where nowhere."""
+    used = float(ways.model.starting_values()["utilisation_fraction"] or 0)
+    own_moves = _worth(ways.base, "own_moves_with_price_usd")
+    by_name = {row["name"]: (row, figure) for row, figure in zip(ways.rows_of, figures, strict=True)}
+    for row, figure in by_name.values():
+        rival, of_rival = by_name[figure["rival"]]
+        ahead = figure["worth"] - figure["rival_worth"]
+        priced, figured, less = (row, figure, ahead)
+        if row.get("usd_per_gpu_hour") is None:
+            priced, figured, less = (rival, of_rival, -ahead)
+        slope = figured["by_price"]
+        others = {row["name"], rival["name"]} - {priced["name"]}
+        if priced["name"] == "rent" and others <= set(_OWNING):
+            slope -= own_moves
+        price = float(priced.get("usd_per_gpu_hour") or 0)
+        figure["raw_price"] = price * (1 - less / slope) if slope else -1.0
+        figure["rival_use"] = of_rival["by_use"]
+        moved = figure["by_use"] - of_rival["by_use"]
+        figure["raw_use"] = used * (1 - ahead / moved) if moved else -1.0
 
 
 def _worth(values: Mapping[str, Any], name: str) -> float:
@@ -284,12 +312,15 @@ def _texts(ways: RentOptions, index: int, last: int) -> dict[str, str]:
         "rival_worth": rival,
         "rival": of_rival("option"),
         "saves": f"{cells['rival_worth']}-{worth}",
-        "at_price": _at_price(ways, cells, row, of_rival, straight),
-        "at_use": _at_use(model, cells, row, of_rival, straight),
+        "raw_price": _raw_price(ways, cells, row, of_rival),
+        "at_price": f'IF(AND({straight},{cells["raw_price"]}>0),{cells["raw_price"]},"none")',
+        "rival_use": of_rival("by_use"),
+        "raw_use": _raw_use(model, cells),
+        "at_use": _at_use(cells, row, straight),
     }
 
 
-def _at_price(ways: RentOptions, cells: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
+def _raw_price(ways: RentOptions, cells: Mapping[str, str], row: Mapping[str, Any], of_rival: Any) -> str:
     """Return the rental price at which an option and its rival cost the same."""
     lines = (scalar_reference(ways.model, ways.flows, name) for name in ("own_moves_with_price_usd", "discount_ratio"))
     moved = f"SUMPRODUCT({','.join(lines)})"
@@ -301,18 +332,20 @@ def _at_price(ways: RentOptions, cells: Mapping[str, str], row: Mapping[str, Any
         price, worth, rival_worth, slope = of_rival("price"), cells["rival_worth"], cells["worth"], of_rival("by_price")
         if row["name"] in _OWNING:
             slope = f'({slope}-IF({cells["rival"]}="rent",{moved},0))'
-    text = f"{price}*(1-({worth}-{rival_worth})/{slope})"
-    return f'IFERROR(IF(AND({straight},{text}>0),{text},"none"),"none")'
+    return f"IFERROR({price}*(1-({worth}-{rival_worth})/{slope}),-1)"
 
 
-def _at_use(model: LiveModel, cells: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
+def _raw_use(model: LiveModel, cells: Mapping[str, str]) -> str:
+    ahead, moved = f"({cells['worth']}-{cells['rival_worth']})", f"({cells['by_use']}-{cells['rival_use']})"
+    return f"IFERROR({model.cell_name('utilisation_fraction')}*(1-{ahead}/{moved}),-1)"
+
+
+def _at_use(cells: Mapping[str, str], row: Mapping[str, Any], straight: str) -> str:
     """Return the utilisation at which an option and its rival cost the same."""
-    own_use, rival_use = cells["by_use"], of_rival("by_use")
+    own_use, rival_use, raw = cells["by_use"], cells["rival_use"], cells["raw_use"]
     owned = "TRUE" if row["name"] in _OWNING else f'LEFT({cells["rival"]},3)="own"'
-    used = model.cell_name("utilisation_fraction")
-    text = f"{used}*(1-({cells['worth']}-{cells['rival_worth']})/({own_use}-{rival_use}))"
-    valid = f"{straight},NOT(AND({owned},OR({own_use}=0,{rival_use}=0))),{text}>0,{text}<=1"
-    return f'IFERROR(IF(AND({valid}),{text},"none"),"none")'
+    valid = f"{straight},NOT(AND({owned},OR({own_use}=0,{rival_use}=0))),{raw}>0,{raw}<=1"
+    return f'IF(AND({valid}),{raw},"none")'
 
 
 def _values(ways: RentOptions, row: Mapping[str, Any]) -> dict[str, str]:
@@ -345,26 +378,65 @@ def _values(ways: RentOptions, row: Mapping[str, Any]) -> dict[str, str]:
         worth = f"{hours}*3600/1000000*SUMPRODUCT({use},{discount})"
         return {"worth": worth, "cash": f"{hours}*3600/1000000*SUM({use})", "by_price": "0", "by_use": worth}
 
-    def weighted(text: Any) -> str:
-        return "+".join(f"({leg.weight!r})*{text(leg.case)}" for leg in legs)
+    return {key: of_legs(model, row["name"], key) for key in ("worth", "cash", "by_price", "by_use")}
 
-    def moving(case: int | None) -> str:
-        rate = discount if case is None else ways.line(case, "discount_ratio")
-        return f"SUMPRODUCT({_line_of(ways, case, _MOVES)},{rate})"
 
-    def by_use(case: int | None) -> str:
-        billing = model.cell_name("rent_billing") if case is None else ways.scalar(case, "rent_billing", CASES)
-        return f'IF({billing}="take_or_pay",0,{moving(case)})'
+_LEGS = ("worth", "cash", "by_price", "by_use", "year", "start")  # figures of a leg, each × its weight
+_LEG_HEADS = ("present value", "cash", "moves with price", "moves with use", "cash of the first year", "at the start")
 
-    def worth_of(case: int | None) -> str:
-        return model.cell_name("npv_rent_usd") if case is None else ways.scalar(case, "npv_rent_usd", CASES)
 
-    return {
-        "worth": weighted(worth_of),
-        "cash": weighted(lambda case: f"SUM({_line_of(ways, case, 'rent_total_usd')})"),
-        "by_price": f"{legs[0].weight!r}*{moving(legs[0].case)}" if row.get("usd_per_gpu_hour") is not None else "0",
-        "by_use": weighted(by_use),
-    }
+def of_legs(model: LiveModel, name: str, key: str) -> str:
+    """Add up a figure of the legs of an option."""
+    return f'SUMIF({model.cell_name("leg_option")},"{name}",{model.cell_name(f"leg_{key}")})'
+
+
+def _write_legs(book: Workbook, sheet: Sheet, ways: RentOptions) -> None:
+    """Write what each part of an option comes to, by how often it counts: the options add them up."""
+    model, base = ways.model, ways.base
+    sheet.skip()
+    sheet.row(Cell("Parts of the ways to rent", "heading"))
+    sheet.heading("option", "part", "weight", *_LEG_HEADS)
+    first = sheet.next_row
+    months = scalar_reference(model, ways.flows, "m")
+    until = f'"<="&{model.cell_name("year_months")}'
+    year = min(12, int(float(model.starting_values()["months"] or 0)))
+    for row in ways.rows_of:
+        for number, leg in enumerate(ways.legs[row["name"]]):
+            values = base if leg.case is None else ways.cases[leg.case].values
+            rate = _line_of(ways, leg.case, "discount_ratio")
+            paid = _line_of(ways, leg.case, "rent_total_usd")
+            moves = f"SUMPRODUCT({_line_of(ways, leg.case, _MOVES)},{rate})"
+            names = (
+                model.cell_name(name) if leg.case is None else ways.scalar(leg.case, name, CASES)
+                for name in ("npv_rent_usd", "rent_billing")
+            )
+            worth, billing = names
+            priced = number == 0 and row.get("usd_per_gpu_hour") is not None
+            moved = _worth(values, _MOVES)
+            cash = values["rent_total_usd"]
+            fixed = values["rent_billing"] == "take_or_pay"
+            texts = {
+                "worth": (worth, float(values["npv_rent_usd"])),
+                "cash": (f"SUM({paid})", float(cash.sum())),
+                "by_price": (moves, moved) if priced else ("0", 0.0),
+                "by_use": (f'IF({billing}="take_or_pay",0,{moves})', 0.0 if fixed else moved),
+                "year": (f"SUMIF({months},{until},{paid})", float(cash[: year + 1].sum())),
+                "start": (f"INDEX({paid},1)", float(cash[0])),
+            }
+            weight = address(sheet.next_row, 2)
+            sheet.row(
+                row["name"],
+                str(number + 1),
+                Cell(leg.weight, "shade"),
+                *(
+                    Cell(Formula(f"{weight}*{text}", leg.weight * value), "plain", "USD in whole")
+                    for text, value in texts.values()
+                ),
+            )
+    last = max(sheet.next_row - 1, first)
+    book.define(model.cell_name("leg_option"), ways.name, first, 0, last)
+    for column, key in enumerate(_LEGS, 3):
+        book.define(model.cell_name(f"leg_{key}"), ways.name, first, column, last)
 
 
 def _line_of(ways: RentOptions, case: int | None, name: str) -> str:

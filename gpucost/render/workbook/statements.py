@@ -79,6 +79,7 @@ def write(
             for row in rows:
                 _line(sheet, model, row, columns, values[model.key], flows, location)
         _check(book, sheet, model, columns, location)
+    sheet.fold_names()
     sheet.page.freeze_panes(0, _FIRST)
     sheet.page.repeat_columns(0, _FIRST - 1)
     sheet.page.fit_to_pages(1, 0)
@@ -110,9 +111,9 @@ def _term(model: LiveModel, flows: FlowRows, name: str, how: str, span: Statemen
     row = flows[model.key, name]
 
     def at(month: int) -> str:
-        return address(row, FIRST_MONTH + month, fixed=True)
+        return address(row, FIRST_MONTH + month)
 
-    if how == "end":
+    if how == "end" or (how == "sum" and span.first == span.last):
         return f"'{FLOWS}'!{at(span.last)}"
     if how == "change":
         before = f"'{FLOWS}'!{at(span.first - 1)}" if span.first else "0"
@@ -153,7 +154,7 @@ def books(models: list[LiveModel]) -> Iterator[LiveModel]:
 # --- Budget: cost by month at even odds (P50), and with the contingency that covers 80 % of outcomes.
 
 BUDGET = "Budget"
-_Z80, _Z90, _Z95 = 0.8416, 1.2816, 1.6449  # standard deviations up to the 80th, 90th and 95th percentile
+_Z80, _Z90 = 0.8416, 1.2816  # standard deviations up to the 80th and 90th percentile
 _OWNING = (
     "cash_purchase_usd",
     "cash_running_usd",
@@ -181,11 +182,11 @@ def write_owning(
     book: Workbook, sheet: Sheet, model: LiveModel, location: StatementLayout, drawn: Mapping[str, Any] | None
 ) -> None:
     """Write the budget of owning by fiscal year, live, with the contingency that covers 80 % of the draws."""
-    p50, p95 = ((drawn or {}).get(f"own_{name}_usd") or 0.0 for name in ("p50", "p95"))
-    ratio = (p95 / p50) ** (_Z80 / _Z95) if p50 > 0 and p95 > 0 else 1.0
+    p50, p90 = ((drawn or {}).get(f"own_{name}_usd") or 0.0 for name in ("p50", "p90"))
+    ratio = (p90 / p50) ** (_Z80 / _Z90) if p50 > 0 and p90 > 0 else 1.0
     name = model.cell_name("owning_p80_ratio")
     sheet.row(Cell(model.title, "heading"))
-    sheet.row("P80 ÷ P50 of owning comes from the simulation as delivered: a lognormal through its P50 and P95.")
+    sheet.row("P80 ÷ P50 of owning comes from the simulation as delivered: a lognormal through its P50 and P90.")
     book.define(name, BUDGET, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
     sheet.heading(location.unit.removesuffix(" in whole"), "name", *location.years.values())
     for line in _OWNING:
@@ -312,15 +313,14 @@ def write_currency(
     cash = {side: _cash(sheet, model, values, flows, side, row, rates) for side in ("own", "rent")}
     sheet.skip()
     years = -(-months // MONTHS_PER_YEAR)
-    sheet.row(
-        Cell(f"cash in {code}", "head"), Cell("total", "head"), *(Cell(f"year {n}", "head") for n in range(years + 1))
+    head = sheet.row(
+        Cell(f"cash in {code}", "head"), Cell("total", "head"), *(Cell(n, "head", "year") for n in range(years + 1))
     )
     for side in ("own", "rent"):
-        _years(sheet, side, cash[side], top, currency["by_year"], months)
+        _years(sheet, side, cash[side], top, head, currency["by_year"], months)
     sheet.skip()
     own, rent = _present(sheet, model, flows, currency, row, months)
-    sheet.page.print_area(0, 0, sheet.next_row, _FIRST + max(years, months))
-    sheet.page.repeat_columns(0, 1)
+    sheet.leave_unprinted()
     cells = {f"Buying, in {code}": own, f"Renting, in {code}": rent}
     return {label: f"'{sheet.name}'!{address(at, 1, fixed=True)}" for label, at in cells.items()}
 
@@ -344,16 +344,16 @@ def _cash(
     return sheet.row({"own": "owning", "rent": "renting"}[side], None, *cells)
 
 
-def _years(sheet: Sheet, side: str, cash: int, top: int, years: Any, months: int) -> None:
+def _years(sheet: Sheet, side: str, cash: int, top: int, head: int, years: Any, months: int) -> None:
     """Write the cash of a side by year; year 0 is the start."""
     heads, line = (
         f"{address(at, _FIRST, fixed=True)}:{address(at, _FIRST + months, fixed=True)}" for at in (top, cash)
     )
-    texts = [
-        f'SUMIF({heads},"<={MONTHS_PER_YEAR * n}",{line})'
-        + (f'-SUMIF({heads},"<={MONTHS_PER_YEAR * (n - 1)}",{line})' if n else "")
-        for n in range(len(years))
-    ]
+    texts = []
+    for n in range(len(years)):
+        year = address(head, _FIRST + n, fixed=True)
+        before = f'-SUMIF({heads},"<="&{MONTHS_PER_YEAR}*({year}-1),{line})' if n else ""
+        texts.append(f'SUMIF({heads},"<="&{MONTHS_PER_YEAR}*{year},{line}){before}')
     cells = [Cell(Formula(text, row[side]), "plain", "USD in whole") for text, row in zip(texts, years, strict=True)]
     total = Formula(f"SUM({line})", sum(row[side] for row in years))
     sheet.row({"own": "owning", "rent": "renting"}[side], Cell(total, "answer", "USD in whole"), *cells)

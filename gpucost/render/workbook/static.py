@@ -144,7 +144,7 @@ _IN_USE = {
     "buy_wins": 'IF({npv_saving_usd}>0,"yes","no")',
 }
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
-SIZES = "Sizes"
+SIZES, LEVELS = "Sizes", "Service level"
 _LOOKED_AT = 1000  # rows that decide which columns are filled
 _SIDE_BY_SIDE = 6
 _HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "model"}
@@ -209,6 +209,23 @@ def _fast_rows(
                 write_string(at, column, book_text(text))
         at += 1
     sheet.next_row = at
+
+
+def write_levels(sheet: Sheet, parts: Parts) -> None:
+    """Write what keeps the service level on each accelerator, and how a replica's percentiles rise with its load."""
+    sheet.title("Within the service level")
+    sheet.static_banner()
+    for title, payload in parts:
+        for name, listed in (("inference levels", payload.get("levels")), ("inference knee", payload.get("knee"))):
+            if not listed:
+                continue
+            columns = [column.key for column in columns_of(name)]
+            sheet.skip()
+            sheet.row(Cell(title, "heading"))
+            sheet.heading(*(_head(key) for key in columns))
+            for row in listed:
+                cells = ((key, row.get(key)) for key in columns)
+                sheet.row(*("" if value is None else Cell(value, "plain", unit_of(key)) for key, value in cells))
 
 
 def write_sizes(sheet: Sheet, parts: Parts) -> list[tuple[str, int, int]]:
@@ -371,9 +388,9 @@ def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[st
 def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[NativeChart]:
     """Write the tables of an answer that has no live model, as they stand; return the charts beside them."""
     drawn = []
-    blocks = (block for section in document.sections for block in section.blocks)
-    book.refuse_more_than(sum(len(one.rows) * len(one.columns) for one in blocks if isinstance(one, Table)))
     sheet.title(document.title)
+    if document.notice:
+        sheet.paragraph(document.notice, 7)
     if document.lead:
         sheet.paragraph(document.lead, 7)
     for section in document.sections:

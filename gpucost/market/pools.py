@@ -1,0 +1,188 @@
+"""The user's own accelerators as offers: owned or committed pools, incremental or fully loaded."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from gpucost.catalog import Catalog
+from gpucost.errors import DataError, PriceMissingError
+from gpucost.gate import read_toml, repeated, shown
+from gpucost.market.exchange import usd_per_unit
+from gpucost.market.facts import AS_OWNED, make_offer
+from gpucost.schemas.validation import held, number, text
+from gpucost.schemas.validation import record as typed_record
+from gpucost.types import Offer, System
+from gpucost.units import HOURS_PER_MONTH
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+VIEWS = ("incremental", "loaded")
+_PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
+# how a price may be written: in USD or in the currency of the pool, of an hour or of a month
+_WAYS = ("usd_per_gpu_hour", "usd_per_gpu_month", "price_per_gpu_hour", "price_per_gpu_month")
+
+
+@cache
+def pool_model() -> "type[BaseModel]":
+    """Return the model of one [[pool]]."""
+    price, monthly = number(high=2000, above=True), number(high=1.5e6, above=True)
+    model: type[BaseModel] = typed_record(
+        "Pool",
+        name=text(200),
+        gpu=text(200, 1),
+        gpus=number(1, 1e6, whole_number=True),
+        system=text(200, 1),
+        available_gpus=number(1, 1e9, whole_number=True),
+        **{f"{view}_{way}": price if way.endswith("hour") else monthly for view in VIEWS for way in _WAYS},
+        currency=text(3, 3),
+        upfront_per_gpu=number(high=1e7, above=True),
+        term_months=number(1, 1200, whole_number=True),
+        until=(Any, None),
+        valid_until=(Any, None),
+        region=text(200),
+        observed_on=(Any, None),
+    )
+    return model
+
+
+def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list[Offer], list[System]]:
+    """Read pools from a TOML file with [[pool]] tables.
+
+    Each names a gpu, the gpus per node, available_gpus, and what a GPU-hour costs: incremental_usd_per_gpu_hour (power
+    and upkeep of capacity that is paid for anyway) and loaded_usd_per_gpu_hour (with capital, space and staff), also as
+    ..._usd_per_gpu_month, or as incremental_price_per_gpu_hour and the like in a `currency`. What was paid upfront for
+    a term (upfront_per_gpu, term_months) is part of the loaded cost; `until` is the last day.
+    """
+    content = read_toml(path)
+    if strange := next((name for name in content if name != "pool"), None):
+        raise DataError("this key is unknown; write each pool as a table [[pool]]", file=path, column=strange[:120])
+    tables = content.get("pool", [])
+    if not isinstance(tables, list) or not tables:
+        raise DataError(
+            "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
+        )
+    pairs = []
+    for position, table in enumerate(tables, 1):
+        if not isinstance(table, dict):
+            raise DataError(f"{shown(table)} is not a table [[pool]]", file=path, row=position)
+        held(pool_model(), table, path, position)
+        views = [name for name in VIEWS if view in ("both", name) and any(f"{name}_{way}" in table for way in _WAYS)]
+        if not views:
+            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=position)
+        pairs += [_offer(table, position, path, catalog, as_of, name) for name in views]
+    if twice := repeated(offer.offer_id for offer, _ in pairs):
+        reason = f"two pools are called {shown(twice[0].split('/')[1])}. Give each a name of its own."
+        raise DataError(reason, file=path, column="name")
+    return [offer for offer, _ in pairs], [system for _, system in pairs]
+
+
+def _offer(
+    table: dict[str, Any], number: int, path: str, catalog: Catalog, as_of: date, view: str
+) -> tuple[Offer, System]:
+    system = _system(table, number, path, catalog)
+    gpus = int(table.get("gpus", system.gpus))
+    available = int(table.get("available_gpus", gpus))
+    if available < gpus:
+        reason = f"{available} are fewer than the {gpus} of one node: give gpus = {available}, or more of them"
+        raise DataError(reason, file=path, row=number, column="available_gpus")
+    price, end = _pool_price(table, number, path, catalog, view), pool_end(table, number, path)
+    if end is not None and end < as_of:
+        reason = f"it ended on {end}, before {as_of}, the day that prices are taken from. Leave the pool out."
+        raise DataError(reason, file=path, row=number, column="until")
+    name, seen = pool_name(table, number), _seen(table, number, path, as_of)
+    fields = AS_OWNED | {
+        "offer_id": f"own/{name}/{view}",
+        "instance_type": f"{name} ({view})",
+        "tier": view,
+        "gpu": system.accelerator_id,
+        "gpus": gpus,
+        "system_id": system.id,
+        "region": str(table.get("region", "")),
+        "usd_per_hour": price * gpus,
+        "usd_per_gpu_hour": price,
+        "maximum_units": max(1, available // gpus),
+        "availability": f"{available} accelerators{f' until {end}' if end else ''}",
+        "observed_on": seen,
+        "age_days": max(0, (as_of - seen).days),
+        "notes": f"{view} cost of capacity of your own",
+    }
+    return make_offer(fields), system
+
+
+def pool_name(table: Mapping[str, Any], number: int) -> str:
+    """Return what a pool is called."""
+    return str(table.get("name") or f"pool-{number}")
+
+
+def _pool_price(table: dict[str, Any], number: int, path: str, catalog: Catalog, view: str) -> float:
+    """Return what a GPU-hour of a pool costs in USD; what was paid upfront is spread over its term, loaded."""
+    stated = [way for way in _WAYS if f"{view}_{way}" in table]
+    if len(stated) > 1:
+        reason = f"the {view} cost is given twice, as {view}_{stated[0]} and {view}_{stated[1]}. Keep one."
+        raise DataError(reason, file=path, row=number, column=f"{view}_{stated[1]}")
+    code = str(table.get("currency") or "USD").upper()
+    try:
+        rate = usd_per_unit(catalog, code)
+    except PriceMissingError as error:
+        raise DataError(str(error), file=path, row=number, column="currency") from None
+    usd = float(table[f"{view}_{stated[0]}"]) * (1.0 if stated[0].startswith("usd") else rate)
+    usd /= HOURS_PER_MONTH if stated[0].endswith("month") else 1.0
+    upfront, term = table.get("upfront_per_gpu"), table.get("term_months")
+    if (upfront is None) != (term is None):
+        reason = "what was paid upfront needs its term, and a term what was paid: give both, or neither"
+        raise DataError(reason, file=path, row=number, column="term_months" if term is None else "upfront_per_gpu")
+    if upfront is not None and term is not None and view == "loaded":
+        usd += float(upfront) * rate / (float(term) * HOURS_PER_MONTH)
+    return usd
+
+
+def pool_end(table: Mapping[str, Any], number: int, path: str) -> date | None:
+    """Return the last day of a pool; None where it has no end."""
+    stated = [name for name in ("until", "valid_until") if table.get(name) is not None]
+    if not stated:
+        return None
+    try:
+        end = date.fromisoformat(str(table[stated[0]]).strip())
+    except ValueError:
+        reason = f"{shown(table[stated[0]])} is not a day such as 2027-06-30"
+        raise DataError(reason, file=path, row=number, column=stated[0]) from None
+    return end
+
+
+def pool_ends(path: str) -> dict[str, date]:
+    """Return the last day of each pool in a file that has one, by name."""
+    tables = enumerate(read_toml(path)["pool"], 1)
+    ends = {pool_name(table, number): pool_end(table, number, path) for number, table in tables}
+    return {name: end for name, end in ends.items() if end is not None}
+
+
+def _seen(table: dict[str, Any], number: int, path: str, as_of: date) -> date:
+    """Return the day when a pool's cost was seen, written as a day or as its text; no day of the future."""
+    day = table.get("observed_on", as_of)
+    try:
+        seen = date.fromisoformat(day.strip()) if isinstance(day, str) else day
+    except ValueError:
+        seen = None
+    if type(seen) is not date:
+        raise DataError(f"{shown(day)} is not a day such as 2026-06-15", file=path, row=number, column="observed_on")
+    if seen > as_of:
+        reason = f"{seen} lies after {as_of}, the day that prices are taken from. Ask with --as-of {seen} or later."
+        raise DataError(reason, file=path, row=number, column="observed_on")
+    return seen
+
+
+def _system(table: dict[str, Any], number: int, path: str, catalog: Catalog) -> System:
+    """Return the node that a pool names, else the usual one of its accelerator; where it names both, they agree."""
+    named, gpu = table.get("system"), table.get("gpu")
+    if gpu is None and named is None:
+        raise DataError("the name of a gpu or a system is needed", file=path, row=number, column="gpu")
+    if named is None:
+        return catalog.default_system(catalog.accelerator(str(gpu)).id)
+    system = catalog.system(named)
+    meant = [system.accelerator_id] if gpu is None else catalog.accelerator_names.matches(gpu)
+    if system.accelerator_id not in (meant or [catalog.accelerator(str(gpu)).id]):
+        reason = f"{system.id} has {system.accelerator_id}, not {shown(gpu)}: leave one of the two out"
+        raise DataError(reason, file=path, row=number, column="gpu")
+    return system

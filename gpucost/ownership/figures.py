@@ -1,0 +1,220 @@
+"""What comparisons of owning with renting come to: the figures of one answer, and of the many of a sweep.
+
+Cases whose words are the same share their formulas: the months of all of them are evaluated together, and each has
+its own row of a table where the tables differ.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import UsageError
+from gpucost.formula.arrays import evaluate_again, internal_rates
+from gpucost.formula.language import Line
+from gpucost.money import cashflow
+from gpucost.money.comparison import ALL, TABLES, evaluate_months, has_lengths, outcome, savings_by_length
+from gpucost.ownership.assemble import OwnershipCase
+from gpucost.units import SECONDS_PER_HOUR
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+AT_ONCE = 512  # cases, each with a row of months for every formula
+UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
+RENT_SEARCH_USD = 1000.0
+_WORTH = ("own_value_usd", "rent_total_usd")
+
+
+def figures(values: Mapping[str, Any], count: int) -> dict[str, Array]:
+    """Return the figures of cases whose months were evaluated; NaN where there is none."""
+    own, rent = _worth(values, "own_value_usd", None), _worth(values, "rent_total_usd", "discount_ratio")
+    columns = {
+        "own_npv_usd": own,
+        "rent_npv_usd": rent,
+        "saving_usd": rent - own,
+        **_levels(values, own, rent),
+        **_investment(values, count),
+        **_even(values, count),
+    }
+    return {name: np.broadcast_to(column, (count,)) for name, column in columns.items()}
+
+
+def figures_of(case: OwnershipCase, values: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the figures of one case, None where there is none; one with an endless formula is refused."""
+    endless = int(_endless(values, 1)[0])
+    if endless >= 0:
+        raise _refusal(ALL[endless])
+    return {name: None if np.isnan(column[0]) else float(column[0]) for name, column in figures(values, 1).items()}
+
+
+def compared(cases: Sequence[OwnershipCase]) -> list[dict[str, Any] | UsageError]:
+    """Return the figures of each case, and which side costs less; the error of one with an endless formula."""
+    rows: list[dict[str, Any] | UsageError] = [{}] * len(cases)
+    for places in _alike(cases):
+        inputs, tables = _joined([cases[place] for place in places])
+        values = evaluate_months(inputs, tables)
+        endless = _endless(values, len(places))
+        columns = {name: column.tolist() for name, column in figures(values, len(places)).items()}
+        for row, place in enumerate(places):
+            if endless[row] >= 0:
+                rows[place] = _refusal(ALL[endless[row]])
+                continue
+            case = {name: None if column[row] != column[row] else column[row] for name, column in columns.items()}
+            rows[place] = {**case, "cheaper": "own" if columns["saving_usd"][row] > 0 else "rent"}
+    return rows
+
+
+def _refusal(line: Line) -> UsageError:
+    """Return the error of inputs of which a formula makes no finite number."""
+    return UsageError(
+        f"{line.name} is not a finite number with these inputs: it is {line.text}. Change one of its inputs."
+    )
+
+
+def _endless(values: Mapping[str, Any], count: int) -> Rows:
+    """Return the place of the first formula of each case that is not finite; −1 where all are."""
+    first = np.full(count, -1)
+    for place, line in enumerate(ALL):
+        finite = np.isfinite(values[line.name]).all(axis=-1)
+        if not finite.all():
+            first = np.where((first < 0) & ~finite, place, first)
+    return first
+
+
+# --- Cases whose words are the same, as columns.
+
+
+def _alike(cases: Sequence[OwnershipCase]) -> Iterator[list[int]]:
+    """Yield the places of cases that share their words, and whether one evaluation holds every length."""
+    groups: dict[Any, list[int]] = {}
+    for place, case in enumerate(cases):
+        values = case.values()
+        words = tuple(value for value in values.values() if isinstance(value, str))
+        groups.setdefault((words, has_lengths(values)), []).append(place)
+    for places in groups.values():
+        places.sort(key=lambda place: cases[place].months)
+        for start in range(0, len(places), AT_ONCE):
+            yield places[start : start + AT_ONCE]
+
+
+def _joined(cases: Sequence[OwnershipCase]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the inputs and tables of cases that share their words: what all share stays one number, or one table."""
+    inputs: dict[str, Any] = {}
+    for name, first in cases[0].assumptions.items():
+        if isinstance(first.value, str):
+            inputs[name] = first.value
+            continue
+        listed = [case.assumptions[name].value for case in cases]
+        distinct = listed[:1] if name != "months" and listed.count(listed[0]) == len(listed) else listed
+        inputs[name] = np.array([np.nan if value is None else value for value in distinct], np.float64).reshape(-1, 1)
+    return inputs, {name: _table_of([case.tables[name] for case in cases]) for name in TABLES}
+
+
+def _table_of(tables: Sequence[Array]) -> Array:
+    """Return the table of some cases: one for all, or a row for each as long as the longest, whose last value holds."""
+    first, most = tables[0], max(len(table) for table in tables)
+    if all(table is first or np.array_equal(table, first) for table in tables):
+        return first
+    return np.stack([np.concatenate((table, np.full(most - len(table), table[-1]))) for table in tables])
+
+
+# --- The figures.
+
+
+def _worth(values: Mapping[str, Any], name: str, ratio: str | None) -> Array:
+    """Return the present value of a monthly line of every case."""
+    return np.asarray(np.sum(values[name] if ratio is None else values[name] * values[ratio], axis=-1))
+
+
+def _levels(values: Mapping[str, Any], own: Array, rent: Array) -> dict[str, Array]:
+    """Return the levelised prices before tax of either side: of allocated, owned and productive hours, and of tokens.
+
+    A cost after tax is met by a price of which 1 − tax rate is left: divided by hours × that share it is before tax.
+    """
+    hours = np.ravel(values["allocated_gpu_hours_per_month"]) * _worth(values, "in_use", "discount_ratio")
+    hours = hours * np.ravel(values["after_tax_ratio"])
+    owned = np.ravel(values["owned_gpu_hours_per_month"]) * _worth(values, "in_horizon", "discount_ratio")
+    good, speed = np.ravel(values["goodput_fraction"]), np.ravel(values["tokens_per_s_per_gpu"])
+    levels: dict[str, Array] = {}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        used = hours / (owned * np.ravel(values["after_tax_ratio"]))
+        mtok_per_hour = np.where(speed > 0, speed, np.nan) * SECONDS_PER_HOUR / 1e6
+        for side, worth in (("levelised", own), ("levelised_rent", rent)):
+            per_hour = np.where(hours != 0, worth / hours, np.nan)
+            prices = {
+                "gpu_hour": per_hour,
+                "gpu_hour_owned": per_hour * used,
+                "gpu_hour_productive": per_hour / good,
+                "mtok": per_hour / good / mtok_per_hour,
+            }
+            levels |= {f"{side}_usd_per_{unit}": price for unit, price in prices.items()}
+    return {name: np.where(np.isfinite(level), level, np.nan) for name, level in levels.items()}
+
+
+def _investment(values: Mapping[str, Any], count: int) -> dict[str, Array]:
+    """Judge owning instead of renting as an investment, paid in cash, on what it saves each month."""
+    saving = np.broadcast_to(values["saving_in_cash_usd"], (count, values["m"].shape[1]))
+    discount = cashflow.discount(np.ravel(values["monthly_rate_fraction"]), saving.shape[1] - 1)
+    return {
+        "irr_fraction": (1 + internal_rates(saving)) ** 12 - 1,
+        "payback_months": cashflow.payback_months(saving),
+        "discounted_payback_months": cashflow.payback_months(saving * discount),
+    }
+
+
+def _even(values: Mapping[str, Any], count: int) -> dict[str, Array]:
+    """Return the utilisation, the price and the months at which both sides cost the same; NaN without any.
+
+    `hours_needed_fraction` is the utilisation beyond the hours that exist, too.
+    """
+    used = np.full(count, np.nan)
+    if values["rent_billing"] != "take_or_pay":
+        used = _even_at(values, "utilisation_fraction", UTILISATION_SEARCH, count)
+    return {
+        "hours_needed_fraction": used,
+        "breakeven_utilisation_fraction": np.where(used > 1, np.nan, used),
+        "breakeven_usd_per_gpu_hour": _even_at(values, "rent_usd_per_gpu_hour", RENT_SEARCH_USD, count),
+        "breakeven_months": _even_months(values, count),
+    }
+
+
+def _even_at(values: Mapping[str, Any], name: str, high: float, count: int) -> Array:
+    def saving(x: Array, known: Mapping[str, Any] = values) -> Array:
+        again = evaluate_again(ALL, known, {name: x.reshape(-1, 1)}, _WORTH)
+        return _worth(again, "rent_total_usd", "discount_ratio") - _worth(again, "own_value_usd", None)
+
+    def of_some(x: Array, rows: Rows) -> Array:
+        return saving(x, {key: _taken(value, rows, count) for key, value in values.items()})
+
+    return cashflow.roots(saving, np.zeros(count), np.full(count, high), some=of_some)
+
+
+def _taken(value: Any, rows: Rows, count: int) -> Any:
+    """Return the rows of some cases of an input, a table or a line; what is one for all cases stays."""
+    return value[rows] if np.ndim(value) == 2 and value.shape[0] == count else value
+
+
+def _even_months(values: Mapping[str, Any], count: int) -> Array:
+    """Return the shortest comparison over which owning, with resale at its end, costs no more; NaN without any."""
+    lengths = np.ravel(values["m"])
+    first, last = np.floor(np.ravel(values["lead_time_months"])) + 1, np.ravel(values["months"])
+    asked = (lengths >= first[:, None]) & (lengths <= last[:, None])
+    if has_lengths(values):
+        saving = savings_by_length(values)
+    else:
+        saving = np.stack([_saving_of_lengths(values, np.array([row]), count) for row in range(count)])
+    wins = asked & (saving >= 0)
+    return np.where(wins.any(axis=1), lengths[np.argmax(wins, axis=1)], np.nan)
+
+
+def _saving_of_lengths(values: Mapping[str, Any], row: Rows, count: int) -> Array:
+    """Evaluate a case once for each length."""
+    known = {name: _taken(value, row, count) for name, value in values.items() if name not in _LINES}
+    tables = {name: np.ravel(known.pop(name)) for name in TABLES}
+    lengths = np.ravel(known.pop("m"))
+    return outcome({**known, "months": lengths}, tables).saving_usd
+
+
+_LINES = frozenset(line.name for line in ALL)

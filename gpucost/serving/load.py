@@ -1,0 +1,529 @@
+"""A service level instead of saturation: the load that a replica holds within it, found by simulation.
+
+The table of offers is made as ever, by the capacity of replicas at saturation. On each accelerator the layouts that
+are cheapest there are then simulated under the traffic that is asked, at ever nearer rates, for the highest one whose
+percentiles keep the targets: that is a layout's capacity, from which replicas, bills and the order of the offers follow
+anew. A layout that could not be cheaper even at its full capacity is not simulated. Prompts may be read on replicas of
+their own (`disaggregated`), from which the cache goes over the network to those that write.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, exp, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+
+from gpucost.answers.serving import KneePoint, LevelFigures, PoolFigures
+from gpucost.catalog import Catalog
+from gpucost.errors import NothingFitsError, UsageError
+from gpucost.physics.columns import Floats
+from gpucost.physics.serving.replica import WARMING, ReplicaEngine, Requests, engine_of, range_of, sampled, simulate
+from gpucost.physics.serving.steps import cache_bytes_per_sequence
+from gpucost.serving.costing import MonthlyLoad
+from gpucost.serving.request import InferenceRequest
+from gpucost.units import GIGA, MS_PER_S
+from gpucost.workloads.arrivals import CHAT_VARIATION, SEED, gaps, lengths, trace_of, variation_by, variation_of, whole
+from gpucost.workloads.service import REASONS, Plans
+
+REQUESTS = 1200  # of one simulation: the 99th percentile is the 11th longest that counts
+SEARCHED = 500  # of them that a rate is sought with; the rate that they find is then tried with all
+MOST_OF_TRACE = 3000  # requests that are simulated, from its start
+MOST_REPLICAS = 400  # kinds of them that one answer simulates
+LAYOUTS = 3  # of one accelerator that are tried, the cheapest at saturation
+ROUNDS = 5  # of halving: the rate is found to 1/32 of capacity
+TOO_DEAR = 4.0  # times what the cheapest holds: an accelerator whose tokens cost more even when full is not simulated
+ALIKE = 0.05  # by which the speeds of one layout on two nodes may differ at saturation, to be simulated once
+STEP_BACK = 0.92  # of a rate that all requests do not keep, though the first of them do
+LEAST_SHARE = 0.02  # of capacity at which a replica must keep the level, or it never does
+MOST_BUSY = 0.9  # of its capacity that a pool without a target of its own is asked
+KNEE_SHARES = (0.1, 0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1)  # of the rate that is held, at which the knee is drawn
+PERCENTILES = (50, 95, 99)
+TIMES = {"ttft_s": "ttft", "tpot_s": "tpot", "e2e_s": "e2e"}
+
+
+class Traffic(Struct, frozen=True):
+    """Requests as columns, to be sent at any rate: gaps have a mean of one."""
+
+    gaps: Floats
+    prompt_tokens: Floats
+    output_tokens: Floats
+    cached_fraction: float
+
+    def at(self, rate: float) -> Requests:
+        """Return the requests at a rate per second."""
+        arrived = np.cumsum(self.gaps) / rate
+        return Requests(arrived, self.prompt_tokens, self.output_tokens, self.cached_fraction * self.prompt_tokens)
+
+    def first(self, count: int) -> "Traffic":
+        """Return the first requests."""
+        return Traffic(self.gaps[:count], self.prompt_tokens[:count], self.output_tokens[:count], self.cached_fraction)
+
+
+def traffic_of(request: InferenceRequest, catalog: Catalog) -> Traffic:
+    """Return the traffic that is asked, drawn by a fixed seed; of a trace its own gaps, in its order.
+
+    Lengths are those of the trace too, unless means are stated; of means without a spread that of conversations.
+    """
+    draw = np.random.default_rng(SEED)
+    trace = trace_of(request.arrivals, catalog)
+    if trace is None:
+        between = gaps(draw, 1.0, REQUESTS, variation_of(request.arrivals))
+        spread = (request.prompt_p95_tokens, request.output_p95_tokens)
+        means = (request.prompt_tokens, request.output_tokens)
+        prompt, output = (
+            lengths(draw, mean, REQUESTS, usual if p95 is None else variation_by(mean, p95))
+            for mean, p95, usual in zip(means, spread, CHAT_VARIATION, strict=True)
+        )
+        return Traffic(between, prompt, output, request.prefix_hit_fraction or 0.0)
+    few = trace.take(np.arange(min(len(trace), MOST_OF_TRACE)))
+    between = np.diff(few.arrived_s, prepend=few.arrived_s[0])
+    prompt, output = whole(few.prompt_tokens, request.prompt_tokens), whole(few.output_tokens, request.output_tokens)
+    hit = max(request.prefix_hit_fraction or 0.0, float(few.cached_tokens.sum() / few.prompt_tokens.sum()))
+    return Traffic(between / max(float(between.mean()), 1e-9), prompt, output, hit)
+
+
+class ServiceLevel(NamedTuple):
+    """What is asked of percentiles, in seconds."""
+
+    ttft_s: float
+    tpot_s: float
+    percentile: float
+
+    @classmethod
+    def of(cls, request: InferenceRequest) -> "ServiceLevel":
+        """Return the level of a request; what is not asked for has no limit."""
+        ttft, tpot = request.slo_ttft_ms or inf, request.slo_tpot_ms or inf
+        return cls(ttft / MS_PER_S, tpot / MS_PER_S, request.percentile)
+
+
+class AnsweredTimes(NamedTuple):
+    """The times of every request in their order, NaN where it has none, and what the replica did."""
+
+    ttft_s: Floats
+    tpot_s: Floats
+    e2e_s: Floats
+    complete: bool  # every request was served
+    preempted: int
+    prompt_time_fraction: float
+    cached_time_fraction: float
+
+    def counted(self, name: str) -> Floats:
+        """Return the times of the requests that count: those after the first, which met an empty replica."""
+        times: Floats = getattr(self, name)
+        times = times[np.isfinite(times)]
+        return times[int(WARMING * len(times)) :]
+
+    def keep(self, level: ServiceLevel) -> bool:
+        """Tell whether the percentile of every time keeps its target, and all were served."""
+        targets = (("ttft_s", level.ttft_s), ("tpot_s", level.tpot_s))
+        return self.complete and all(
+            not len(times := self.counted(name)) or float(np.percentile(times, level.percentile)) <= target
+            for name, target in targets
+        )
+
+
+class Replica(Struct, frozen=True):
+    """A replica as it is simulated: for whole requests, or for one of their phases."""
+
+    engine: ReplicaEngine
+    phase: str = ""  # prompts or tokens, where phases have replicas of their own
+    transfer_s_per_token: float = 0.0  # of a prompt's cache, from the one that reads to the one that writes
+
+    def answers(self, traffic: Traffic, rate: float, level: ServiceLevel | None = None) -> AnsweredTimes:
+        """Return what becomes of traffic at a rate; with a level the simulation ends where it is surely broken.
+
+        A replica for prompts gives the first token, once the cache is sent; one for tokens is met with the cache of the
+        whole prompt, and what it lets wait is part of the time per token.
+        """
+        requests = traffic.at(rate)
+        sent_s = self.transfer_s_per_token * requests.prompt_tokens
+        if self.phase == "prompts":
+            requests = replace(requests, output_tokens=np.ones(len(requests)))
+        elif self.phase == "tokens":
+            requests = replace(requests, cached_tokens=requests.prompt_tokens)
+        most = None if level is None else int((1 - level.percentile / 100) * (1 - WARMING) * len(requests)) + 1
+        late_s = inf if level is None else level.ttft_s
+        done = simulate(self.engine, requests, late_s=late_s, most_late=most)
+        begun = done.sent_s if self.phase == "tokens" else done.first_s
+        more = np.where(requests.output_tokens > 1, requests.output_tokens - 1, np.nan)
+        busy = max(done.busy_s, 1e-12)
+        return AnsweredTimes(
+            done.first_s - done.sent_s + (sent_s if self.phase == "prompts" else 0.0),
+            (done.done_s - begun) / more,
+            done.done_s - done.sent_s,
+            not done.refused and bool(done.served.all()),
+            done.preempted,
+            done.prompt_s / busy,
+            done.cached_s / busy,
+        )
+
+    def most_per_s(self, traffic: Traffic) -> float:
+        """Return the rate that a replica of one phase cannot exceed: full passes of prompts, or a full batch."""
+        engine, times = self.engine, self.engine.times
+        prompt, output = float(traffic.prompt_tokens.mean()), float(traffic.output_tokens.mean())
+        fresh = max(prompt * (1 - traffic.cached_fraction), 1.0)
+        if self.phase == "prompts":
+            budget = max(engine.budget_tokens, 1.0)
+            return budget / (times.prompts_s(0, budget) + times.attention_s(budget, prompt / 2)) / fresh
+        context = prompt + output / 2
+        running = max(int(min(engine.seats, engine.cache_tokens / context)), 1)
+        return running * engine.tokens_per_step / times.decode_s(running, running * context) / output
+
+
+class HeldReplica(Struct, frozen=True):
+    """A replica with the highest rate at which it keeps the level."""
+
+    replica: Replica
+    requests_per_s: float  # 0 where it never does
+    answered: AnsweredTimes | None = None  # at that rate, all requests
+
+    @property
+    def prompt_time_fraction(self) -> float:
+        """The share of its busy time that prompts take, at the rate that it holds."""
+        return self.answered.prompt_time_fraction if self.answered else 0.0
+
+    @property
+    def cached_time_fraction(self) -> float:
+        """The share of its busy time that attention to cached tokens takes."""
+        return self.answered.cached_time_fraction if self.answered else 0.0
+
+    def answers(self, traffic: Traffic, rate: float) -> AnsweredTimes:
+        """Return what becomes of traffic at a rate of its own."""
+        if self.answered and rate == self.requests_per_s and len(traffic.gaps) == len(self.answered.e2e_s):
+            return self.answered
+        return self.replica.answers(traffic, rate)
+
+    def pools(self, traffic: Traffic) -> PoolFigures | None:
+        """Return the pools of the phases: none, both are on one replica."""
+        return None
+
+
+class HeldPools(Struct, frozen=True):
+    """Replicas for prompts and for tokens, in the ratio in which both are as full as the level allows."""
+
+    prompts: HeldReplica
+    tokens: HeldReplica
+    prompt_replicas: float  # whole where a load is asked, else the share of all
+    token_replicas: float
+    requests_per_s: float  # for each replica of either kind
+
+    @property
+    def prompt_time_fraction(self) -> float:
+        """The share of the replicas that read prompts: they are paid for by the hour, whatever they do."""
+        return self.prompt_replicas / (self.prompt_replicas + self.token_replicas)
+
+    @property
+    def cached_time_fraction(self) -> float:
+        """The share of all replicas' time that attention to cached tokens takes."""
+        one = self.prompts
+        return self.prompt_time_fraction * one.cached_time_fraction / max(one.prompt_time_fraction, 1e-12)
+
+    def answers(self, traffic: Traffic, rate: float) -> AnsweredTimes:
+        """Return what becomes of traffic at a rate for each replica of either kind."""
+        share = self.prompt_time_fraction
+        read = self.prompts.answers(traffic, rate / share)
+        written = self.tokens.answers(traffic, rate / (1 - share))
+        return AnsweredTimes(
+            read.ttft_s,
+            written.tpot_s,
+            read.ttft_s + written.e2e_s,
+            read.complete and written.complete,
+            read.preempted + written.preempted,
+            share,
+            self.cached_time_fraction,
+        )
+
+    def pools(self, traffic: Traffic) -> PoolFigures | None:
+        """Return how many replicas each phase has, what each holds, and how long a prompt's cache is on its way."""
+        each = self.prompts.replica.transfer_s_per_token * MS_PER_S
+        return {
+            "prompt_replicas": self.prompt_replicas,
+            "token_replicas": self.token_replicas,
+            "prompt_replica_requests_per_s": self.prompts.requests_per_s,
+            "token_replica_requests_per_s": self.tokens.requests_per_s,
+            "transfer_mean_ms": each * float(traffic.prompt_tokens.mean()),
+        }
+
+
+Held = HeldReplica | HeldPools
+
+
+def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: float, least: float = 0.0) -> HeldReplica:
+    """Return the highest rate at which a replica keeps a level, at most its capacity at saturation.
+
+    Below `least` it is of no use. The rate is sought with the first requests and tried with all of them.
+    """
+    few = traffic.first(SEARCHED)
+
+    def keeps(rate: float) -> bool:
+        return replica.answers(few, rate, level).keep(level)
+
+    low, high = max(least, LEAST_SHARE * capacity), capacity
+    if keeps(capacity):
+        low = capacity
+    elif not keeps(low):
+        return HeldReplica(replica, 0.0)
+    while high - low > capacity / 2**ROUNDS:
+        middle = (low + high) / 2
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    while low >= max(least, LEAST_SHARE * capacity) * STEP_BACK:
+        tried = replica.answers(traffic, low, level)
+        if tried.keep(level):
+            return HeldReplica(replica, low, tried)
+        low *= STEP_BACK
+    return HeldReplica(replica, 0.0)
+
+
+def pools_of(
+    engine: ReplicaEngine, traffic: Traffic, level: ServiceLevel, transfer_s_per_token: float, load: MonthlyLoad | None
+) -> Held:
+    """Return the pools that keep a level: each phase by its own target, replicas whole where a load is asked.
+
+    A phase without a target of its own is asked nine tenths of what it can do. 10 requests a second on replicas that
+    read 4 and write 3 of them: 3 and 4 replicas.
+    """
+    both = []
+    for phase in ("prompts", "tokens"):
+        own = level._replace(**{"tpot_s" if phase == "prompts" else "ttft_s": inf})
+        known = engine if phase == "prompts" else replace(engine, times=replace(engine.times, way_s=0.0))
+        replica = Replica(known, phase, transfer_s_per_token)
+        most = replica.most_per_s(traffic) * MOST_BUSY
+        both.append(held(replica, traffic, own, most))
+    reads, writes = both
+    if not reads.requests_per_s or not writes.requests_per_s:
+        return reads if not reads.requests_per_s else writes
+    needed = 1 / reads.requests_per_s, 1 / writes.requests_per_s
+    if load is None or load.requests_per_s is None or load.autoscale:
+        share = needed[0] / sum(needed)
+        return HeldPools(reads, writes, share, 1 - share, 1 / sum(needed))
+    busiest = float(load.requests_per_s[0] * load.weights[-1] / load.utilisation_fraction[0])
+    p, d = (ceil(busiest * each - 1e-9) for each in needed)
+    return HeldPools(reads, writes, float(p), float(d), busiest / (p + d))
+
+
+class AtLevel(Struct, frozen=True):
+    """The replicas that were simulated within a level, and under which traffic."""
+
+    replicas: dict[int, Held]  # by plan
+    traffic: Traffic
+    seen: dict[tuple[int, float], LevelFigures] = {}
+
+    def figures(self, request: InferenceRequest, plan: int, plans: Plans) -> LevelFigures:
+        """Return the percentiles of an option's replica at its share of the load, or at what it holds."""
+        one = self.replicas[plan]
+        rate = one.requests_per_s
+        if request.has_demand:
+            load = MonthlyLoad.of(request)
+            rate = float(load.busiest(np.array([one.requests_per_s]))[0])
+        name = (id(one), rate)  # plans of one kind share their replica
+        if name not in self.seen:
+            self.seen[name] = figures_of(request, one, self.traffic, rate, float(plans.width[plan]))
+        return self.seen[name]
+
+    def knee(self, request: InferenceRequest, plan: int) -> list[KneePoint]:
+        """Return how the percentiles of a plan's replica rise with its load."""
+        return knee_of(request, self.replicas[plan], self.traffic.first(SEARCHED))
+
+    def by_phase(self, plans: Plans) -> Plans:
+        """Return plans whose cost is split by the phases as they were simulated."""
+        share = plans.prompt_time_fraction.copy()
+        for plan, one in self.replicas.items():
+            share[plan] = one.prompt_time_fraction
+        return replace(plans, prompt_time_fraction=share)
+
+    def said(self, request: InferenceRequest) -> list[str]:
+        """Say what was simulated."""
+        targets = [
+            f"{name} within {value:g} ms"
+            for name, value in (("TTFT", request.slo_ttft_ms), ("TPOT", request.slo_tpot_ms))
+            if value is not None
+        ]
+        spread = (self.traffic.prompt_tokens, self.traffic.output_tokens)
+        p95 = [f"{float(np.percentile(tokens, 95)):,.0f}" for tokens in spread]
+        users = ""
+        if request.users is not None:
+            users = (
+                f" {request.users:,.0f} users who think {request.think_s:g} s between requests send at most"
+                f" {request.requests_per_s:,.3g} requests/s."
+            )
+        apart = " Prompts are read on replicas of their own." if request.disaggregated else ""
+        return [
+            f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}: on each"
+            f" accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,} requests,"
+            f" arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
+            f" accelerators whose tokens would cost over {TOO_DEAR:g} times the cheapest are left out.{apart}{users}"
+        ]
+
+
+def rate_of_users(request: InferenceRequest, plans: Plans) -> float:
+    """Return the most requests per second that users send: users ÷ (think time + the fastest answer of all plans).
+
+    The interactive response time law; slower replicas are asked less.
+    """
+    assert request.users is not None
+    if not plans.serves.any():
+        return request.users / max(request.think_s, 1.0)
+    alone_s = plans.ttft_s + plans.ladder.tpot_s[:, 0] * request.output_tokens
+    return request.users / (request.think_s + float(alone_s[plans.serves].min()))
+
+
+def as_asked(request: InferenceRequest) -> dict[str, Any]:
+    """Return a request as it was asked: the rate of users and the utilisation within a level follow from it."""
+    asked = request if request.users is None else replace(request, requests_per_s=None)
+    return asked.to_dict()
+
+
+class LevelLayout(NamedTuple):
+    """One layout of an accelerator, on every kind of node that has it."""
+
+    plans: Sequence[int]  # the cheapest first
+    usd_per_h: float  # of the cheapest replica, or what is in proportion to it
+
+
+def at_level(
+    request: InferenceRequest, plans: Plans, layouts: Sequence[Sequence[LevelLayout]], catalog: Catalog
+) -> Plans:
+    """Return plans whose capacity is what they hold within the level.
+
+    `layouts` are those of each accelerator, by what a token costs at saturation; what is not simulated does not serve.
+    """
+    traffic, level = traffic_of(request, catalog), ServiceLevel.of(request)
+    longest = float((traffic.prompt_tokens + traffic.output_tokens).max()) + 1
+    load = MonthlyLoad.of(request) if request.has_demand else None
+    alike: dict[tuple[object, ...], Held] = {}
+    tried: dict[int, Held] = {}
+
+    def tried_at(plan: int, least: float) -> Held:
+        case, deployment = plans.case.take([plan]), plans.deployments[plan]
+        name: tuple[object, ...] = deployment.accelerator.id, float(plans.sequences[plan]), least
+        if plans.gpus[plan] > 1 or request.disaggregated:  # which links slow down
+            name += tuple(float(column[0]) for part in astuple(case) for column in astuple(part))
+            name += (deployment.system.scaleout_gb_per_s,)
+        if name not in alike:
+            if len(alike) >= MOST_REPLICAS:
+                raise UsageError(
+                    f"more than {MOST_REPLICAS} kinds of replicas would be simulated. Name accelerators with --gpu."
+                )
+            engine = engine_of(case, float(traffic.prompt_tokens.mean()), float(traffic.output_tokens.mean()), longest)
+            engine = replace(engine, seats=max(min(engine.seats, int(plans.sequences[plan])), 1))
+            if request.disaggregated:
+                alike[name] = pools_of(engine, traffic, level, transfer_s(plans, plan, request), load)
+            else:
+                alike[name] = held(Replica(engine), traffic, level, capacity_of(plan), least)
+        return alike[name]
+
+    def capacity_of(plan: int) -> float:
+        return float(plans.output_tokens_per_s[plan]) / request.output_tokens
+
+    replicas: dict[int, Held] = {}
+    lowest = inf
+    for ranked in sorted(layouts, key=lambda some: some[0].usd_per_h / capacity_of(some[0].plans[0])):
+        best, cheapest = None, inf
+        if ranked[0].usd_per_h / capacity_of(ranked[0].plans[0]) > TOO_DEAR * lowest:
+            break
+        for layout in ranked[:LAYOUTS]:
+            first = layout.plans[0]
+            least = layout.usd_per_h / min(cheapest, TOO_DEAR * lowest)  # requests/s from which on it is of use
+            if not request.disaggregated and capacity_of(first) <= least:
+                continue
+            tried[first] = tried_at(first, least)
+            if (rate := tried[first].requests_per_s) and layout.usd_per_h / rate < cheapest:
+                best, cheapest = layout, layout.usd_per_h / rate
+        if best is None:
+            continue
+        lowest = min(lowest, cheapest)
+        for plan in best.plans:
+            near = abs(capacity_of(plan) / capacity_of(best.plans[0]) - 1) <= ALIKE
+            replicas[plan] = tried[best.plans[0]] if near else tried_at(plan, 0.0)
+    rates = np.zeros(len(plans))
+    rates[list(replicas)] = [one.requests_per_s for one in replicas.values()]
+    if not (rates > 0).any():
+        raise never(request, plans, tried, traffic)
+    reason = np.where(plans.serves & (rates <= 0), REASONS.index("level"), plans.reason)
+    speed = np.where(rates > 0, rates * request.output_tokens, plans.output_tokens_per_s)
+    return replace(plans, reason=reason, output_tokens_per_s=speed, level=AtLevel(replicas, traffic))
+
+
+def transfer_s(plans: Plans, plan: int, request: InferenceRequest) -> float:
+    """Return the seconds in which the cache of a prompt's token goes from one replica to another.
+
+    Over the network of the nodes, each accelerator by its own card; where there is none, over the links in a node.
+    """
+    case, deployment = plans.case.take([plan]), plans.deployments[plan]
+    size = float(cache_bytes_per_sequence(case, np.array([request.prompt_tokens]))[0]) / request.prompt_tokens
+    link = deployment.system.scaleout_gb_per_s or float(case.chip.link_gb_per_s[0]) or float(case.chip.host_gb_per_s[0])
+    return size / (link * GIGA * float(plans.gpus[plan]))
+
+
+def never(request: InferenceRequest, plans: Plans, replicas: Mapping[int, Held], traffic: Traffic) -> NothingFitsError:
+    """Return the error that no replica keeps the level, with the best percentiles that any reaches."""
+    best: dict[str, float] = {"ttft_s": inf, "tpot_s": inf}
+    for plan, one in replicas.items():
+        rate = LEAST_SHARE * float(plans.output_tokens_per_s[plan]) / request.output_tokens
+        if isinstance(one, HeldReplica):
+            times = Replica(one.replica.engine).answers(traffic.first(SEARCHED), rate)
+            for name in best:
+                if len(some := times.counted(name)):
+                    best[name] = min(best[name], float(np.percentile(some, request.percentile)) * MS_PER_S)
+    reached = {"slo_ttft": (request.slo_ttft_ms, best["ttft_s"]), "slo_tpot": (request.slo_tpot_ms, best["tpot_s"])}
+    return NothingFitsError(
+        f"no replica keeps this service level, however little it is asked: at the {request.percentile:g}th percentile"
+        f" the fastest reaches {best['ttft_s']:,.0f} ms to the first token and {best['tpot_s']:.3g} ms a token. Loosen"
+        " --slo-ttft or --slo-tpot, or allow faster accelerators."
+    ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted is not None})
+
+
+def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: float, width: float) -> LevelFigures:
+    """Return the percentiles of a replica at a rate, each with its range, and the share of requests within the level.
+
+    The range is that of the step times (a replica whose steps take twice as long meets arrivals twice as dense) and
+    that of the sampling, in squares of their logarithms.
+    """
+    level = ServiceLevel.of(request)
+    usual = one.answers(traffic, rate)
+    ends = {ratio: one.answers(traffic.first(SEARCHED), rate * ratio) for ratio in (exp(-width), exp(width))}
+    figures: dict[str, float | None] = {}
+    for name, short in TIMES.items():
+        scale, unit = (MS_PER_S, "ms") if name != "e2e_s" else (1.0, "s")
+        counted = usual.counted(name)
+        if not len(counted):
+            continue
+        figures[f"{short}_mean_{unit}"] = float(counted.mean()) * scale
+        for percentile in PERCENTILES:
+            point, noise = sampled(counted, percentile)
+            slower = [
+                float(np.percentile(times, percentile)) * ratio
+                for ratio, end in ends.items()
+                if len(times := end.counted(name))
+            ]
+            low, high = range_of(point, (min(point, *slower), max(point, *slower)), noise)
+            label = f"{short}_p{percentile}_{unit}"
+            figures |= {label: point * scale, f"{label}_low": low * scale, f"{label}_high": high * scale}
+    each = np.nan_to_num(usual.tpot_s, nan=0.0)
+    within = (usual.ttft_s <= level.ttft_s) & (each <= level.tpot_s) & np.isfinite(usual.e2e_s)
+    return {
+        "requests_per_s": rate,
+        "held_requests_per_s": one.requests_per_s,
+        "goodput_fraction": float(np.mean(within)),
+        "preempted_fraction": usual.preempted / len(traffic.gaps),
+        "prompt_time_fraction": one.prompt_time_fraction,
+        "cached_time_fraction": one.cached_time_fraction,
+        "pools": one.pools(traffic),
+        "figures": figures,
+    }
+
+
+def knee_of(request: InferenceRequest, one: Held, traffic: Traffic) -> list[KneePoint]:
+    """Return how the percentiles of a replica rise with its load, up to beyond what it holds."""
+    points: list[KneePoint] = []
+    for share in KNEE_SHARES:
+        rate = share * one.requests_per_s
+        answered = one.answers(traffic, rate)
+        ttft, tpot = (
+            float(np.percentile(times, request.percentile)) * MS_PER_S if len(times := answered.counted(name)) else None
+            for name in ("ttft_s", "tpot_s")
+        )
+        points.append({"requests_per_s": rate, "ttft_ms": ttft, "tpot_ms": tpot})
+    return points

@@ -1,0 +1,226 @@
+"""The table of offers of a service: its lines and their order, what each is best at, and what is read from it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from gpucost.answers.common import finite
+from gpucost.answers.serving import ServedBudget, ServedHighlight, ServedOffer, ServedRegion
+from gpucost.catalog.names import options as option_names
+from gpucost.market.budget import LIKELY, sure
+from gpucost.market.facts import Market
+from gpucost.market.supply import Providers
+from gpucost.market.table import (
+    LEFT_OUT,
+    OfferLine,
+    OfferTable,
+    Ordering,
+    Picked,
+    first_of_each,
+    front_of,
+    in_order,
+    leading,
+    picks,
+    standing,
+)
+from gpucost.options import OPTIONS
+from gpucost.physics.columns import Floats, Integers
+from gpucost.serving.costing import Pairs, goal_of
+from gpucost.serving.request import InferenceRequest
+from gpucost.units import MS_PER_S
+from gpucost.workloads.service import Plans
+
+product_of = attrgetter("provider", "instance_type", "gpu", "option", "term_months", "payment")
+
+
+class Priced(NamedTuple):
+    """What a request's offers come to: the market, the plans, and every pair of both."""
+
+    request: InferenceRequest
+    market: Market
+    plans: Plans
+    pairs: Pairs
+
+
+def in_order_of(priced: Priced, rows: Integers, goal: Floats) -> Integers:
+    """Return pairs in the order of every answer, by a column of all pairs."""
+    pairs, supply = priced.pairs, priced.market.supply
+    offer = pairs.offer[rows]
+    order = in_order(
+        Ordering(
+            _stands(priced, rows),
+            goal=goal[rows],
+            unsure=~sure(priced.market.terms, offer, pairs.costs.chance_available_fraction[rows]),
+            cost=pairs.costs.expected_usd_per_mtok[rows],
+            time=np.zeros(len(rows)),  # of equal cost the smaller one
+            gpus=pairs.gpus[rows],
+            age_days=np.zeros(len(rows)),
+            id=supply.id_place[offer],
+        )
+    )
+    ordered: Integers = rows[order]
+    return ordered
+
+
+def _stands(priced: Priced, rows: Integers) -> Integers:
+    """Return where pairs stand: in either kind what is probably gone last where the order knows nothing of chances."""
+    request, market, pairs = priced.request, priced.market, priced.pairs
+    blind = request.optimize != "cost" or request.rank_by == "time"
+    unlikely = (pairs.costs.chance_available_fraction[rows] < LIKELY) & blind
+    return np.asarray(standing(unlikely) + standing_of(request, market, pairs.offer[rows]), np.int64)
+
+
+def standing_of(request: InferenceRequest, market: Market, offers: Integers) -> Integers:
+    """Return where offers stand among those that one can order: what may be interrupted behind what stays.
+
+    A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
+    """
+    asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
+    options = (market.supply.offers[offer].option for offer in offers.tolist())
+    booked = np.array([OPTIONS[option].family == "scheduled" for option in options], bool)
+    bound = market.supply.bound[offers] & ("committed" not in asked) | booked & ("scheduled" not in asked)
+    return standing(False, market.terms.interruptible[offers], bound)
+
+
+def rank(priced: Priced, chosen: Integers) -> Integers:
+    """Order the best pair of each offer by the goal of the request."""
+    return in_order_of(priced, chosen, goal_of(priced.pairs, priced.request, priced.plans))
+
+
+def table_of(priced: Priced, order: Integers, left_out: Sequence[tuple[int, int, str]]) -> OfferTable:
+    """Return the table of a service: every offer at its best plan, what is faster, and what serves nothing, and why."""
+    pairs = priced.pairs
+    labels = _labels(priced, order)
+    ranks = {int(pairs.offer[row]): place for place, row in enumerate(order.tolist(), 1)}
+    placed = set(order.tolist())
+    others = np.array([row for row in labels if row not in placed], np.int64)
+    front = _front(priced, np.concatenate([order, others]))
+    codes = _stands(priced, order).tolist()
+    lines = [
+        OfferLine(row, int(pairs.offer[row]), place, code, "")
+        for place, (row, code) in enumerate(zip(order.tolist(), codes, strict=True), 1)
+    ]
+    for row, code in zip(others.tolist(), _stands(priced, others).tolist(), strict=True):
+        offer = int(pairs.offer[row])
+        lines.append(OfferLine(row, offer, None, code, f"rank {ranks[offer]} in another layout"))
+    lines += [OfferLine(pair, offer, None, LEFT_OUT, reason) for offer, pair, reason in left_out]
+    return OfferTable(tuple(lines), labels, front)
+
+
+NO_PAIR = -1  # of an offer that no plan could be tried on
+
+
+def _labels(priced: Priced, order: Integers) -> dict[int, list[str]]:
+    """Return what pairs are best at, of those that stay until they are given back where there are any."""
+    _, market, plans, pairs = priced
+    offers, sellers, chips = market.facts.offers, Providers(market.facts.providers), market.facts.accelerators
+    is_major = np.array([sellers.kind(offer.provider) == "hyperscaler" for offer in offers], bool)
+    sources = np.array([chips[offer.gpu].serving_sources for offer in offers])
+    by_budget = in_order_of(priced, _ways(priced), pairs.costs.budget_usd_per_mtok)
+    first = by_budget[leading(_stands(priced, by_budget))]
+    costs, of = pairs.costs, pairs.offer
+    time, chance = plans.tpot_s[pairs.plan], costs.chance_available_fraction
+    columns = Picked(costs.budget_usd_per_mtok, costs.usd_per_mtok, time, chance, is_major[of], sources[of])
+    return picks(first, columns)
+
+
+def _ways(priced: Priced) -> Integers:
+    """Return the pairs that answer the question: every layout of every offer within the limits that were stated."""
+    request, pairs = priced.request, priced.pairs
+    most_gpus, most_usd = request.max_gpus or np.inf, request.max_cost_usd or np.inf
+    return np.flatnonzero((pairs.gpus <= most_gpus) & (pairs.costs.budget_usd <= most_usd))
+
+
+def _front(priced: Priced, order: Integers) -> frozenset[int]:
+    """Return the pairs that no other one beats in both the budget of tokens and the time of one."""
+    likely = order[leading(standing(priced.pairs.costs.chance_available_fraction[order] < LIKELY))]
+    time = priced.plans.tpot_s[priced.pairs.plan]
+    return frozenset(front_of(likely, priced.pairs.costs.budget_usd_per_mtok, time).tolist())
+
+
+# --- What is read from the table.
+
+
+def offer_rows(priced: Priced, table: OfferTable) -> list[ServedOffer]:
+    """Return the table as rows of the answer: each product once, where it stands first."""
+    return [_row(priced, table, line, regions) for line, regions in products(priced, table)]
+
+
+def products(priced: Priced, table: OfferTable) -> list[tuple[OfferLine, list[str]]]:
+    """Return the first line of each product at a size, with the regions of all."""
+    offers, gpus = priced.market.facts.offers, priced.pairs.gpus
+    lines: dict[object, OfferLine] = {}
+    regions: dict[object, dict[str, None]] = {}
+    for line in table.lines:
+        offer = offers[line.offer]
+        size = line.reason if line.standing == LEFT_OUT else (int(gpus[line.case]), line.rank is None)
+        like: object = (*product_of(offer), size)
+        if like in lines and line.case in table.labels:
+            like = line.case  # what is best at something stands by itself
+        lines.setdefault(like, line)
+        regions.setdefault(like, {})[offer.region] = None
+    return [(line, [*filter(None, regions[like])]) for like, line in lines.items()]
+
+
+_CELLS = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_month", *ServedBudget.__annotations__)
+
+
+def served_cells(priced: Priced, row: int) -> Mapping[str, float | None]:
+    """Return what a pair comes to; None where no plan could be tried."""
+    if row == NO_PAIR:
+        return dict.fromkeys(("tpot_ms", *_CELLS))
+    costs = priced.pairs.costs
+    return {
+        "tpot_ms": float(priced.plans.tpot_s[int(priced.pairs.plan[row])]) * MS_PER_S,
+        **{name: finite(costs[name][row]) for name in _CELLS},
+    }
+
+
+def _row(priced: Priced, table: OfferTable, line: OfferLine, regions: Sequence[str] = ()) -> ServedOffer:
+    offer = priced.market.facts.offers[line.offer]
+    gpus = offer.gpus if line.case == NO_PAIR else int(priced.pairs.gpus[line.case])
+    row = table.row(line, offer, priced.market.terms, gpus, regions)
+    return cast(ServedOffer, {**row, **served_cells(priced, line.case)})
+
+
+def highlights(priced: Priced, table: OfferTable) -> list[ServedHighlight]:
+    """Return the best of each kind; what is best in several ways stands there once, under the first."""
+    return [_highlight(priced, row, kinds[0]) for row, kinds in table.labels.items()]
+
+
+def _highlight(priced: Priced, row: int, kind: str) -> ServedHighlight:
+    _, market, plans, pairs = priced
+    number, plan = int(pairs.offer[row]), int(pairs.plan[row])
+    offer = market.facts.offers[number]
+    cells = served_cells(priced, row)
+    made = {
+        "kind": kind,
+        "provider": offer.provider,
+        "seller": Providers(market.facts.providers).name(offer.provider),
+        "region": offer.region or None,
+        "instance_type": offer.instance_type,
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "gpu": offer.gpu,
+        "gpus": int(pairs.gpus[row]),
+        "instances": int(pairs.fleet.units[row]),
+        "replicas": int(pairs.fleet.replicas[row]),
+        "precision": plans.deployments[plan].format,
+        "ttft_ms": finite(float(plans.ttft_s[plan] + plans.queue_s[plan]) * MS_PER_S),
+        "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[number]),
+        **cells,
+        "price_observed_on": offer.observed_on.isoformat(),
+        "age_days": offer.age_days,
+    }
+    return cast(ServedHighlight, made)
+
+
+def by_region(priced: Priced, table: OfferTable) -> list[ServedRegion]:
+    """Return the first line of each region, in the order of the table, with how many there are."""
+    places = [(priced.market.facts.offers[line.offer].region, line) for line in table.options]
+    counts = Counter(region for region, _ in places)
+    first = first_of_each(places)
+    return [{**_row(priced, table, line), "offers": counts[region]} for region, line in first.items()]

@@ -1,0 +1,1 @@
+"""What maintainers run beside the product: never part of the wheel."""
