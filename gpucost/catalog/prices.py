@@ -1,4 +1,4 @@
-"""Looking at prices: over time, by place and day, against a budget, and what the history says of their risk."""
+"""Looking at prices: over time, by place and day, against a budget, and how they fell."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gpucost.answers.common import old_prices
 from gpucost.catalog import names
-from gpucost.catalog.asof import AMBIGUOUS, CONFLICT, ENDED_BECAUSE, FOREVER, load_history
+from gpucost.catalog.asof import AMBIGUOUS, CONFLICT, ENDED_BECAUSE, FOREVER
 from gpucost.catalog.availability import UNSOLD
 from gpucost.catalog.core import Catalog
 from gpucost.errors import OverBudgetError, PriceMissingError, UsageError
@@ -195,11 +195,10 @@ def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# --- Looking at prices: what is old, what a GPU-hour costs against a budget, and prices by place and day for a page.
+# --- Looking at prices: what is old, what a GPU-hour costs against a budget, and how a price moved.
 
 Row = dict[str, Any]
 _EVENT = 0.05  # a change of a price that is worth a mark
-_GPUS, _DAYS = 10, 16
 
 
 def stale(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> list[Row]:
@@ -384,41 +383,6 @@ def _named(row: Row) -> str:
     return " ".join(str(row[name]) for name in ("provider", "instance_type", "region", "option") if row[name])
 
 
-def page_data(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> Row:
-    """Return what the page of prices shows: today's offers, and by quarter the cheapest of each chip and region."""
-    rows, _ = current(catalog, filters, max_age_days)
-    today = [row for row in rows if row["rankable"]]
-    counts: dict[str, int] = {}
-    for row in today:
-        counts[row["gpu"]] = counts.get(row["gpu"], 0) + 1
-    gpus = sorted(counts, key=lambda gpu: -counts[gpu])[:_GPUS]
-    catalog.prepare_prices(history=True)
-    days = quarters(catalog.as_of, _DAYS)
-    points = [
-        [*point, number]
-        for number, day in enumerate(days)
-        for point in _on_day(catalog, day, gpus, filters, max_age_days)
-    ]
-    columns = (
-        "provider",
-        "usd_per_gpu_hour",
-        "option",
-        "instance_type",
-        "region",
-        "gpus",
-        "observed_on",
-        "stale",
-        "gpu",
-    )
-    return {
-        "days": [day.isoformat() for day in days],
-        "gpus": gpus,
-        "columns": columns,
-        "points": points,
-        "offers": [[row[name] for name in columns] for row in today],
-    }
-
-
 def quarters(last: date, count: int) -> list[date]:
     """Return the last day and the first days of the quarters before it, the oldest first.
 
@@ -435,86 +399,14 @@ def quarters(last: date, count: int) -> list[date]:
     return days[::-1]
 
 
-def _on_day(
-    catalog: Catalog, day: date, gpus: Sequence[str], filters: Filters, max_age_days: float | None
-) -> list[list[Any]]:
-    """Return chip, family of options, provider, region and price of the cheapest offer of each on a day."""
-    kinds = {name: rule.family for name, rule in OPTIONS.items() if rule.family in ("on demand", "preemptible")}
-    query = """SELECT gpu, option, provider, region, min(usd_per_gpu_hour) AS usd FROM prices_on($day, $known)
-        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous
-        AND ($most IS NULL OR price_kind = 'contracted' OR age_days <= $most) GROUP BY gpu, option, provider, region
-        ORDER BY gpu, option, provider, region"""
-    known_day = catalog.known_as_of or FOREVER
-    return [
-        [row["gpu"], kinds[row["option"]], row["provider"], row["region"], round(row["usd"], 4)]
-        for row in catalog.query(query, parameters={"day": day, "known": known_day, "most": max_age_days})
-        if row["gpu"] in gpus and row["option"] in kinds and names.admits(filters, row)
-    ]
-
-
-# --- What the history says of risk: how spot prices moved by machine and region, and how list prices fell by chip.
+# --- How list prices fell by chip.
 #
-# Spot. Between change points a price holds, so a day counts with the price of its last change point, and once where
-# two sources saw it: that of the one whose series began first.
-#
-#     volatility = sqrt(sum of squared log changes / years seen)              per square root of a year
-#     share above x = days with spot > x times on demand / days with both
-#
-# Lists. A machine's list price is a step function of time; its fall per year is that of the line through log price by
+# A machine's list price is a step function of time; its fall per year is that of the line through log price by
 # day, every quarter one point. A chip's fall is the median over its sellers of their machines' medians, and its range
 # the lowest and highest seller: sellers, not regions, decide on prices.
 
-FEWEST_DAYS = 90  # of a spot series
 FEWEST_DAYS_WATCHED = 180  # of a list price
 _QUARTERS = 17
-
-_SPOT = f"""
-WITH seen AS (
-    SELECT provider, instance_type, gpu, gpus, region, source_id, usd_per_hour AS usd, observed_on AS since,
-        min(observed_on) OVER own AS first_on, least(seen_until, CAST($day AS DATE)) AS until,
-        ln(usd_per_hour / lag(usd_per_hour) OVER same) AS move
-    FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0 AND observed_on <= $day
-    WINDOW same AS (PARTITION BY source_id, provider, instance_type, gpu, region ORDER BY observed_on),
-        own AS (PARTITION BY source_id, provider, instance_type, region)
-), points AS (
-    SELECT * EXCLUDE (since, move), greatest(since, earlier + 1) AS since,
-        CASE WHEN since > earlier THEN move END AS move
-    FROM (SELECT *, coalesce(max(until) OVER earlier, first_on - 1) AS earlier FROM seen
-        WINDOW earlier AS (PARTITION BY provider, instance_type, region ORDER BY first_on, source_id
-            RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP))
-), plain AS (
-    SELECT provider, instance_type, region, median(usd_per_hour) AS on_demand FROM history_offers
-    WHERE option = 'on_demand' AND NOT gone AND observed_on <= $day GROUP BY ALL
-    UNION ALL
-    SELECT provider, instance_type, region, median(usd_per_hour) FROM offers AS o WHERE option = 'on_demand'
-    AND observed_on <= $day AND NOT EXISTS (SELECT 1 FROM history_offers AS h WHERE h.option = 'on_demand'
-        AND h.observed_on <= $day AND h.provider = o.provider AND h.instance_type = o.instance_type
-        AND h.region IS NOT DISTINCT FROM o.region) GROUP BY ALL
-), daily AS (
-    SELECT p.*, until - since + 1 AS days, usd / on_demand AS ratio
-    FROM points AS p LEFT JOIN plain AS l ON l.provider = p.provider AND l.instance_type = p.instance_type
-        AND l.region IS NOT DISTINCT FROM p.region
-    WHERE until >= since
-)
-SELECT provider, instance_type, min(gpu) AS gpu, region, min(since) AS first_on, max(until) AS last_on,
-    CAST(sum(days) AS INTEGER) AS days, count(move) AS changes,
-    sqrt(sum(move * move) / (sum(days) / {DAYS_PER_YEAR})) AS volatility_ratio,
-    sum(usd * days) / sum(days) AS mean_usd_per_hour, min(usd) AS low_usd_per_hour, max(usd) AS high_usd_per_hour,
-    sum(ratio * days) / sum(days) FILTER (ratio IS NOT NULL) AS on_demand_fraction,
-    coalesce(sum(days) FILTER (ratio > $above), 0) / sum(days) FILTER (ratio IS NOT NULL) AS above_fraction
-FROM daily GROUP BY provider, instance_type, region HAVING sum(days) >= {FEWEST_DAYS}
-ORDER BY provider, instance_type, region"""
-
-
-def spot_risk(catalog: Catalog, filters: Filters, above: float) -> list[Row]:
-    """Return per machine and region how its spot price moved, and the share of days above a share of on demand."""
-    load_history(catalog.store)
-    rows = catalog.query(_SPOT, parameters={"day": catalog.as_of, "above": above})
-    return [
-        row
-        for row in rows
-        if all(row[name] in allowed for name, allowed in filters.items() if name != "option" and allowed is not None)
-    ]
 
 
 class Watched(NamedTuple):

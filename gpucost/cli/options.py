@@ -223,7 +223,6 @@ UNWRITTEN = (
     ".xz",
     ".zst",
 )
-LAUNCHED = (".yaml", ".yml")  # of a task that starts what an answer costs
 
 
 def spoke(parameter: str) -> ParameterSource | None:
@@ -275,10 +274,9 @@ class Output:
         if launch:
             if self.format != "table" and not is_setting("format"):
                 raise click.UsageError(f"--launch writes a script, not {self.format}: leave one of them out.")
-            from gpucost.render import launch as starts
+            from gpucost.render.launch import launch as start
 
-            task = self.ending in LAUNCHED
-            self.text(starts.skypilot(result.payload) if task else starts.launch(result.payload))
+            self.text(start(result.payload))
             return
         if self.is_document:
             self._no_text()

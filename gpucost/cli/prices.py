@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments import vocabulary as v
-from gpucost.arguments.kinds import FLAG, USD, named, one_of, share, whole
+from gpucost.arguments.kinds import FLAG, USD, named, one_of, whole
 from gpucost.arguments.signature import PLACE, detail
 from gpucost.cli.help import GroupedCommand, GroupedParent
 from gpucost.cli.index import command as index
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpucost.store.folder import Folder
 
 
-# --- Looking at prices: `stale`, `coverage`, `watch`, `report`, and the plot of a history.
+# --- Looking at prices: `stale`, `coverage`, `watch`, `decline`, and the plot of a history.
 
 _SERIES = 7  # as many as there are colours
 
@@ -110,47 +110,6 @@ def watch(
         f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{where},"
         f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
     )
-
-
-@click.command(name="report", cls=GroupedCommand)
-@signature_options
-@click.option("-o", "--output", "output_file", required=True, metavar="FILE", help="The page, such as prices.html.")
-def report(catalog: "Catalog", output_file: str, filters: v.OfferFilters) -> None:
-    """Write a page of prices: today's offers, a map of regions by price, and their history with a slider.
-
-    The page is one file that contacts no server; writing it needs the extra `report`.
-    """
-    from gpucost.catalog.prices import page_data
-    from gpucost.errors import UsageError
-    from gpucost.render.html import write_price_page
-
-    if not output_file.lower().endswith((".html", ".htm")):
-        raise UsageError(f"{output_file}: the page is written as .html.")
-    data = page_data(catalog, wanted_of(catalog, filters), filters["max_age"])
-    write_price_page(output_file, data, catalog.as_of.isoformat(), catalog.version)
-
-
-@click.command(name="risk", cls=GroupedCommand)
-@signature_options
-@output_options
-def risk(
-    out: Output,
-    above: Annotated[float | None, share(), "Count days above this share of on demand.", detail(usual="50%")] = None,
-    gpu: v.Gpu | None = None,
-    provider: v.Provider | None = None,
-    region: v.Region | None = None,
-    as_of: v.AsOf | None = None,
-) -> None:
-    """How spot prices moved by machine and region: volatility per year, and days above a share of on demand.
-
-    From the daily series of the history; a price holds until its next change point.
-    """
-    from gpucost.catalog import open_catalog
-    from gpucost.catalog.prices import spot_risk
-
-    catalog = open_catalog(as_of)
-    filters = {"gpu": gpu, "provider": provider, "region": region}
-    out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
 
 
 @click.command(name="hosted", cls=GroupedCommand)
@@ -254,7 +213,7 @@ def used(catalog: "Catalog", out: Output, gpu: v.Gpu | None = None) -> None:
     out.rows(rows, "prices used", catalog, notes)
 
 
-VIEW_COMMANDS = (stale, coverage, watch, report, risk, decline, hosted, used)
+VIEW_COMMANDS = (stale, coverage, watch, decline, hosted, used)
 
 
 # --- `gpucost prices forward`: what a GPU-hour may cost in years to come, and how such forecasts did in the past.
@@ -379,7 +338,7 @@ _CLEAR = "\r\x1b[2K"
 
 def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --store."""
-    text = "Folder, https:// or s3:// address of refreshed prices."
+    text = "Folder or https:// address of refreshed prices."
     return click.option("--store", metavar="PATH", help=text)(function)
 
 
@@ -397,7 +356,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     if written and is_remote(str(location)):
         raise UsageError(
             f"{place_of(str(location))} is read-only: a published store is updated by exporting to it. Refresh"
-            " a folder, then publish it with `gpucost prices export`, to a folder or to s3://…"
+            " a folder, then publish it with `gpucost prices export`."
         )
     return opened(location)
 
@@ -414,7 +373,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 @click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
 @click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="For a file: our column and its column.")
 @click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
-@click.option("--publish", metavar="PLACE", help="Then write the store to a folder or s3://… for others to read.")
+@click.option("--publish", metavar="PLACE", help="Then write the store to a folder for others to read.")
 @click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit of the whole refresh.")
 @store_option
 @output_options
@@ -549,11 +508,9 @@ def _remarks(outcomes: "list[SourceOutcome]") -> list[str]:
 def published_to(folder: "Folder", target: str, note: str = "") -> int:
     """Write a folder's snapshots to where others read them, with the words of what changed; return how many."""
     from gpucost.errors import UsageError
-    from gpucost.store.bucket import published
-    from gpucost.store.remote import is_bucket
 
     try:
-        return published(folder, target) if is_bucket(target) else folder.export(Path(target), note)
+        return folder.export(Path(target), note)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}.") from None
 
@@ -622,7 +579,7 @@ def prune(keep: int, store: str | None) -> None:
 @click.argument("folder", type=click.Path(file_okay=False))
 @store_option
 def export(folder: str, store: str | None) -> None:
-    """Write the whole snapshots to a FOLDER that any web server can hand out, or to a bucket: s3://bucket/path.
+    """Write the whole snapshots to a FOLDER that any web server can hand out.
 
     Others read it with the setting `store` or --store set to its address: read-only, every file checked by its hash.
     """

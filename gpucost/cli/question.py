@@ -9,7 +9,7 @@ from gpucost.arguments import giving_way
 from gpucost.ask import QUESTIONS
 from gpucost.cli.help import GroupedCommand
 from gpucost.cli.messages import say, working
-from gpucost.cli.options import LAUNCHED, Output, is_setting, output_parameters, parameter_of, version_option
+from gpucost.cli.options import Output, is_setting, output_parameters, parameter_of, version_option
 from gpucost.heap import keep_memory
 
 # how an answer is written -> what that means, and the questions whose answers can; none: all
@@ -20,8 +20,7 @@ _WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "--lines": ("CSV: one row per line of each bill.", ("estimate", "inference")),
     "--launch": (
-        "Print the command that starts the first offer: torchrun or vllm serve. With -o FILE.yaml write a task for"
-        " SkyPilot.",
+        "Print the command that starts the first offer: torchrun or vllm serve.",
         ("estimate", "inference"),
     ),
     "--print-plan": ("Print the effective inputs as a plan file.", ("tco",)),
@@ -82,7 +81,7 @@ def _callback(name: str, more: list[str]) -> Any:
 
         keep_memory()
         ways = {one: stated.pop(one) for one in more}
-        endings = ((".toml",) if ways.get("print_plan") else ()) + (LAUNCHED if ways.get("launch") else ())
+        endings = (".toml",) if ways.get("print_plan") else ()
         out = Output(format_, fields, output_file, endings)
         stated = {key: value for key, value in stated.items() if value is not None and value != ()}
         if name == "estimate":

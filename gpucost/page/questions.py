@@ -21,6 +21,7 @@ from gpucost.errors import (
     UnknownNameError,
     UsageError,
 )
+from gpucost.gate import beside
 from gpucost.market.budget import FRESH_DAYS
 from gpucost.market.exchange import newest_rate
 from gpucost.render.offers import is_orderable, ways
@@ -241,9 +242,9 @@ def _by_place(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _on_map(rows: Sequence[Mapping[str, Any]], *figures: str) -> dict[str, Any]:
     """Return the offers of regions whose place on the earth is known, in their order, each with where it is."""
-    from gpucost.render.html import places
-
-    known = places()
+    known = {
+        region: (float(latitude), float(longitude)) for region, latitude, longitude in beside(__file__, "places")[1:]
+    }
     names = ("region", "latitude", "longitude", *figures, "gpus", "gpu", "provider", "option", "orderable")
     located = [
         {

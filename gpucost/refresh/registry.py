@@ -46,5 +46,5 @@ def source_of(name: str) -> Source:
         return SOURCES[name]
     if table.is_table(name):
         return table.source_of_file(name)
-    hint = "A file ends in .csv, .xlsx or .parquet, a store begins with https:// or s3://."
+    hint = "A file ends in .csv, .xlsx or .parquet, a store begins with https://."
     raise UnknownNameError("source of prices", name, near(name, SOURCES), hint)

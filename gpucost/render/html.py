@@ -1,9 +1,8 @@
-"""The HTML writer: one self-contained, accessible page without external references; fragments; the page of prices."""
+"""The HTML writer: one self-contained, accessible page without external references; and fragments of one."""
 
-import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -48,8 +47,6 @@ _MISSING = (
 
 def write_page(document: Document, path: str) -> None:
     """Write the page to `path`; an existing file is replaced only by a complete one."""
-    from gpucost.store.files import write_text
-
     write_text(path, page(document))
 
 
@@ -232,36 +229,3 @@ def _chart_table(chart: Chart) -> Table:
     columns = tuple(Column(key, unit=units.get(key, "")) for key in present)
     note = f"The first {_CHART_ROWS} points." if len(chart.data) > _CHART_ROWS else ""
     return Table(columns, list(chart.data)[:_CHART_ROWS], note=note)
-
-
-# --- The page of prices.
-
-
-def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: str) -> None:
-    """Write the page; texts from outside are shown with their control characters visible."""
-    offers = [[_plain(cell) for cell in row] for row in data["offers"]]
-    page_data = {
-        **data,
-        "offers": offers[:ROWS_SHOWN],
-        "points": [[_plain(cell) for cell in point] for point in data["points"]],
-        "places": places(),
-    }
-    text = (
-        _templates()
-        .get_template("prices.html")
-        .render(as_of=as_of, version=version, data=_json(page_data), count=len(offers), cut=len(offers) > ROWS_SHOWN)
-    )
-    write_text(path, text)
-
-
-def _plain(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not value.isprintable() else value
-
-
-@cache
-def places() -> dict[str, list[float]]:
-    """Return where regions are: latitude and longitude."""
-    text = files("gpucost.render").joinpath("assets", "places.csv").read_text("utf-8")
-    return {
-        row["region"]: [float(row["latitude"]), float(row["longitude"])] for row in csv.DictReader(text.splitlines())
-    }

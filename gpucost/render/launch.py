@@ -1,22 +1,12 @@
-"""What starts what an answer costs: torchrun or vllm serve on every instance, as a command or as a task for SkyPilot.
+"""What starts what an answer costs: torchrun or vllm serve, as a command for a shell on each of the instances."""
 
-A command is for a shell on each of the instances; a task is a file for `sky launch`, or `sky serve up` where it has
-several replicas. Its format: https://docs.skypilot.co/en/latest/reference/yaml-spec.html
-"""
-
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError
-from gpucost.gate import beside
-from gpucost.market.terms import cluster
-from gpucost.options import OPTIONS
 
 _VLLM_FORMATS = {"fp8": "fp8", "int4": "awq", "gguf": "gguf", "mxfp4": "mxfp4", "nvfp4": "modelopt_fp4"}
 _PORT, _SERVED_AT = 29500, 8000
-_LOAD_S = 1800  # until a service must answer: the weights are fetched and loaded
 
 
 class Start(NamedTuple):
@@ -41,54 +31,6 @@ def launch(answer: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def skypilot(answer: Mapping[str, Any]) -> str:
-    """Return a task for SkyPilot that starts the first option of an answer."""
-    option, start = _first(answer)
-    names = _names()
-    cloud = names["cloud"].get(option["provider"])
-    chip = names["accelerator"].get(option["gpu"])
-    if chip is None:
-        raise UsageError(f"SkyPilot has no name for {option['gpu']}: take --launch without -o, and start it by hand.")
-    unit = max(option["gpus"] // _count(option), 1)
-    lines = [
-        f"# {cluster(option)} at {option['provider']}, {OPTIONS[option['option']].label}, at"
-        f" {option['usd_per_gpu_hour']:.2f} USD per GPU-hour",
-    ]
-    if cloud is None:
-        lines.append(
-            f"# SkyPilot does not know {option['provider']}: add its machines as an SSH node pool (infra: ssh)"
-        )
-    lines += [f"name: {json.dumps(_slug(answer))}", f"num_nodes: {start.instances}", "resources:"]
-    region = f"/{option['region']}" if option["region"] and "/" not in option["region"] else ""
-    lines.append(f"  infra: {json.dumps(cloud + region if cloud else 'ssh')}")
-    if names["named"].get(option["provider"]) and " " not in option["instance_type"]:
-        lines.append(f"  instance_type: {json.dumps(option['instance_type'])}")
-    lines.append(f"  accelerators: {json.dumps(f'{chip}:{unit}')}")
-    if OPTIONS[option["option"]].family == "preemptible":
-        lines.append("  use_spot: true")
-    serving = answer["kind"] == "inference"
-    if serving:
-        lines.append(f"  ports: {_SERVED_AT}")
-    if serving and start.groups > 1:
-        lines += [
-            "service:",
-            f"  replicas: {start.groups}",
-            "  readiness_probe:",
-            "    path: /v1/models",
-            f"    initial_delay_seconds: {_LOAD_S}",
-        ]
-    lines += ["setup: |", f"  pip install {'vllm' if serving else '-r requirements.txt'}", "run: |"]
-    run = []
-    if start.instances > 1:
-        run += ['FIRST_HOST=$(echo "$SKYPILOT_NODE_IPS" | head -n 1)', "NODE_RANK=$SKYPILOT_NODE_RANK"]
-    if start.others:
-        run += ['if [ "$NODE_RANK" -eq 0 ]; then', *_broken(start.words).split("\n"), "else"]
-        run += [*_broken(start.others).split("\n"), "fi"]
-    else:
-        run += _broken(start.words).split("\n")
-    return "\n".join([*lines, *(f"  {line}" for line in run)]) + "\n"
-
-
 def _first(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Start]:
     """Return the first option of an answer and what starts it."""
     kinds = {"estimate": _torchrun, "inference": _serve}
@@ -96,21 +38,6 @@ def _first(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Start]:
         raise UsageError(f"--launch works for estimate and inference, not for {answer.get('kind')}.")
     option = answer["options"][0]
     return option, kinds[answer["kind"]](answer, option)
-
-
-@cache
-def _names() -> dict[str, dict[str, str]]:
-    """Return what SkyPilot calls clouds and accelerators."""
-    found: dict[str, dict[str, str]] = {}
-    for kind, ours, theirs in beside(__file__, "skypilot")[1:]:
-        found.setdefault(kind, {})[ours] = theirs
-    return found
-
-
-def _slug(answer: Mapping[str, Any]) -> str:
-    verb = "train" if answer["kind"] == "estimate" else "serve"
-    model = str(answer["request"]["model"]).rsplit("/", 1)[-1].removesuffix(".json")
-    return f"{verb}-{''.join(sign if sign.isalnum() else '-' for sign in model.lower())}".strip("-")
 
 
 def _count(option: Mapping[str, Any]) -> int:

@@ -295,7 +295,7 @@ def _price_cause(option: Mapping[str, Any]) -> Cause:
     """Return what the price may do: a spot price moves from day to day, a list price ages."""
     low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
     if OPTIONS[option["option"]].family == "preemptible":
-        how = "choose on demand or a commitment, or a fresher price; see `gpucost prices risk`"
+        how = "choose on demand or a commitment, or a fresher price"
         return "spot price", low, high, "--option", how
     return "price age", low, high, "--strict-prices", "get a fresh quote, or use --strict-prices"
 

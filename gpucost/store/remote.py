@@ -1,10 +1,9 @@
-"""A store that others publish as static files, at an address or in a bucket: read-only, checked, kept in a cache."""
+"""A store that others publish as static files, at an address: read-only, checked, kept in a cache."""
 
 import json
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpucost.errors import DataError, DiskError
 from gpucost.limits import Deadline, limit
@@ -12,22 +11,13 @@ from gpucost.store.client import Client, FetchError, place_of
 from gpucost.store.files import replacing, write_bytes
 from gpucost.store.folder import FORMAT, SEAL, SEAL_KEY, Folder, parsed, sealed
 
-if TYPE_CHECKING:
-    from gpucost.store.bucket import Bucket
-
 _MOST_SNAPSHOTS = 10_000
 _SMALL_BYTES = 8_000_000
-_BUCKET = "s3://"
-
-
-def is_bucket(location: str) -> bool:
-    """Tell whether a store's place is in a bucket."""
-    return location.lower().startswith(_BUCKET)
 
 
 def is_remote(location: str) -> bool:
     """Tell whether a store's place is an address."""
-    return location.lower().startswith(("https://", "http://", _BUCKET))
+    return location.lower().startswith(("https://", "http://"))
 
 
 def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadline | None = None) -> Folder:
@@ -47,7 +37,7 @@ def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadl
     return folder
 
 
-def _bring(folder: Folder, url: str, asked: "Client | Bucket") -> bool:
+def _bring(folder: Folder, url: str, asked: Client) -> bool:
     """Fetch what a copy lacks; what cannot be had is a fault of the folder."""
     try:
         names = _index(url, asked, _seal(url, asked))
@@ -67,15 +57,11 @@ def _bring(folder: Folder, url: str, asked: "Client | Bucket") -> bool:
     return True
 
 
-def _client(url: str, deadline: Deadline) -> "Client | Bucket":
-    if not is_bucket(url):
-        return Client(deadline=deadline, most_bytes=limit("limit_refresh_bytes") / 4)  # four times that in all
-    from gpucost.store.bucket import Bucket
-
-    return Bucket(deadline)
+def _client(url: str, deadline: Deadline) -> Client:
+    return Client(deadline=deadline, most_bytes=limit("limit_refresh_bytes") / 4)  # four times that in all
 
 
-def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
+def _seal(url: str, client: Client) -> dict[str, str] | None:
     """Return the SHA-256 of each file by the store's seal; None where it has none, which a key forbids."""
     try:
         content = client.json(f"{url.rstrip('/')}/{SEAL}", most_bytes=_SMALL_BYTES)
@@ -86,7 +72,7 @@ def _seal(url: str, client: "Client | Bucket") -> dict[str, str] | None:
     return dict(sealed(content, place_of(url)))
 
 
-def _index(url: str, client: "Client | Bucket", hashes: dict[str, str] | None) -> list[str]:
+def _index(url: str, client: Client, hashes: dict[str, str] | None) -> list[str]:
     body = client.body(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
     if hashes is not None and hashes.get("index.json") != sha256(body).hexdigest():
         raise FetchError(f"{place_of(url)}: its index.json does not match its {SEAL}. Try again in a minute.")
@@ -100,7 +86,7 @@ def _index(url: str, client: "Client | Bucket", hashes: dict[str, str] | None) -
     return sorted(names)
 
 
-def _take(folder: Folder, url: str, name: str, client: "Client | Bucket") -> None:
+def _take(folder: Folder, url: str, name: str, client: Client) -> None:
     """Fetch one snapshot: its manifest and the parts that are missing; what is not what its name says is left out."""
     base = url.rstrip("/")
     try:

@@ -1,4 +1,4 @@
-"""Looking at prices: what is old, a budget as an exit code, plots, and the page."""
+"""Looking at prices: what is old, a budget as an exit code, plots."""
 
 import json
 import re
@@ -16,7 +16,6 @@ from gpucost.catalog.prices import (
     difference,
     history,
     machines,
-    page_data,
     refuse_over,
     series,
     stale,
@@ -24,7 +23,6 @@ from gpucost.catalog.prices import (
 )
 from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
-from gpucost.render.html import write_price_page
 from gpucost.store.folder import Folder
 from tests.catalog.world import offer, world, write
 from tests.store.parts import publish, row
@@ -86,8 +84,7 @@ def test_coverage_hides_what_was_recorded_later(tmp_path):
 
 def test_what_is_older_than_asked_for_is_in_no_view(catalog):
     assert (len(stale(catalog, ALL, 29)), stale(catalog, ALL, 28)) == (2, [])
-    whole, young = page_data(catalog, ALL, 29), page_data(catalog, ALL, 28)
-    assert (len(whole["offers"]), len(young["offers"]), young["points"]) == (3, 0, [])
+    assert [len(current(catalog, ALL, days)[0]) for days in (29, 28)] == [3, 0]
 
 
 def test_machines_without_a_price_as_young_as_asked_for_are_said():
@@ -99,7 +96,7 @@ def test_machines_without_a_price_as_young_as_asked_for_are_said():
     assert all(f" {age - 1} days" in line for line in unseen(rows, age - 1))
 
 
-@pytest.mark.parametrize("words", ["risk --option spot", "risk --known-as-of 2026-01-01", "decline --max-age 30d"])
+@pytest.mark.parametrize("words", ["hosted --option spot", "used --max-age 30d", "decline --max-age 30d"])
 def test_a_view_takes_no_filter_that_it_would_ignore(words):
     done = CliRunner().invoke(cli, ["prices", *words.split()])
     assert (done.exit_code, "No such option" in done.output) == (2, True)
@@ -264,40 +261,3 @@ def test_a_plot_is_text_or_a_page(tmp_path, monkeypatch, words):
     assert (done.exit_code, "--plot draws text or a page" in done.output, list(tmp_path.iterdir())) == (2, True, [])
     monkeypatch.setenv("GPUCOST_FORMAT", "json")  # a setting of lists: a plot is none
     assert CliRunner().invoke(cli, [*asked, "-o", "h.txt"]).exit_code == 0
-
-
-def test_the_page_holds_its_data_and_asks_nobody(catalog, tmp_path):
-    hostile = offer("acme/x", 5.0, "2025-06-01", provider="acme", instance_type="</script><b>x", region="\x1b[31m")
-    catalog = open_catalog("2025-06-30", root=world(tmp_path / "w", [*OFFERS, hostile]), checked=False)
-    file = tmp_path / "prices.html"
-    write_price_page(str(file), page_data(catalog, ALL), "2025-06-30", "v")
-    text = file.read_text("utf-8")
-    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
-    assert "default-src 'none'" in text
-    found = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
-    assert found["days"][-1] == "2025-06-30"
-    assert ["h100-sxm5-80gb", "on demand", "acme", "us-east-1", 2.5, len(found["days"]) - 1] in found["points"]
-    assert "</script><b>" not in text
-    assert "\x1b" not in text
-
-
-def test_the_slider_moves_the_map(require_program, tmp_path, catalog):
-    import subprocess
-
-    browser = require_program("chromium", "chromium-browser", "google-chrome")
-    file = tmp_path / "prices.html"
-    write_price_page(str(file), page_data(catalog, ALL), "2025-06-30", "v")
-    text = file.read_text("utf-8")
-    first = "const slider = at('day'); slider.value = slider.max - 1; slider.dispatchEvent(new Event('input'));"
-    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=700,900", "--dump-dom"]
-    for script, said in (
-        ("", "2.5 USD"),
-        (first, "2025-04-01: 0 places"),
-    ):
-        file.write_text(text.replace("draw();\nlist();", f"draw();\nlist();\n{script}"), "utf-8")
-        shown = subprocess.run([*words, file.as_uri()], capture_output=True, text=True, timeout=120).stdout
-        assert said in shown
-        assert "offers of h100-sxm5-80gb" in shown  # those of the accelerator that is chosen
-        widths = [int(width) for width in re.findall(r'viewBox="0 0 ([0-9]+)', shown)]
-        assert len(widths) == 2  # map and history are drawn at the width of the window, not scrolled sideways
-        assert max(widths) <= 700
