@@ -24,8 +24,6 @@ from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.effects import effect
 from benchmarks.fuzz.orders import order
 from benchmarks.fuzz.rounds import round_trip
-from benchmarks.fuzz.routes import route
-from benchmarks.fuzz.twins import twin
 from benchmarks.fuzz.valid import valid
 from benchmarks.fuzz.waits import racing, waiting
 
@@ -293,7 +291,7 @@ MOST_S, MOST_GB = 40, 2.0  # of one command and the processes that it starts; a 
 FACES: dict[str, Callable[[Case], None]] = {
     one.__name__: one
     for one in (
-        *(command, library, order, round_trip, effect, route, twin, tool, page),
+        *(command, library, order, round_trip, effect, tool, page),
         *(killed, full, interrupted, processes, threads),
         *(waiting, racing, full_disk, whole, valid),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import blows, cases, desk, effects, more, orders, rounds, routes, seals, twins, valid, waits
+from benchmarks.fuzz import blows, cases, desk, effects, more, orders, rounds, seals, valid, waits
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -30,8 +30,6 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "orders": (orders.orders, 2),
     "rounds": (rounds.rounds, 0.5),
     "effects": (effects.effects, 1),
-    "routes": (routes.routes, 0.5),
-    "twins": (twins.twins, 0.5),
     "disturbed": (more.disturbed, 0.3),
     "questions": (valid.questions, 8),
     "servers": (waits.servers, 0.3),

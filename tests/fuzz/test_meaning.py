@@ -2,7 +2,6 @@
 
 import json
 import math
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -11,13 +10,11 @@ from hypothesis import strategies as st
 
 import gpucost
 from benchmarks.fuzz.cases import Case, InternalError
-from benchmarks.fuzz.effects import answer_of, effect
+from benchmarks.fuzz.effects import effect
 from benchmarks.fuzz.judge import folder, judged
 from benchmarks.fuzz.meaning import faults_of
 from benchmarks.fuzz.orders import order
-from benchmarks.fuzz.routes import ROUTES, route
 from benchmarks.fuzz.surfaces import case
-from benchmarks.fuzz.twins import twin
 from gpucost.catalog import open_catalog
 from gpucost.errors import GpuCostError, UsageError
 
@@ -67,33 +64,6 @@ def test_an_argument_that_does_nothing_is_told(monkeypatch):
         effect(Case(["fit", "gpus"], given=({"model": "8b"}, 8)))
     monkeypatch.setattr(gpucost, "fit", lambda **asked: SimpleNamespace(to_dict=lambda: {"gb": len(asked)}))
     effect(Case(["fit", "gpus"], given=({"model": "8b"}, 8)))
-
-
-@pytest.mark.parametrize("way", ROUTES)
-def test_a_way_to_another_figure_is_told(monkeypatch, way):
-    given = {"model": "8b", "tokens": "10b", "gpu": "h100-sxm", "gpus": 8, "top": 1}
-    route(Case(["estimate", way], given=given))
-    true = answer_of("estimate", given)
-    best = true["options"][0]
-    wrong = true | {"options": [best | {"cost_usd": 1.0, "tokens_per_s_per_gpu": 1.0}]}
-
-    def changed(name, asked):
-        return wrong if way == "sweep" or (name, asked) == ("estimate", given) else answer_of(name, asked)
-
-    monkeypatch.setattr("benchmarks.fuzz.routes.answer_of", changed)
-    if way != "rerun":
-        with pytest.raises(InternalError, match=f"estimate by {way}"):
-            route(Case(["estimate", way], given=given))
-
-
-@pytest.mark.slow
-def test_a_file_that_says_something_else_is_told(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    ask = ["mix", "demand.csv", "--gpu", "h100-sxm", "-o", "out.json"]
-    for other, same in ((b"gpus,month\n8,1\n16,2\n", True), (b"month,gpus\n1,8\n2,17\n", False)):
-        (tmp_path / "demand.csv").write_bytes(b"month,gpus\n1,8\n2,16\n")
-        with nullcontext() if same else pytest.raises(InternalError, match=r"mix.*is "):
-            twin(Case(ask, given=("demand.csv", other)))
 
 
 @FEW
