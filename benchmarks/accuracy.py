@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -123,9 +123,17 @@ SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = (
 )
 
 
+class HeldOut(NamedTuple):
+    """Rows, their predictions by what was held out, and the fits of the parts in which sources were."""
+
+    found: Measurements
+    items: dict[str, list[measurements.Item]]
+    parts: outside.Parts
+
+
 @cache
-def held_out() -> tuple[Measurements, dict[str, list[measurements.Item]]]:
-    """Return the shipped rows and their predictions; minutes, once."""
+def held_out() -> HeldOut:
+    """Return the shipped rows and their predictions; half a minute, once."""
     return training_items(open_catalog())
 
 
@@ -144,23 +152,26 @@ def situation_rows(found: Measurements, items: list[measurements.Item]) -> list[
     return answer
 
 
-def unsaid_rows(catalog: Catalog, found: Measurements, items: list[measurements.Item]) -> list[dict[str, Any]]:
+def unsaid_rows(catalog: Catalog, known: HeldOut) -> list[dict[str, Any]]:
     """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
     applies = SITUATIONS["dense, bf16, NVIDIA since Ampere"]
     rows = [{**row, "framework": "", "dispatcher": "", "sinks": ""} for row in fits.published(catalog)]
     hidden = training.gather(rows, catalog)
     calibration = training_calibration(catalog)
-    logged = training_fit.left_out(hidden, calibration.values, found)
+    logged = outside.left_out(training_fit.observed(hidden), known.parts)
     unsaid = unseen(hidden, logged, calibration, "unknown_software")
     answer = []
-    for part, some, predicted in (("software said", found, items), ("nothing said", hidden, unsaid)):
+    for part, some, predicted in (
+        ("software said", known.found, known.items["source"]),
+        ("nothing said", hidden, unsaid),
+    ):
         kept = [
             item
             for item, row in zip(predicted, some.rows, strict=True)
             if row.core and row.stated_layout and item.group not in training.FLOP_BASES and applies(row)
         ]
         answer.append(figures(f"question: {part}", "source", kept))
-    return [*answer, figures("question: own speed given, all rows at another size", "pairs", another_size(found))]
+    return [*answer, figures("question: own speed given, all rows at another size", "pairs", another_size(known.found))]
 
 
 def another_size(found: Measurements) -> list[measurements.Item]:
@@ -197,14 +208,15 @@ def rows_table(found: Measurements, items: list[measurements.Item]) -> str:
     return text.getvalue()
 
 
-def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[measurements.Item]]]:
+def training_items(catalog: Catalog) -> HeldOut:
     """Return the rows and their predictions, in-sample and with each grouping held out."""
     found, calibration = fits.training_shipped(catalog), training_calibration(catalog)
     answers = {"nothing (in-sample)": training.predict(found, calibration)}
+    parts = outside.by_part(training_fit.observed(found), calibration.values)
     for grouping in ("source", "family", "software"):
         by_source = grouping == "source"
         logged = (
-            training_fit.left_out(found, calibration.values)
+            outside.left_out(training_fit.observed(found), parts)
             if by_source
             else training_fit.leave_one_out(found, grouping, start=calibration.values)
         )
@@ -212,7 +224,7 @@ def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[measu
         answers[grouping] = ranged(found, logged, calibration)
     for name, rule in (("6·N·D at 40 %", training.rule_of_thumb), ("constant MFU", training.constant_mfu)):
         answers[name] = training.with_ranges(found, rule(found), calibration)
-    return found, answers
+    return HeldOut(found, answers, parts)
 
 
 def training_rows(found: Measurements, answers: dict[str, list[measurements.Item]]) -> list[dict[str, Any]]:
@@ -269,9 +281,9 @@ SERVED = {
 
 def table() -> str:
     """Compute the whole table."""
-    catalog, (found, answers) = open_catalog(), held_out()
-    rows = training_rows(found, answers) + situation_rows(found, answers["source"])
-    return as_csv(rows + unsaid_rows(catalog, found, answers["source"]) + other_rows(catalog))
+    catalog, known = open_catalog(), held_out()
+    rows = training_rows(known.found, known.items) + situation_rows(known.found, known.items["source"])
+    return as_csv(rows + unsaid_rows(catalog, known) + other_rows(catalog))
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.few_shot [--draws 1000] [--sources 2]
 
-Each source is held out of the calibration (minutes); k of its runs, drawn at random, correct the predictions as
+Each source is held out of the calibration; k of its runs, drawn at random, correct the predictions as
 `gpucost calibrate` corrects them; the others are predicted.
 """
 
@@ -20,7 +20,7 @@ from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.calibration import weighted_quantile
 from gpucost.physics.columns import Floats
-from gpucost.physics.training.own_runs import OwnRuns, closeness, correction
+from gpucost.physics.training.own_runs import PLAIN, believed, covariances
 from tools import training_fit
 
 TABLE = Path(__file__).parents[1] / "docs" / "few-shot.csv"
@@ -39,7 +39,7 @@ runs, drawn at random, correct the predictions of its others as `gpucost calibra
 Column 0 is the median error of all its runs; the columns of k add by how much that of the other runs changed, in the
 mean over 1,000 draws; "all others" predicts each run after all others of its source. The first table averages over
 sources.
-`python -m docs.generate docs/few-shot.csv` computes it again (minutes).
+`python -m docs.generate docs/few-shot.csv` computes it again.
 """
 READING = """
 A star marks where the others came out worse than they were, two stars where by more than the source's own noise (twice
@@ -64,40 +64,38 @@ class Entry(NamedTuple):
 
 def of_source(features: Floats, residual: Floats, draws: int) -> list[Entry]:
     """Return what each number of runs, drawn at random, teaches about the other runs."""
-    random, found = np.random.default_rng(0), []
+    random, found, count = np.random.default_rng(0), [], len(residual)
+    common, specific = covariances(features, features)
+    plain = covariances(features[:, :PLAIN], features[:, :PLAIN])[1]
+    usual = float(np.median(np.abs(np.expm1(residual))))
     for runs in RUNS:
-        after, before, sizes, widths = [], [], [], []
-        change, seen = np.zeros(len(residual)), np.zeros(len(residual))
-        for _ in range(draws if runs else 1):
-            order = random.permutation(len(residual))
-            own, other = order[:runs], order[runs:]
-            left, narrower = residual[other], np.ones(len(other))
-            if runs:
-                given = OwnRuns(features[own], residual[own])
-                left = left - correction(given, features[other])
-                narrower = closeness(given, features[other])
-            errors, errors_before = (np.abs(np.expm1(values)) for values in (left, residual[other]))
-            after.append(np.median(errors))
-            before.append(np.median(errors_before))
-            change[other] += errors - errors_before
-            seen[other] += 1
-            sizes.append(np.abs(left))
-            widths.append(np.abs(left) / narrower)
-        noise = float(np.std(change / np.maximum(seen, 1)) / len(residual) ** 0.5)
-        usual = float(np.median(np.abs(np.expm1(residual))))
-        now = usual + float(np.mean(np.subtract(after, before)))
-        found.append(Entry(now, usual, np.concatenate(sizes), np.concatenate(widths), noise))
+        order = np.array([random.permutation(count) for _ in range(draws if runs else 1)])
+        own, other = order[:, :runs], order[:, runs:]
+        left, narrower = residual[other], np.ones(other.shape)
+        if runs:
+            inside, across = (own[:, :, None], own[:, None]), (other[:, :, None], own[:, None])
+            left = left - believed(common[inside], specific[inside], residual[own]).mean(
+                common[across], specific[across]
+            )
+            narrower = believed(common[inside], plain[inside], residual[own]).narrower(common[across], plain[across])
+        errors, before = (np.abs(np.expm1(values)) for values in (left, residual[other]))
+        change = np.bincount(other.ravel(), (errors - before).ravel(), count)
+        seen = np.bincount(other.ravel(), minlength=count)
+        noise = float(np.std(change / np.maximum(seen, 1)) / count**0.5)
+        now = usual + float(np.mean(np.median(errors, axis=1) - np.median(before, axis=1)))
+        found.append(Entry(now, usual, np.abs(left).ravel(), (np.abs(left) / narrower).ravel(), noise))
     return found
 
 
 def of_all_others(features: Floats, residual: Floats) -> float:
     """Return the median error of runs, each corrected by all others of its source: what it could ever learn."""
-    order = np.random.default_rng(0).permutation(len(residual))
-    left = []
+    order, left = np.random.default_rng(0).permutation(len(residual)), []
+    common, specific = covariances(features, features)
     for one in order[:AT_MOST]:
         others = np.delete(np.arange(len(residual)), one)
-        known = OwnRuns(features[others], residual[others])
-        left.append(residual[one] - correction(known, features[[one]])[0])
+        inside, across = np.ix_(others, others), np.ix_([one], others)
+        belief = believed(common[inside], specific[inside], residual[others])
+        left.append(residual[one] - belief.mean(common[across], specific[across])[0])
     return float(np.median(np.abs(np.expm1(left))))
 
 
@@ -112,18 +110,18 @@ def figures(name: str, entries: list[Entry], after_all: float) -> dict[str, str]
 
 
 def table(draws: int = 1000, most: int | None = None) -> str:
-    """Hold each source out in turn (minutes), or the `most` largest alone, and return the table as CSV."""
+    """Hold each source out in turn, or the `most` largest alone, and return the table as CSV."""
     catalog = open_catalog()
-    every = found = fits.training_shipped(catalog)
-    if most:
-        largest = {name for name, _ in Counter(row.source for row in every.rows).most_common(most)}
-        found = every.select(np.array([row.source in largest for row in every.rows]))
+    every = fits.training_shipped(catalog)
+    counted = Counter(row.source for row in every.rows).most_common(most)
+    asked = [name for name, runs in counted if runs >= AT_LEAST]
+    found = every.select(np.isin(every.row_sources, asked))
     seen = training.observe(found)
     predicted = training_fit.leave_one_out(found, pool=every, start=training_calibration(catalog).values)
     residual = predicted - seen.log_measured
     features, sources = training.configurations(seen), np.array([row.source for row in found.rows])
     known = {str(name): np.flatnonzero(sources == name) for name in np.unique(sources)}
-    made = {n: of_source(features[i], residual[i], draws) for n, i in known.items() if len(i) >= AT_LEAST}
+    made = {n: of_source(features[i], residual[i], draws) for n, i in known.items()}
     whole = {n: of_all_others(features[known[n]], residual[known[n]]) for n in made}
     columns = list(zip(*made.values(), strict=True))
     means = [f"{np.mean([entry.after for entry in column]):.4f}" for column in columns]

@@ -311,8 +311,8 @@ def accuracy_rows() -> str:
     """Write the held-out prediction of every row; a file whose rows barely moved stays."""
     from benchmarks import accuracy
 
-    found, answers = accuracy.held_out()
-    made = accuracy.rows_table(found, answers["source"])
+    known = accuracy.held_out()
+    made = accuracy.rows_table(known.found, known.items["source"])
     stored = accuracy.ROWS.read_text("utf-8") if accuracy.ROWS.is_file() else ""
     return made if accuracy.rows_differ(stored, made) else stored
 

@@ -47,12 +47,20 @@ class Observed(Struct, frozen=True):
         return self.model.log_predicted(self.seen.take(of), values)
 
 
-def left_out(asked: Observed, taught: Observed, start: Values | None = None) -> Floats:
-    """Return log predictions of all that is asked, by fits to `taught` that have not seen their part of the sources."""
+Parts = Sequence[tuple[list[str], Values]]  # some of the sources, and a fit that has not seen them
+
+
+def by_part(taught: Observed, start: Values | None = None) -> Parts:
+    """Return the parts in which sources are left out, each with a fit to all others."""
+    parts = [list(part) for part in choice.folds(taught.source.tolist(), PARTS)]
+    return [(part, taught.fitted(~np.isin(taught.source, part), start)) for part in parts]
+
+
+def left_out(asked: Observed, parts: Parts) -> Floats:
+    """Return log predictions of all that is asked, by fits that have not seen their part of the sources."""
     logged = np.empty(len(asked.source))
-    for part in choice.folds(taught.source.tolist(), PARTS):
-        mine = np.isin(asked.source, list(part))
-        values = taught.fitted(~np.isin(taught.source, list(part)), start)
+    for part, values in parts:
+        mine = np.isin(asked.source, part)
         logged[mine] = asked.logged(np.flatnonzero(mine), values)
     return logged
 

@@ -75,7 +75,7 @@ def leave_one_out(
 def left_out(found: Measurements, start: Values) -> Floats:
     """Return log predictions of every figure by a fit that has not seen its part of the sources."""
     of = observed(found)
-    return outside.left_out(of, of, start)
+    return outside.left_out(of, outside.by_part(of, start))
 
 
 def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
@@ -86,7 +86,7 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     """
     of = observed(found)
     values = fit(of.seen, rounds=30)
-    residual = outside.left_out(of, of, values) - of.seen.log_measured
+    residual = outside.left_out(of, outside.by_part(of, values)) - of.seen.log_measured
     before = np.array([(first or {}).get(key(found, figure), np.nan) for figure in found.figures])
     doubted = traits(as_unseen(found), values)
     ranges = outside.ranges_of(SCHEME, residual, doubted, of.source, before)

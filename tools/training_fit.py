@@ -52,11 +52,6 @@ def leave_one_out(
     return outside.leave_one_out(observed(found), groups, observed(pool), others, start)
 
 
-def left_out(found: Measurements, start: Values | None = None, pool: Measurements | None = None) -> Floats:
-    """Return log speeds of every row by a fit to `pool` that has not seen its part of the sources."""
-    return outside.left_out(observed(found), observed(pool or found), start)
-
-
 def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
     """Fit the parameters to all usable rows, the ranges to sources that the fit has not seen.
 
@@ -67,7 +62,7 @@ def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> 
     values = of.fitted(np.ones(len(of.seen), dtype=np.bool_), None)
     apart = as_unseen(found)
     doubts = {trait: mine[keep] for trait, mine in row_traits(observe(apart), apart, values).items()}
-    residual = outside.left_out(of, of, values) - of.seen.log_measured
+    residual = outside.left_out(of, outside.by_part(of, values)) - of.seen.log_measured
     before = np.array([(first or {}).get(row.id, np.nan) for row in found.rows])
     return Calibration(values, outside.ranges_of(cal.SCHEME, residual[keep], doubts, of.source[keep], before[keep]))
 
@@ -118,12 +113,13 @@ def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Cal
     The ratio of a side is the weighted 90 % quantile of held-out residual ÷ width without the trait, rows weighted by
     1/√(rows of their source), kept between 1 and 2.5.
     """
-    ranges, pool = dict(calibration.ranges), gather(rows, facts)
+    ranges = dict(calibration.ranges)
+    parts = outside.by_part(observed(gather(rows, facts)), calibration.values)
     for trait, cells in HIDDEN_CELLS.items():
         found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
         found = found.select(timed(found))
         seen = observe(as_unseen(found))
-        residual = left_out(found, calibration.values, pool) - seen.log_measured
+        residual = outside.left_out(observed(found), parts) - seen.log_measured
         doubts = row_traits(seen, found, calibration.values)
         ranges |= unsaid_ratio(trait, residual, doubts, seen.source, ranges)
     return Calibration(calibration.values, ranges)

@@ -164,6 +164,7 @@ class FitProblem:
         kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
         parts = {key: part_of(rows) for key, rows in kinds.items()}
         self.own = [parts[touched[index].tobytes()] for index in self.free]
+        self.last: tuple[Floats, Floats] | None = None
 
     def values(self, z: Floats) -> dict[str, float]:
         """Return the parameters at a point, in standard deviations of the priors."""
@@ -172,8 +173,10 @@ class FitProblem:
         return dict(zip(self.names, np.exp(logs).tolist(), strict=True))
 
     def cost(self, z: Floats) -> Floats:
-        """Return all residuals and the pulls of the priors."""
-        return np.concatenate([self.whole.residual(self.values(z)), z])
+        """Return all residuals and the pulls of the priors; those of the last point are kept for its derivatives."""
+        if self.last is None or not np.array_equal(z, self.last[0]):
+            self.last = z.copy(), np.concatenate([self.whole.residual(self.values(z)), z])
+        return self.last[1]
 
     def slopes(self, z: Floats) -> Floats:
         """Return the derivatives of `cost`: forward differences over the observations that a parameter can move."""

@@ -92,14 +92,12 @@ def whitened(
     Var = within²·I + between²·11ᵀ: deviations from the source's mean are divided by `within`, the mean by
     √(between² + within²/n).
     """
-    out = np.empty_like(residual)
-    for code in np.unique(source):
-        rows = np.flatnonzero(source == code)
-        n, mean = len(rows), residual[rows].mean()
-        weight = min(1.0, np.sqrt(VOICES / n))
-        bias = mean / np.sqrt(between**2 + within**2 / n) / np.sqrt(n)
-        out[rows] = (residual[rows] - mean) / within * weight + bias
-    return out
+    counts = np.bincount(source)
+    n = counts[source]
+    mean = np.bincount(source, residual)[source] / n
+    weight = np.minimum(1.0, np.sqrt(VOICES / n))
+    found: Floats = (residual - mean) / within * weight + mean / np.sqrt(between**2 + within**2 / n) / np.sqrt(n)
+    return found
 
 
 def problem(

@@ -115,30 +115,45 @@ def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 class Belief(NamedTuple):
-    """What runs say: the weights of each in the two parts, and their covariance turned over at the likely scale."""
+    """What runs say: the weights of each in the two parts, and their covariance at the likely scale.
+
+    Sets of runs may stand side by side, along the axes ahead of the last.
+    """
 
     of_common: Floats
     of_own: Floats
-    scale: float  # of the common part, root of its mean square
-    inverse: Floats
+    square: Floats  # mean square of the scale of the common part
+    covariance: Floats
+
+    def mean(self, common: Floats, specific: Floats) -> Floats:
+        """Return the posterior mean where configurations have these covariances with the runs."""
+        found: Floats = (common @ self.of_common[..., None] + specific @ self.of_own[..., None])[..., 0]
+        return found
+
+    def narrower(self, common: Floats, specific: Floats) -> Floats:
+        """Return the standard deviation there ÷ that before the runs, at most 1."""
+        square = self.square[..., None, None]
+        across = square * common + specific
+        explained = (across * np.linalg.solve(self.covariance, np.swapaxes(across, -1, -2)).swapaxes(-1, -2)).sum(-1)
+        left = square[..., 0] * COMMON**2 + OWN**2 + NOISE**2 - explained
+        ratio: Floats = np.sqrt(np.clip(left / BEFORE, NARROWEST_RATIO**2, 1.0))
+        return ratio
 
 
-def believed(runs: OwnRuns) -> Belief:
-    """Weigh the scales of the common part by how well each explains the runs."""
-    common, specific = covariances(runs.features, runs.features)
-    noise = NOISE**2 * np.eye(len(runs))
-    weights, evidence = [], []
-    for scale, belief in zip(SCALES, BELIEF, strict=True):
-        root = np.linalg.cholesky(scale**2 * common + specific + noise)
-        weight = np.linalg.solve(root.T, np.linalg.solve(root, runs.residual))
-        weights.append(weight)
-        evidence.append(np.log(belief) - runs.residual @ weight / 2 - np.log(np.diag(root)).sum())
-    odds = np.exp(np.array(evidence) - max(evidence))
-    shares = odds**SHARPNESS / (odds**SHARPNESS).sum()
-    of_common = sum(part * scale**2 * weight for part, scale, weight in zip(shares, SCALES, weights, strict=True))
-    square = float(odds @ np.square(SCALES) / odds.sum())
-    inverse = np.linalg.inv(square * common + specific + noise).astype(np.float64)
-    return Belief(np.asarray(of_common), shares @ np.array(weights), square**0.5, inverse)
+def believed(common: Floats, specific: Floats, residual: Floats) -> Belief:
+    """Weigh the scales of the common part by how well each explains the runs, whose covariances are given."""
+    squares, noise = np.square(SCALES), NOISE**2 * np.eye(residual.shape[-1])
+    root = np.linalg.cholesky(squares[:, None, None] * common[..., None, :, :] + (specific + noise)[..., None, :, :])
+    off = residual[..., None, :, None]
+    weights = np.linalg.solve(np.swapaxes(root, -1, -2), np.linalg.solve(root, off))
+    explained = (off * weights).sum((-2, -1)) / 2
+    evidence = np.log(BELIEF) - explained - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+    odds = np.exp(evidence - evidence.max(-1, keepdims=True))
+    shares = (odds**SHARPNESS / (odds**SHARPNESS).sum(-1, keepdims=True))[..., None, :]
+    square = odds @ squares / odds.sum(-1)
+    covariance = square[..., None, None] * common + specific + noise
+    each = weights[..., 0]
+    return Belief(((shares * squares) @ each)[..., 0, :], (shares @ each)[..., 0, :], square, covariance)
 
 
 def correction(runs: OwnRuns, features: Floats) -> Floats:
@@ -159,11 +174,10 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
     >>> bool(0.1 < correction(OwnRuns(shares[:2], np.array([0.0, 0.1])), shares[2:])[0] < 0.2)
     True
     """
-    posterior, parts = believed(runs), []
-    for start in range(0, max(len(features), 1), CHUNK_CASES):
-        common, specific = covariances(features[start : start + CHUNK_CASES], runs.features)
-        parts.append(common @ posterior.of_common + specific @ posterior.of_own)
-    return np.concatenate(parts)
+    belief = believed(*covariances(runs.features, runs.features), runs.residual)
+    starts = range(0, max(len(features), 1), CHUNK_CASES)
+    across = (covariances(features[start : start + CHUNK_CASES], runs.features) for start in starts)
+    return np.concatenate([belief.mean(common, specific) for common, specific in across])
 
 
 def closeness(runs: OwnRuns, features: Floats) -> Floats:
@@ -179,14 +193,10 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     [0.59, 0.95]
     """
     plain = runs.features[:, :PLAIN]
-    posterior, parts = believed(OwnRuns(plain, runs.residual)), []
-    for start in range(0, max(len(features), 1), CHUNK_CASES):
-        common, specific = covariances(features[start : start + CHUNK_CASES, :PLAIN], plain)
-        across = posterior.scale**2 * common + specific
-        explained = np.einsum("ij,jk,ik->i", across, posterior.inverse, across, optimize=True)
-        left = (posterior.scale * COMMON) ** 2 + OWN**2 + NOISE**2 - explained
-        parts.append(np.sqrt(np.clip(left / BEFORE, NARROWEST_RATIO**2, 1.0)))
-    return np.concatenate(parts)
+    belief = believed(*covariances(plain, plain), runs.residual)
+    starts = range(0, max(len(features), 1), CHUNK_CASES)
+    across = (covariances(features[start : start + CHUNK_CASES, :PLAIN], plain) for start in starts)
+    return np.concatenate([belief.narrower(common, specific) for common, specific in across])
 
 
 # As rows of a calibration table ---------------------------------------------------------------------------------------
