@@ -30,6 +30,7 @@ from gpucost.render.document import (
 )
 from gpucost.render.offers import (
     bill_table,
+    equal_budgets,
     excluded_table,
     is_orderable,
     left_out,
@@ -47,7 +48,6 @@ from gpucost.render.offers import (
 from gpucost.units import counted, format_count
 
 _MOST_KINDS = 5  # of one screen
-_ASK = "--gpu, --deadline."
 _HEADINGS = {
     "cost": "Offers, lowest budget first",
     "time": "Offers, fastest run first",
@@ -89,19 +89,16 @@ def document(answer: Estimate) -> Document:
 
 def _screen(answer: Estimate) -> list[Block]:
     """Return what one screen shows: the best offers by kind, what they rest on, and what to ask next."""
-    rows = [
-        {**row, "expect": about(row["cost_usd"]), "time": _time(row["days"])}
-        for row in picks(answer.get("highlights", ())[:_MOST_KINDS], "budget_usd")
-    ]
+    shown = answer.get("highlights", ())[:_MOST_KINDS]
+    rows = [{**row, "expect": about(row["cost_usd"]), "time": _time(row["days"])} for row in picks(shown, "budget_usd")]
     if not rows:
         return []
-    left = f", {len(excluded):,} do not" if (excluded := left_out(answer)) else ""
+    every = counted(answer["options_found"] + len(left_out(answer)), "offer")
     return [
-        Table(_PICKED, rows, note=_ends(answer, "the budget")),
+        Table(_PICKED, rows, note=f"{_ends(answer, 'the budget')} {equal_budgets(shown, 'budget_usd')}".strip()),
         KeyFigures(tuple(Fact(fact["label"], fact["text"]) for fact in (_price(answer), *_facts(answer)))),
         Paragraph(
-            f"{counted(answer['options_found'], 'offer')} qualify{left}: --details · formulas and sources: --explain ·"
-            f" also {_ASK}"
+            f"{answer['options_found']:,} of {every} qualify: --details · formulas: --explain · one GPU: --gpu NAME"
         ),
     ]
 

@@ -24,6 +24,7 @@ from gpucost.render.document import (
 )
 from gpucost.render.offers import (
     bill_table,
+    equal_budgets,
     excluded_table,
     left_out,
     not_included,
@@ -89,9 +90,10 @@ def _offers(answer: Inference) -> list[Section]:
 
 def _screen(answer: Inference) -> list[Block]:
     """Return what one screen shows: the best offers by kind, the cheapest hosted prices, what to ask next."""
+    shown = answer.get("highlights", ())
     rows: list[Row] = [
         {**row, "quote": about(row["usd_per_mtok"]), "token": f"{row['tpot_ms']:.3g} ms"}
-        for row in picks(answer.get("highlights", ()), "budget_usd_per_mtok")
+        for row in picks(shown, "budget_usd_per_mtok")
     ]
     if not rows:
         return []
@@ -106,7 +108,8 @@ def _screen(answer: Inference) -> list[Block]:
         for row in hosted
     ]
     why_out = f"; {len(out):,} left out" if (out := left_out(answer)) else ""
-    note = range_text(serving_causes(answer["options"][0]), "Monthly range")
+    causes = range_text(serving_causes(answer["options"][0]), "Monthly range")
+    note = f"{equal_budgets(shown, 'budget_usd_per_mtok')} {causes}".strip()
     levels = answer.get("levels") or []
     return [
         Table(_PICKED, rows, note=note),

@@ -99,19 +99,15 @@ def offers_picture(points: Sequence[Row], across: Axis, up: Axis, title: str) ->
 
 
 def picks(rows: Sequence[Row], budget: str) -> list[dict[str, Any]]:
-    """Return the cells of an answer's picks: what each is best at, its machine and seller, and what it needs.
-
-    What may be gone needs what the lowest budget needs, and says so: the figure is not its own.
-    """
+    """Return the cells of an answer's picks: what each is best at, its machine and seller, and what it needs."""
     cells: list[dict[str, Any]] = []
     for row in rows:
         label, needed = chip_label(row["gpu"]), row.get(budget)
-        again = bool(cells) and needed is not None and needed == rows[0].get(budget)
         cells.append(
             {
                 **row,
                 "kind": str(_KINDS.get(row["kind"], row["kind"])).format(gpu=label),
-                "budget": SAME if again else None if needed is None else about(needed),
+                "budget": None if needed is None else about(needed),
                 "machine": f"{row['gpus']:,} × {label}",
                 "seller": _seller(row),
             }
@@ -120,7 +116,13 @@ def picks(rows: Sequence[Row], budget: str) -> list[dict[str, Any]]:
 
 
 _KINDS = {"major cloud": "on a major cloud", "most measured chip": "on {gpu}"}
-SAME = "same"  # what stands in the first row
+
+
+def equal_budgets(rows: Sequence[Row], budget: str) -> str:
+    """Say why several picks need the same, where they do."""
+    needed = [row[budget] for row in rows if row.get(budget) is not None]
+    equal = len(set(needed)) < len(needed)
+    return "Rows of equal budget fall back on the same offer if theirs is gone." if equal else ""
 
 
 _OF_TWO_PARTS = ("rtx", "tpu", "rx", "arc", "gtx")
