@@ -122,9 +122,9 @@ def test_long_after_the_catalog_the_first_line_says_that_prices_are_old_and_how_
 
 def test_so_do_lists_of_prices(another_day):
     days = (date.fromisoformat(DAY) - open_catalog().dated).days
-    ran = in_process("prices", "--gpu", "h100-sxm")
-    assert f" {days} days " in ran.stderr.splitlines()[0]
-    assert "gpucost prices refresh" in ran.stderr.splitlines()[0]
+    said = in_process("prices", "--gpu", "h100-sxm").stdout.splitlines()[0]
+    assert f" {days} days " in said
+    assert "gpucost prices refresh" in said
 
 
 def test_what_holds_no_price_says_nothing_of_prices():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import AnswerFrame
+from gpucost.answers.common import AnswerFrame, StatedFact
 
 # --- Answers that set others beside each other: what two differ in and why, and models on accelerators.
 
@@ -128,7 +128,10 @@ class Candidate(TypedDict):
     warranty: str
     gpus: int
     provider: str
+    seller: NotRequired[str]  # the name under which people know the provider
     option: str | None
+    term_months: NotRequired[int]
+    chance_available_fraction: NotRequired[float | None]
     days: float | None
     rent_usd: float | None
     budget_usd: NotRequired[float | None]  # what nine of ten such rents need
@@ -154,6 +157,7 @@ class Assigned(TypedDict):
     gpu: str
     gpus: int
     provider: str
+    seller: NotRequired[str]
     cost_usd: float
     days: NotRequired[float | None]  # of a run
 
@@ -164,6 +168,7 @@ class SameJob(TypedDict):
     gpu: str
     gpus: int
     provider: str
+    seller: NotRequired[str]
     days: float | None
     rent_usd: float
     more_usd: float  # of budget
@@ -181,6 +186,7 @@ class Choice(AnswerFrame):
     assigned: list[Assigned]
     total_usd: float | None
     rivals: NotRequired[list[SameJob]]  # the recommended one first
+    stated: NotRequired[list[StatedFact]]  # what it takes as given
 
 
 # --- The answers of a scenario file, one after the other.

@@ -553,20 +553,23 @@ def _machine_of(offer: Mapping[str, Any]) -> str:
 
 
 def cheapest_of_sellers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row for each seller, chip, option and term: its cheapest offer that ranks, and in how many regions."""
+    """Return one row for each seller, chip and option: its cheapest offer that ranks, and in how many regions.
+
+    What is old for its kind stands last, and for a seller only where it has nothing younger.
+    """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["rankable"]:
-            key = (row["provider"], row["gpu"], row["option"], row["tier"], row["term_months"])
-            groups.setdefault(key, []).append(row)
+            groups.setdefault((row["provider"], row["gpu"], row["option"]), []).append(row)
     cheapest = []
     for offers in groups.values():
-        first = min(offers, key=lambda row: float(row["usd_per_gpu_hour"]))
+        first = min(offers, key=lambda row: (bool(row.get("stale")), float(row["usd_per_gpu_hour"])))
         term = f" {first['term_months']} months" if first["term_months"] else ""
         regions = len({row["region"] for row in offers if row["region"]}) or None
         purchase = f"{first['option'].replace('_', ' ')}{term}"
         cheapest.append({**first, "purchase": purchase, "regions": regions})
-    return sorted(cheapest, key=lambda row: (float(row["usd_per_gpu_hour"]), str(row["offer_id"])))
+    in_order = ("stale", "usd_per_gpu_hour", "offer_id")
+    return sorted(cheapest, key=lambda row: tuple(row.get(name) or 0 for name in in_order))
 
 
 def _kind_of(row: Mapping[str, Any]) -> str:

@@ -661,10 +661,10 @@ def command(
 ) -> None:
     """Prices that can be ordered on a day, cheapest GPU-hour first.
 
-    One row for each seller, GPU and option: its cheapest region, and in how many it is sold. --all, --details, CSV and
-    JSON have a row for every offer. A price holds from the day its provider stated, else from the day it was seen,
-    until a newer one is known. For a day before the newest shipped price, the daily price history is used too; it may
-    know more regions.
+    One row for each seller, GPU and option: its cheapest region and machine; what is old for its kind stands last.
+    --all, --details, CSV and JSON have a row for every offer. A price holds from the day its provider stated, else
+    from the day it was seen, until a newer one is known. For a day before the newest shipped price, the daily price
+    history is used too; it may know more regions.
 
     \b
     gpucost prices --gpu h100-sxm
@@ -689,6 +689,7 @@ def command(
             raise click.UsageError("--details is of single prices: leave it or --by out.")
         from gpucost.catalog.prices import by_column
         from gpucost.render.document import columns, columns_of
+        from gpucost.render.prices import machine_label
 
         lines = by_column(rows, by)
         if out.is_plain:
@@ -700,14 +701,16 @@ def command(
                 [f"{old} of {len(lines)} have no price that is young for its kind: they stand last."] if old else []
             )
             warnings += [*catalog.holding(filters["gpu"]), "USD per GPU-hour, each the cheapest offer of its kind."]
-            lines = [{**line, "machine": _shortened(line["machine"])} for line in lines[:most]]
+            lines = [{**line, "machine": machine_label(line["machine"])} for line in lines[:most]]
         out.rows(lines[:limit], [*columns(by), *columns_of("prices by")], catalog, warnings)
         return
+    checks: list[str] = []
     if check:
         from gpucost.refresh.check import FIRST_OFFERS, checked
 
         cheapest = [row for row in rows if row["rankable"]][:FIRST_OFFERS]
-        warnings = [*warnings, *(price.sentence for price in checked(catalog, cheapest))]
+        checks = [price.sentence for price in checked(catalog, cheapest)]
+        warnings = [*warnings, *checks]
     if all or details or out.format in ("csv", "json"):
         out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
         return
@@ -715,6 +718,17 @@ def command(
     from gpucost.render.document import columns_of
 
     sellers = cheapest_of_sellers(rows)
+    if out.is_plain:
+        from gpucost.market.supply import Providers
+        from gpucost.render.prices import offers_screen
+        from gpucost.render.text import write
+
+        names, asked = Providers(catalog.rows("providers")), filters["gpu"]
+        first = [{**row, "seller": names.name(row["provider"])} for row in sellers[: limit or _SCREEN_OFFERS]]
+        old, notes = sum(bool(row["stale"]) for row in sellers), [*catalog.holding(asked), *checks]
+        shown = offers_screen(first, len(sellers), old, asked, catalog.as_of.isoformat(), catalog.version, notes)
+        out.text(write(shown, one_screen=limit is None), written=True)
+        return
     one_chip = len({row["gpu"] for row in sellers}) == 1
     shown_columns = [one for one in columns_of("prices by seller") if not (one_chip and one.key == "gpu")]
     if hidden := len(rows) - len(sellers):
@@ -722,16 +736,7 @@ def command(
     out.rows(sellers[:limit], shown_columns, catalog, warnings)
 
 
-_SCREEN, _NAME = 16, 20  # rows of one screen, and letters of a machine's name on it
-
-
-def _shortened(name: str) -> str:
-    """Cut a name that would push other columns off a screen.
-
-    >>> _shortened("p5.48xlarge"), _shortened("Standard_ND96isr_H100_v5")
-    ('p5.48xlarge', 'Standard_ND96isr_H1…')
-    """
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+_SCREEN, _SCREEN_OFFERS = 16, 12  # rows of one screen
 
 
 def _refuse_before(ctx: click.Context, view: str) -> None:

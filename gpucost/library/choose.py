@@ -14,10 +14,11 @@ from gpucost.ask.dispatch import answered, framed, opened, question
 from gpucost.ask.result import RankedResult, copied
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.options import OPTIONS
-from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, parse_count
+from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, format_count, parse_count
 
 if TYPE_CHECKING:
     from gpucost.answers.combined import Assigned, Candidate, SameJob
+    from gpucost.answers.common import StatedFact
     from gpucost.catalog import Catalog
     from gpucost.market.supply import Key
     from gpucost.types import Architecture
@@ -136,6 +137,7 @@ def choose(
     )
     from gpucost.answers.common import cited
     from gpucost.market.facts import market_of
+    from gpucost.market.supply import Providers
 
     facts, most = opened(values, catalog), values["budget"]
     workloads = needs_of(values)
@@ -161,18 +163,23 @@ def choose(
     notes = [*facts.taken(*(values["pool"] or ())), *_long(assigned, rows_by_need)]
     if total is not None and most is not None and total > most:
         notes.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {most:,.0f} USD.")
+    alone = len(workloads) == 1 and first.purpose not in _BOUGHT
+    sellers = Providers(facts.rows("providers"))
+
+    def named(rows: Iterable[Any]) -> list[Any]:
+        return [{**row, "seller": sellers.name(row["provider"])} for row in rows]
+
     return ChoiceResult(
         {
             "kind": "choice",
             **framed(facts, values),
             "lead": lead_of_matrix(rows_by_need) if values["matrix"] else lead(workloads, rows_by_need, assigned, most),
             "budget_usd": most,
-            "rows": [row for rows in rows_by_need.values() for row in rows],
-            "assigned": assigned,
+            "stated": stated(workloads, rows_by_need, most, bool(values["matrix"])),
+            "rows": named(row for rows in rows_by_need.values() for row in rows),
+            "assigned": named(assigned),
             "total_usd": total,
-            "rivals": rivals(facts, answers[first.name])
-            if len(workloads) == 1 and first.purpose not in _BOUGHT
-            else [],
+            "rivals": named(rivals(facts, answers[first.name])) if alone else [],
             "warnings": notes,
             "sources": cited(market_of(facts).facts.sources, _sources(rows_by_need)),
         }
@@ -463,6 +470,8 @@ def _row(catalog: "Catalog", need: Need, chip: Mapping[str, Any], row: Mapping[s
         "gpus": gpus,
         "provider": row["provider"],
         "option": row["option"],
+        "term_months": int(row.get("term_months") or 0),
+        "chance_available_fraction": row.get("chance_available_fraction"),
         "days": row["days"],
         "rent_usd": rent,
         "usd_per_gpu_hour": row.get("usd_per_gpu_hour") if rent is not None else None,
@@ -662,19 +671,31 @@ def _long(assigned: "Sequence[Assigned]", rows_by_need: "Mapping[str, Sequence[C
 
 
 def lead_of_matrix(rows_by_need: "Mapping[str, Sequence[Candidate]]") -> str:
-    """Say how many cells of the matrix can be ordered, what to look up first, and the ends of what they cost."""
-    from gpucost.market.terms import LISTED_DAYS, is_unlisted
-
-    rows = [row for rows in rows_by_need.values() for row in rows]
-    ready = [row for row in rows if row["rent_usd"] is not None]
-    sure = [row for row in ready if not is_unlisted(row.get("age_days"), row.get("price_book") or "")]
-    old = len(ready) - len(sure)
-    look = f" No list had {old} within {LISTED_DAYS} days: look before you order." if old else ""
+    """Say how many cells of the matrix were listed lately, and the ends of what they cost."""
+    ready, sure = _listed_lately(rows_by_need)
     low, high = (pick(sure or ready, key=lambda row: row["rent_usd"] or 0) for pick in (min, max))
     return (
-        f"{len(sure)} of {len(rows)} can be ordered today: from {low['workload']} for {low['rent_usd']:,.0f} USD"
-        f" to {high['workload']} for {high['rent_usd']:,.0f} USD.{look}"
+        f"{_ready(rows_by_need)} They cost from ${low['rent_usd']:,.0f} for {low['workload']} to"
+        f" ${high['rent_usd']:,.0f} for {high['workload']}."
     )
+
+
+def _listed_lately(
+    rows_by_need: "Mapping[str, Sequence[Candidate]]",
+) -> "tuple[list[Candidate], list[Candidate]]":
+    """Return what is for rent, and of that, what somebody listed lately."""
+    from gpucost.market.terms import is_unlisted
+
+    ready = [row for rows in rows_by_need.values() for row in rows if row["rent_usd"] is not None]
+    return ready, [row for row in ready if not is_unlisted(row.get("age_days"), row.get("price_book") or "")]
+
+
+def _ready(rows_by_need: "Mapping[str, Sequence[Candidate]]") -> str:
+    from gpucost.market.terms import LISTED_DAYS
+
+    ready, sure = _listed_lately(rows_by_need)
+    first = "" if len(sure) == len(ready) else ": check the others first"
+    return f"{len(sure)} of {len(rows_by_need)} were listed in the last {LISTED_DAYS} days{first}."
 
 
 def lead(
@@ -703,16 +724,60 @@ def lead(
         hour = f" The GPU-hour: {price:.2f} USD, at {first['provider']}."
     if rent and need.purpose not in _BOUGHT:
         hour += unlisted(first.get("age_days"), first.get("price_book") or "")
-    reach = ""
-    if budget is not None:
-        rows = next(iter(rows_by_need.values()))
-        reached = len({row["gpu"] for row in rows if row["within"] != "neither"})
-        types = len({row["gpu"] for row in rows})
-        share = f"All {types}" if reached == types else f"{reached} of {types}"
-        reach = f" {share} GPU types fit your budget."
+    reach = "" if budget is None else f" {_reached(next(iter(rows_by_need.values())))} fit your budget."
     uses = {"desk": "a desk with", "research": "research on", "workstation": "a workstation with"}
     use = uses.get(need.purpose, f"{need.purpose} of")
     return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {ways}.{hour}{_speed(first)}{reach}"
+
+
+def _reached(rows: "Sequence[Candidate]") -> str:
+    """Say how many types of GPU a budget reaches."""
+    reached = len({row["gpu"] for row in rows if row["within"] != "neither"})
+    types = len({row["gpu"] for row in rows})
+    return f"{f'All {types}' if reached == types else f'{reached} of {types}'} GPU types"
+
+
+_JOBS = {  # by purpose: what is asked about, and the option that states its size
+    "training": ("full training on {tokens} tokens", "tokens"),
+    "fine-tuning": ("LoRA on {tokens} tokens", "tokens"),
+    "serving": ("serving {tokens} tokens a month", "tokens"),
+    "research": ("research in LoRA, {hours:g} hours a month", "hours-per-month"),
+    "desk": ("QLoRA on sequences of {sequence:,} tokens, answers in int4; {hours:g} hours a month", "hours-per-month"),
+    "workstation": ("QLoRA, {hours:g} hours a month", "hours-per-month"),
+}
+
+
+def stated(
+    needs: Sequence[Need], rows_by_need: "Mapping[str, Sequence[Candidate]]", budget: float | None, matrix: bool
+) -> "list[StatedFact]":
+    """Return what a choice takes as given: the jobs, how long they may take, and what the budget reaches."""
+    from gpucost.training.request import DEFAULT_DEADLINE_DAYS
+
+    runs = any(need.purpose in ("training", "fine-tuning") for need in needs)
+    limit = f"{DEFAULT_DEADLINE_DAYS:g} days"
+    if matrix:
+        jobs = dict.fromkeys(_job(need) for need in needs)
+        return [
+            {"label": "Ready", "text": _ready(rows_by_need)},
+            {"label": "Assumes", "text": f"{'; '.join(jobs)}; runs within {limit}."},
+        ]
+    if len(needs) > 1 or needs[0].name:
+        jobs_text = "; ".join(f"{need.name}: {_job(need)}" for need in needs)
+    else:
+        jobs_text = f"{_job(needs[0])} (--{_JOBS[needs[0].purpose][1]})"
+    facts: list[StatedFact] = [{"label": "Assumes", "text": f"{jobs_text}."}]
+    if runs:
+        facts.append({"label": "Deadline", "text": f"{limit}; for another one: gpucost estimate --deadline."})
+    if budget is not None and len(needs) == 1:
+        facts.append({"label": "Budget", "text": f"{_reached(next(iter(rows_by_need.values())))} fit ${budget:,.0f}."})
+    return facts
+
+
+def _job(need: Need) -> str:
+    tokens = need.tokens or USUAL_TOKENS.get(need.purpose) or 0.0
+    return _JOBS[need.purpose][0].format(
+        tokens=format_count(tokens), hours=need.hours_per_month, sequence=_TUNED_AT_A_DESK
+    )
 
 
 def _speed(row: "Candidate") -> str:

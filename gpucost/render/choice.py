@@ -7,14 +7,21 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
+    Fact,
+    KeyFigures,
     Paragraph,
+    Row,
     Section,
     Table,
+    about,
     amount,
     columns_of,
+    day_in_year,
     document_of,
 )
+from gpucost.render.offers import ENDS_BELOW, chip_label, equal_budgets, price_text, seller_text, time_text
 
 _BARS = 15  # of a picture
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3
@@ -23,10 +30,6 @@ _NOTE = (
     "Rent: the cost of the run, or of a year for serving, research and desk use. Buy: cards at street prices without a"
     " server, modules as whole servers; without power or staff. Pays after: months of the same use. Warranty: assumed,"
     " as makers usually give."
-)
-_NOTE_ON_SCREEN = (
-    "Rent covers one run, or one year of serving, research or a desk. Buy is the hardware only, without power or staff:"
-    " cards without a server, modules with theirs."
 )
 
 
@@ -47,26 +50,135 @@ def document(answer: Choice) -> Document:
         Section("Candidates", [*_picture(answer["rows"], named), _table(answer["rows"], named)], paper=True),
         Section("Another choice", rivals, paper=True),
         screen=_screen(answer, first_rows, named),
+        name=_name(answer, list(by_workload)),
     )
+
+
+_NAMES = {
+    "training": "to train {model}",
+    "fine-tuning": "to fine-tune {model}",
+    "serving": "to serve {model}",
+    "research": "for research on {model}",
+    "desk": "for a desk with {model}",
+    "workstation": "for a workstation with {model}",
+}
+
+
+def _name(answer: Choice, workloads: Sequence[str]) -> str:
+    if answer["request"].get("matrix"):
+        return "Choose a GPU for each job and model size"
+    if workloads != [""]:
+        return f"Choose GPUs for {', '.join(workloads)}"
+    first = answer["rows"][0]
+    return f"Choose a GPU {_NAMES[first['purpose']].format(model=first['model'])}"
 
 
 def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Block, ...]:
-    """Return what one screen shows: a matrix and a desk have columns of their own."""
+    """Return what one screen shows: the machines side by side, what they rest on, what to ask next."""
     if answer["request"].get("matrix"):
-        next_step = "Rent: of the run, serving of a year. Next: --details, --purpose, `gpucost tco`."
-        cells = [{**row, "job": _job(row), "range": _span(row)} for row in answer["rows"]]
-        return (Table(columns_of("choice matrix"), cells), Paragraph(next_step))
-    if not named and rows[0]["purpose"] == "desk":
-        next_step = "Next: --details (ECC, link, warranty), --model, --budget, --purpose workstation."
-        note = (
-            "Tunes: QLoRA; answers: one at a time in int4. Rent: of a year; buy: the cards alone, price of that year."
-        )
-        return (Table(columns_of("choice desk"), rows, note=note), Paragraph(next_step))
-    next_step = (
-        "Next: --details (every GPU type), `gpucost tco` (the full cost of buying), --purpose, --budget,"
-        " --workload NAME='PURPOSE MODEL', --pool GPU=N, --matrix."
-    )
-    return (*_together(answer), _table(rows, named, _NOTE_ON_SCREEN), *_told(answer), Paragraph(next_step))
+        cells = [
+            {**_cells(row), "job": _job(row), "range": _span(row), "seen": _seen(row, answer["as_of"])}
+            for row in answer["rows"]
+        ]
+        table = Table(_MATRIX, cells, note="Rent of one run, or of a year of serving.")
+        return (table, _facts(answer), Paragraph("Every GPU for one job: --purpose, --model · days, prices: --details"))
+    bought, year = rows[0]["purpose"] in _CARDS, rows[0]["days"] is None
+    shown = [_cells(row) for row in rows]
+    if named:
+        assigned = [_cells(row) for row in answer["assigned"]]
+        together = [Table(_TOGETHER, assigned, "Together they cost least on", total=_total(answer))] if assigned else []
+        ask = "Every GPU of each job: --details · also --pool GPU=N, --budget"
+        return (*together, Table(_EACH, shown, "Each alone, to rent"), _facts(answer), Paragraph(ask))
+    if bought:
+        note = "To buy: the cards alone, without computer or power. To rent: one year. Speeds: tokens a second."
+        ask = "ECC, link, warranty: --details · costs of owning: gpucost tco · also --budget"
+        return (Table(_BOUGHT, shown, note=note), _facts(answer), Paragraph(ask))
+    note = f"To rent: {'one year' if year else 'one run'}. To buy: the hardware alone. {ENDS_BELOW}"
+    note = f"{note} {equal_budgets(rows, 'budget_usd')}".strip()
+    ask = "Every GPU: --details · costs of owning: gpucost tco · also --purpose, --budget"
+    columns = tuple(column for column in _RENTED if column.key != ("time" if year else "pays off"))
+    table = Table(columns, shown, note=note)
+    return (table, _facts(answer), Paragraph(ask))
+
+
+_CARDS = ("desk", "workstation")  # purposes for which cards are bought
+_MACHINE, _SELLER = Column("machine", right=True), Column("seller")
+_RENTED = (
+    _MACHINE,
+    Column("rent", "to rent", right=True),
+    Column("budget", right=True),
+    Column("time", right=True),
+    Column("buy", "to buy", right=True),
+    Column("pays off", right=True),
+    Column("within", "reaches", priority=1),
+    _SELLER,
+)
+_BOUGHT = (
+    _MACHINE,
+    Column("buy", "to buy", right=True),
+    Column("seen", "price of"),
+    Column("tunes", right=True),
+    Column("answers", right=True, priority=1),
+    Column("rent", "to rent", right=True),
+    Column("within", "reaches", priority=1),
+    Column("seller", "rented by", priority=2),
+)
+_MATRIX = (
+    Column("job", heading=" "),
+    _MACHINE,
+    Column("rent", "to rent", right=True),
+    Column("range", right=True),
+    _SELLER,
+    Column("seen", "price of"),
+)
+_TOGETHER = (
+    Column("workload", heading=" "),
+    _MACHINE,
+    Column("cost", right=True),
+    Column("time", right=True, priority=1),
+    _SELLER,
+)
+_EACH = (
+    Column("workload", heading=" "),
+    _MACHINE,
+    Column("rent", "to rent", right=True),
+    Column("budget", right=True),
+    Column("time", right=True, priority=1),
+    Column("buy", "to buy", right=True),
+    _SELLER,
+)
+
+
+def _cells(row: Row) -> Row:
+    """Return the cells of a candidate, or of what a workload gets, one figure each."""
+    usd = {name: row.get(f"{name}_usd") for name in ("rent", "budget", "buy", "cost")}
+    months, tunes, answers = (row.get(key) for key in ("breakeven_months", "tokens_per_s", "answer_tokens_per_s"))
+    return {
+        **{name: None if value is None else about(value) for name, value in usd.items()},
+        "workload": row["workload"],
+        "machine": _machine(row),
+        "time": time_text(row.get("days")),
+        "pays off": None if months is None else f"{months:,.0f} months",
+        "tunes": None if tunes is None else f"{tunes:,.0f}/s",
+        "answers": None if answers is None else f"{answers:,.0f}/s",
+        "seen": row.get("buy_seen"),
+        "within": row.get("within") or None,
+        "seller": "your own" if row["provider"] == "own" else seller_text({"option": None, **row}),
+    }
+
+
+def _facts(answer: Choice) -> KeyFigures:
+    """Return at which price the first is counted, what others cost, and what was taken as given."""
+    first, alone = answer["rows"][0], len({row["workload"] for row in answer["rows"]}) == 1
+    priced = alone and first["rent_usd"] is not None and first["purpose"] not in _CARDS
+    facts = [Fact("Price", price_text(first))] if priced else []
+    facts += [Fact("Instead", told)] if (told := _told(answer)) else []
+    return KeyFigures((*facts, *(Fact(row["label"], row["text"]) for row in answer.get("stated") or ())))
+
+
+def _total(answer: Choice) -> Row | None:
+    total = answer["total_usd"]
+    return None if total is None else {"workload": "together", "cost": about(total)}
 
 
 def _job(row: Candidate) -> str:
@@ -75,18 +187,14 @@ def _job(row: Candidate) -> str:
 
 
 def _span(row: Candidate) -> str | None:
-    """Write the ends of a rent in short: 10.6k–18.3k."""
+    """Write the ends of a rent."""
     ends = row.get("rent_low_usd"), row.get("rent_high_usd")
-    return "–".join(_short(end) for end in ends if end is not None) or None
+    return "–".join(about(end) for end in ends if end is not None).replace("–$", "–") or None
 
 
-def _short(usd: float) -> str:
-    """Write an amount in three digits.
-
-    >>> _short(604428), _short(10558), _short(8.35)
-    ('604k', '10.6k', '8.35')
-    """
-    return f"{usd / 1000:.3g}k" if usd >= 1000 else f"{usd:.3g}"
+def _seen(row: Candidate, as_of: str) -> str | None:
+    day = row.get("price_observed_on")
+    return day_in_year(day, as_of) if day else None
 
 
 def _together(answer: Choice) -> list[Block]:
@@ -106,18 +214,27 @@ def _rivals(answer: Choice) -> list[Block]:
     return [Table(columns_of("choice rivals"), rows, "What another choice costs", note=note)]
 
 
-def _told(answer: Choice) -> list[Block]:
-    """Say in a sentence what the same job costs on the first of what most sellers have."""
+def _told(answer: Choice) -> str:
+    """Say what the same job needs on demand on the first of what most sellers have."""
     rows = answer.get("rivals") or []
     if len(rows) < 2:
-        return []
+        return ""
     first, *others = rows
+    led = all(first[key] == answer["rows"][0][key] for key in ("gpu", "gpus", "provider"))
     told = []
     for row in others[:_TOLD]:
-        days = "" if row["more_days"] is None else f", {row['more_days']:+,.1f} days"
-        told.append(f"{row['gpus']} × {row['gpu']} {row['more_usd']:+,.0f} USD{days}")
-    where = f"on demand against {first['gpus']} × {first['gpu']} at {first['provider']}"
-    return [Paragraph(f"The budget of the same job {where}: {'; '.join(told)}.")]
+        days = row["more_days"]
+        time = "" if not days else f" and {time_text(abs(days))} {'more' if days > 0 else 'less'}"
+        told.append(f"{_placed(row)} needs {about(row['more_usd'])} more{time}")
+    return f"On demand, against {'the first line' if led else _placed(first)}: {'; '.join(told)}."
+
+
+def _placed(row: Row) -> str:
+    return f"{_machine(row)} at {row.get('seller') or row['provider']}"
+
+
+def _machine(row: Row) -> str:
+    return f"{row['gpus']:,} × {chip_label(row['gpu'])}"
 
 
 def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
@@ -139,9 +256,9 @@ def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
     return [Chart("bar", "What each candidate costs to rent", description, bars, Axis("candidate"), Axis("rent_usd"))]
 
 
-def _table(rows: Sequence[Candidate], named: bool, note: str = _NOTE) -> Table:
+def _table(rows: Sequence[Candidate], named: bool) -> Table:
     rows_as_text = [
         {**row, "ecc": {True: "yes", False: "no", None: None}[row["ecc"]], "within": row["within"] or None}
         for row in rows
     ]
-    return Table(columns_of("choice") if named else columns_of("choice")[1:], rows_as_text, note=note)
+    return Table(columns_of("choice") if named else columns_of("choice")[1:], rows_as_text, note=_NOTE)

@@ -91,6 +91,15 @@ def about(usd: float) -> str:
     return f"${rounded:,.0f}" if rounded >= 100 else f"${rounded:g}"
 
 
+def day_in_year(day: str, year: str) -> str:
+    """Write a day, without its year where that is plain.
+
+    >>> day_in_year("2026-10-08", "2026-11-28"), day_in_year("2025-10-08", "2026")
+    ('8 Oct', '8 Oct 2025')
+    """
+    return day_text(day).removesuffix(f" {year[:4]}")
+
+
 def format_value(value: Any, unit: str = "") -> str:
     """Write one value for a person, by its unit; a missing value is a dash, never a zero.
 
@@ -376,7 +385,12 @@ class Document(Struct, frozen=True):
     @property
     def notice(self) -> str:
         """What a reader must know before the answer: that its prices are old."""
-        return old_prices(self.as_of, self.catalog_version) if self.kind in PRICED else ""
+        return old_prices(self.as_of, self.catalog_version) if self.is_priced else ""
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether its figures are prices, or rest on them."""
+        return self.kind in PRICED or self.kind == "prices"
 
     @property
     def day(self) -> str:

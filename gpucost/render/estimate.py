@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gpucost.answers.common import StatedFact
 from gpucost.answers.training import Estimate, RankedOption
-from gpucost.market.terms import unlisted
 from gpucost.render import roofline
 from gpucost.render.document import (
     Axis,
@@ -21,7 +20,6 @@ from gpucost.render.document import (
     about,
     amount,
     columns_of,
-    day_text,
     document_of,
     format_named,
     format_value,
@@ -40,7 +38,9 @@ from gpucost.render.offers import (
     offers_table,
     option_text,
     picks,
+    price_text,
     range_text,
+    time_text,
     training_causes,
     ways,
     widest_cause,
@@ -90,7 +90,9 @@ def document(answer: Estimate) -> Document:
 def _screen(answer: Estimate) -> list[Block]:
     """Return what one screen shows: the best offers by kind, what they rest on, and what to ask next."""
     shown = answer.get("highlights", ())[:_MOST_KINDS]
-    rows = [{**row, "expect": about(row["cost_usd"]), "time": _time(row["days"])} for row in picks(shown, "budget_usd")]
+    rows = [
+        {**row, "expect": about(row["cost_usd"]), "time": time_text(row["days"])} for row in picks(shown, "budget_usd")
+    ]
     if not rows:
         return []
     every = counted(answer["options_found"] + len(left_out(answer)), "offer")
@@ -117,14 +119,9 @@ _PICKED = (
 
 def _price(answer: Estimate) -> StatedFact:
     """Say at which price the first offer is counted, and of which day it is."""
-    best, seller = answer["options"][0], answer["highlights"][0].get("seller")
-    named = seller or best["provider"]
-    where = f" in {best['region']}" if best["region"] else ""
-    text = (
-        f"${best['usd_per_gpu_hour']:,.2f} per GPU-hour at {named}{where}, seen on"
-        f" {day_text(best['price_observed_on'])}; {format_value(best['gpu_hours'])} GPU-hours"
-    )
-    return {"label": "Price", "text": f"{text}.{unlisted(best['age_days'], best['price_book'])}"}
+    best = answer["options"][0]
+    priced = {**best, "seller": answer["highlights"][0].get("seller")}
+    return {"label": "Price", "text": price_text(priced, f"; {format_value(best['gpu_hours'])} GPU-hours")}
 
 
 def _facts(answer: Estimate) -> list[StatedFact]:
@@ -135,15 +132,6 @@ def _facts(answer: Estimate) -> list[StatedFact]:
     narrower = [fact["text"] for fact in facts if fact["label"] == "Range"]
     others: list[StatedFact] = [fact for fact in facts if fact["label"] != "Range"]
     return [*others, {"label": "Range", "text": " ".join([ends, *narrower])}]
-
-
-def _time(days: float) -> str:
-    """Write how long a run takes.
-
-    >>> _time(8.93), _time(0.152)
-    ('8.9 days', '3.6 hours')
-    """
-    return f"{days:,.0f} days" if days >= 99.95 else f"{days:.1f} days" if days >= 1 else f"{days * 24:.1f} hours"
 
 
 def _title(answer: Estimate, verb: str = "Training") -> str:

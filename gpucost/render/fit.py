@@ -54,7 +54,7 @@ def _screen(answer: Fit) -> list[Block]:
     sequences = f"{batch} sequences" if batch > 1 else "one sequence"
     facts = (
         Fact("Fits" if answer["fits"] else "Does not fit", _need(answer)),
-        Fact("Run", f"{_METHODS[answer['method']]} with {answer['optimizer']}, {sequences} of"
+        Fact("Run", f"{METHODS[answer['method']]} with {answer['optimizer']}, {sequences} of"
              f" {answer['sequence_tokens']:,} tokens per GPU and pass (--method, --sequence, --optimizer)"),
         Fact("Layout", f"{_degrees(answer)}, sharding {layout['sharding']}, recomputation {layout['recompute']}"),
     )  # fmt: skip
@@ -70,7 +70,7 @@ def _screen(answer: Fit) -> list[Block]:
     return [KeyFigures(facts), picture, *table, Paragraph(ask)]
 
 
-_METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
+METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
 
 
 def _need(answer: Fit) -> str:
@@ -235,7 +235,7 @@ def everywhere_document(answer: Everywhere) -> Document:
     rows, nowhere = answer["rows"], answer["nowhere"]
     single = sum(row["gpus"] == 1 for row in rows)
     alone = "none with one GPU" if not single else f"{single} of them with one GPU"
-    method, sequence = _METHODS[answer["method"]], f"sequences of {answer['sequence_tokens']:,} tokens"
+    method, sequence = METHODS[answer["method"]], f"sequences of {answer['sequence_tokens']:,} tokens"
     facts = KeyFigures(
         (
             Fact("Fits", f"{counted(len(rows), 'accelerator type')}, {alone}; cheapest first."),

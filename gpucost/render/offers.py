@@ -8,6 +8,7 @@ from gpucost.answers.common import BillLine
 from gpucost.answers.serving import ServingOption
 from gpucost.answers.training import TrainingOption
 from gpucost.market.budget import LIKELY
+from gpucost.market.terms import unlisted
 from gpucost.options import OPTIONS, is_plain
 from gpucost.render.document import (
     Axis,
@@ -20,6 +21,7 @@ from gpucost.render.document import (
     about,
     amount,
     columns_of,
+    day_text,
     format_named,
     format_value,
 )
@@ -109,13 +111,16 @@ def picks(rows: Sequence[Row], budget: str) -> list[dict[str, Any]]:
                 "kind": str(_KINDS.get(row["kind"], row["kind"])).format(gpu=label),
                 "budget": None if needed is None else about(needed),
                 "machine": f"{row['gpus']:,} × {label}",
-                "seller": _seller(row),
+                "seller": seller_text(row),
             }
         )
     return cells
 
 
 _KINDS = {"major cloud": "on a major cloud", "most measured chip": "on {gpu}"}
+
+
+ENDS_BELOW = "Nine of ten such orders end below the budget."
 
 
 def equal_budgets(rows: Sequence[Row], budget: str) -> str:
@@ -125,28 +130,59 @@ def equal_budgets(rows: Sequence[Row], budget: str) -> str:
     return "Rows of equal budget fall back on the same offer if theirs is gone." if equal else ""
 
 
-_OF_TWO_PARTS = ("rtx", "tpu", "rx", "arc", "gtx")
+_SPELLED = {"pcie": "PCIe", "ti": "Ti", "ada": "Ada", "max": "Max", "arc": "Arc"}  # other short words are capitals
+_UNSAID = re.compile(r"sxm\d?|bw|gpu|nvl72|apple|\d{1,2}c|\d+w|\d+gb")  # what nobody says of a chip
+_BY_MEMORY = ("a100", "v100", "h20", "gh200", "rtx")  # chips that are sold with several
+_MEMORY = re.compile(r"\d+gb")
 
 
 def chip_label(gpu: str) -> str:
-    """Return the label that people use of an accelerator; of the A100 its memory tells two apart.
+    """Return the label that people use of an accelerator: its memory and its form where they tell two apart.
 
-    >>> chip_label("h100-sxm5-80gb"), chip_label("a100-sxm4-40gb"), chip_label("rtx-4090"), chip_label("tpu-v5p")
-    ('H100', 'A100 40GB', 'RTX 4090', 'TPU V5P')
+    >>> chip_label("h100-sxm5-80gb"), chip_label("h100-nvl-94gb"), chip_label("a100-sxm4-40gb"), chip_label("mi300x")
+    ('H100', 'H100 NVL', 'A100 40GB', 'MI300X')
+    >>> chip_label("rtx-4070-ti"), chip_label("rtx-pro-6000-bw-max-q"), chip_label("tpu-v5p"), chip_label("trainium2")
+    ('RTX 4070 Ti', 'RTX PRO 6000 Max Q', 'TPU v5p', 'Trainium2')
     """
-    first, *rest = gpu.upper().split("-")
-    if first.lower() in _OF_TWO_PARTS or (first == "A100" and rest):
-        return f"{first} {rest[0] if first.lower() in _OF_TWO_PARTS else rest[-1]}"
-    return first
+    first, *others = parts = gpu.split("-")
+    kept = [part for part in others if not _UNSAID.fullmatch(part) or (_MEMORY.fullmatch(part) and first in _BY_MEMORY)]
+    if first == "tpu":
+        return " ".join(["TPU", *kept])
+    return " ".join(
+        _SPELLED.get(part) or (part.capitalize() if re.match("[a-z]{4}", part) else part.upper())
+        for part in ([] if _UNSAID.fullmatch(parts[0]) else [first]) + kept
+    )
 
 
-def _seller(row: Row) -> str:
+def seller_text(row: Row) -> str:
     """Say who sells it, on which terms where they are not on demand, and how old a quote is that may be gone."""
-    named = option_text(row["option"], row["term_months"]).removeprefix("capacity ")
+    if row["option"] is None:  # nobody rents it out
+        return str(row["provider"])
+    named = option_text(row["option"], row.get("term_months") or 0).removeprefix("capacity ")
     option = "spot" if OPTIONS[row["option"]].interruptible else named  # however its seller calls it
     terms = "" if is_plain(row["option"]) else f", {option}"
     old = "" if is_orderable(row) else f", {row['age_days']} d old"
     return f"{row.get('seller') or row['provider']}{terms}{old}"
+
+
+def time_text(days: float | None) -> str | None:
+    """Write how long a run takes.
+
+    >>> time_text(8.93), time_text(0.152), time_text(None)
+    ('8.9 days', '3.6 hours', None)
+    """
+    if days is None:
+        return None
+    return f"{days:,.0f} days" if days >= 99.95 else f"{days:.1f} days" if days >= 1 else f"{days * 24:.1f} hours"
+
+
+def price_text(row: Row, hours: str = "") -> str:
+    """Say at which price an offer is counted, of which day it is, and whether it may be gone."""
+    where = f" in {row['region']}" if row.get("region") else ""
+    seen = f", seen on {day_text(row['price_observed_on'])}" if row.get("price_observed_on") else ""
+    seller = row.get("seller") or row["provider"]
+    doubt = unlisted(row.get("age_days"), row.get("price_book") or "")
+    return f"${row['usd_per_gpu_hour']:,.2f} per GPU-hour at {seller}{where}{seen}{hours}.{doubt}"
 
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.

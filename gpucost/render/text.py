@@ -13,7 +13,6 @@ from typing import TypeGuard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpucost.answers import PRICED
 from gpucost.render.document import (
     Axis,
     Block,
@@ -345,7 +344,7 @@ def _head(document: Document, terminal: Terminal, *, brief: bool = False) -> lis
 
 def _named(document: Document, terminal: Terminal) -> list[str]:
     """Return the name of an answer, and the day of its prices at the end of the line where there is room."""
-    name, day = document.name, f"prices of {document.day}" if document.kind in PRICED else ""
+    name, day = document.name, f"prices of {document.day}" if document.is_priced else ""
     room = min(terminal.width, 100) - len(name) - len(day)
     if not day or room < 2:
         return [*_title(name, terminal, "1"), *([day] if day else [])]
@@ -439,11 +438,11 @@ def _hidden_note(columns: Sequence[str], rows: int) -> str:
     """Say which columns are too wide for the terminal, and how many rows one screen leaves out.
 
     >>> _hidden_note(["range"], 0)
-    'Hidden columns (narrow terminal): range.'
+    'A wider terminal also shows: range.'
     >>> _hidden_note(["range"], 2)
-    'Hidden columns (narrow terminal): range. 2 more rows with --details.'
+    'A wider terminal also shows: range. 2 more rows with --details.'
     """
-    notes = [f"Hidden columns (narrow terminal): {', '.join(columns)}."] if columns else []
+    notes = [f"A wider terminal also shows: {', '.join(columns)}."] if columns else []
     notes += [f"{counted(rows, 'more row')} with --details."] if rows else []
     return " ".join(notes)
 

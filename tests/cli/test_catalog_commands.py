@@ -225,9 +225,9 @@ def test_text_that_looks_like_a_formula_is_defused_in_csv():
 
 def test_narrow_terminals_and_no_color():
     wide = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5").stdout
-    narrow = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5", COLUMNS="60").stdout
-    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
-    assert "Hidden columns (narrow terminal): " in narrow
+    narrow = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5", COLUMNS="50").stdout
+    assert max(map(len, narrow.splitlines())) <= 50 < max(map(len, wide.splitlines()))
+    assert "A wider terminal also shows: " in narrow
     assert "\x1b" not in gpucost("gpus", "h100", NO_COLOR="1").stdout
 
 
@@ -275,8 +275,8 @@ def test_one_model_stands_in_full_on_a_narrow_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     one, several = (in_process("models", name).stdout for name in ("gpt-oss-120b", "llama-3"))
     assert ["native", "precision", "mxfp4"] in [line.split() for line in one.splitlines()]
-    assert "Hidden columns" not in one
-    hidden = several.partition("Hidden columns (narrow terminal): ")[2]
+    assert "A wider terminal" not in one
+    hidden = several.partition("A wider terminal also shows: ")[2]
     assert "native precision" in " ".join(hidden.split())
 
 

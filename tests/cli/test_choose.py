@@ -24,8 +24,17 @@ def candidate(workload, gpu, gpus, rent, buy=None):
     return {"workload": workload, "gpu": gpu, "gpus": gpus, "rent_usd": rent, "buy_usd": buy, **said}
 
 
-def test_the_price_of_a_run_is_the_one_that_estimate_finds(catalog):
+def is_one_screen(result, monkeypatch):
+    """Tell whether an answer leaves a line for the prompt at 24 lines of 80, and names itself first."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = result.to_text().splitlines()
+    figures = [line for line in shown if "$" in line]
+    return shown[0].startswith("Choose ") and len(shown) < 24 and max(map(len, shown)) <= 80 and len(figures) > 3
+
+
+def test_the_price_of_a_run_is_the_one_that_estimate_finds(catalog, monkeypatch):
     chosen = gpucost.choose("8b", purpose="training", tokens="10b", catalog=catalog)
+    assert is_one_screen(chosen, monkeypatch)
     cheapest = gpucost.estimate("8b", "10b", catalog=catalog, with_facts=False).best
     assert (chosen.best["gpu"], chosen.best["rent_usd"]) == (cheapest["gpu"], pytest.approx(cheapest["cost_usd"]))
 
@@ -73,8 +82,10 @@ def test_workloads_stand_on_what_stays_where_anything_does():
     assert [way["gpu"] for way in assign({"w": rows[:1]}, {}, {})] == ["goes"]
 
 
-def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog):
-    rows = gpucost.choose("8b", purpose="desk", budget="2k", catalog=catalog).payload["rows"]
+def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog, monkeypatch):
+    chosen = gpucost.choose("8b", purpose="desk", budget="2k", catalog=catalog)
+    assert is_one_screen(chosen, monkeypatch)
+    rows = chosen.payload["rows"]
     assert {row["card"] for row in rows} <= {"consumer", "workstation", "computer"}
     assert all(row["gpus"] <= 2 and row["buy_usd"] for row in rows)
     assert {row["warranty"] for row in rows} <= {"3 y", "1 y"}
@@ -122,10 +133,11 @@ def test_many_workloads_over_one_pool_are_assigned_at_once():
 
 
 @pytest.mark.slow
-def test_several_workloads_are_assigned_together(catalog):
+def test_several_workloads_are_assigned_together(catalog, monkeypatch):
     found = gpucost.choose(
         workload={"chat": "serving 8b 5b", "tune": "fine-tuning 70b"}, pool={"h100-sxm": 8}, catalog=catalog
     )
+    assert is_one_screen(found, monkeypatch)
     assert {row["workload"] for row in found.assigned} == {"chat", "tune"}
     assert found.payload["total_usd"] == pytest.approx(sum(row["cost_usd"] for row in found.assigned))
 
@@ -178,8 +190,10 @@ def test_a_run_that_is_far_slower_on_what_is_owned_is_said(catalog, monkeypatch)
 
 
 @pytest.mark.slow
-def test_each_cell_of_the_matrix_can_be_ordered_at_the_price_of_its_question(catalog):
+def test_each_cell_of_the_matrix_can_be_ordered_at_the_price_of_its_question(catalog, monkeypatch):
     chosen = gpucost.choose(matrix=True, catalog=catalog)
+    assert is_one_screen(chosen, monkeypatch)
+    assert len(chosen.payload["rows"]) == sum(" × " in line for line in chosen.to_text().splitlines())
     lately = [row for row in chosen.payload["rows"] if row["age_days"] <= LISTED_DAYS]
     assert chosen.payload["lead"].startswith(f"{len(lately)} of {len(chosen.payload['rows'])} ")
     rows = {row["workload"]: row for row in chosen.payload["rows"]}

@@ -129,7 +129,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_a_narrow_terminal_says_which_columns_it_left_out() -> None:
     body = text.write(document(answers.by_hand()), width=60, color=False)
-    assert "Hidden columns (narrow terminal):" in body
+    assert "A wider terminal also shows:" in body
     assert "2,005" in body
 
 
@@ -310,7 +310,7 @@ def test_a_narrow_column_takes_the_place_of_a_wide_one_that_had_to_go(width: int
     )
     said = " ".join(text.write(Document("", [Section("", [table])]), width=width, color=False).split())
     assert {word for word in ("www", "yes") if word in said} == kept
-    assert ("Hidden columns" in said) == bool(gone)
+    assert ("A wider terminal" in said) == bool(gone)
     assert said.endswith(f"{gone}." if gone else "yes")
 
 
