@@ -190,6 +190,9 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
     return Kind(read, _AMOUNT, metavar)
 
 
+CLOSED_WORDS: set[str] = set()  # that some argument takes
+
+
 def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     """One word of a closed list; words of former versions are read as what they are called now."""
 
@@ -202,6 +205,7 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
             raise UsageError(f"{label}: unknown {shown(value)}.{hint} Choose one of {', '.join(choices)}.")
         return choice
 
+    CLOSED_WORDS.update(choices)
     return Kind(read, ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, Signature, signature
 from typing import Any, NamedTuple, Union
 
-from gpucost.arguments.kinds import Kind
+from gpucost.arguments.kinds import CLOSED_WORDS, Kind
 
 COLUMNS = "@columns"  # among what an argument needs: that any is a column of values
 
@@ -239,20 +239,34 @@ def described(question: Question) -> str:
     return "\n\n".join([first, *paragraphs, "\n".join(lines) + "\n    "])
 
 
+_NAMED = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])(?:([= ])('[^']*'|[^\s;:()]*[^\s,;:().!?]))?")
+_NUMBER = re.compile(r"-?\d+(,\d{3})*(\.\d+)?")
+_QUOTE = "'"
+
+
 def python_names(sentence: str, names: Collection[str]) -> str:
-    """Return a sentence in which arguments are called as Python calls them.
+    """Return a sentence in which arguments are called, and their values written, as Python does it.
 
     >>> python_names("Give --max-age, not --quiet.", {"max_age"})
     'Give max_age=, not --quiet.'
-    >>> python_names("Nothing with --gpu=h100-sxm.", {"gpu"})
-    'Nothing with gpu=h100-sxm.'
+    >>> python_names("None with --gpu=h100-sxm. Try --gpus 1,024, --gpu h100 or --gpu NAME.", {"gpu", "gpus"})
+    'None with gpu="h100-sxm". Try gpus=1024, gpu="h100" or gpu=NAME.'
+    >>> python_names("--gpus needs --gpu.", {"gpu", "gpus"})
+    'gpus= needs gpu=.'
     """
 
     def renamed(option: re.Match[str]) -> str:
-        name = option[1].replace("-", "_")
-        return f"{name}=" if name in names else option[0]
+        name, between, value = option[1].replace("-", "_"), option[2] or "", option[3] or ""
+        if name not in names:
+            return option[0]
+        if not value or value.isupper():
+            return f"{name}={value}"
+        stated = between == "=" or value[0] == "'" or value in CLOSED_WORDS or any(map(str.isdigit, value))
+        if not stated:
+            return f"{name}= {value}"  # the sentence goes on
+        return f"{name}={value.replace(',', '')}" if _NUMBER.fullmatch(value) else f'{name}="{value.strip(_QUOTE)}"'
 
-    return re.sub(r"--([a-z][a-z0-9-]*[a-z0-9])=?", renamed, sentence) if "--" in sentence else sentence
+    return _NAMED.sub(renamed, sentence) if "--" in sentence else sentence
 
 
 def plain_signature(function: Callable[..., Any]) -> Signature:

@@ -68,7 +68,7 @@ def test_a_desk_and_research_are_offered_what_was_asked_for(catalog, purpose, as
 
 
 def test_a_desk_that_nobody_offers_says_what_was_asked_for(catalog):
-    with pytest.raises(NothingFitsError, match="gpu=h100-sxm, provider=aws"):
+    with pytest.raises(NothingFitsError, match='gpu="h100-sxm", provider="aws"'):
         gpucost.choose("8b", purpose="desk", gpu="h100-sxm", provider="aws", catalog=catalog)
     bought = gpucost.choose("8b", purpose="desk", gpu="rtx-4080", catalog=catalog)  # nobody rents it out
     assert (bought.best["rent_usd"], bought.best["option"]) == (None, None)
