@@ -261,8 +261,8 @@ def python_names(sentence: str, names: Collection[str]) -> str:
             return option[0]
         if not value or value.isupper():
             return f"{name}={value}"
-        stated = between == "=" or value[0] == "'" or value in CLOSED_WORDS or any(map(str.isdigit, value))
-        if not stated:
+        stated = between == "=" or value[0] == "'" or value[0].isupper() or value in CLOSED_WORDS
+        if not (stated or any(map(str.isdigit, value))):
             return f"{name}= {value}"  # the sentence goes on
         return f"{name}={value.replace(',', '')}" if _NUMBER.fullmatch(value) else f'{name}="{value.strip(_QUOTE)}"'
 
