@@ -3,7 +3,10 @@
     python -m benchmarks.few_shot [--draws 1000] [--sources 2]
 
 Each source is held out of the calibration; k of its runs, drawn at random, correct the predictions as
-`gpucost calibrate` corrects them; the others are predicted.
+`gpucost calibrate` corrects them; the others are predicted. Column 0 is the median error of all runs of a source; those
+of k add by how much that of its other runs changed, in the mean over the draws; "all others" predicts each run after
+all others of its source. `worse_after` names the k after which the others came out worse, `beyond_noise_after` those
+where by more than the source's own noise. A run that is off by no more than noise moves no other run.
 """
 
 import argparse
@@ -31,25 +34,6 @@ PROMISED = "the same, of widths narrowed by closeness"
 AFTER = [*(f"after_{runs}_fraction" for runs in RUNS), "after_all_others_fraction"]
 HEADING = ["source", "runs", *AFTER, "worse_after", "beyond_noise_after"]
 ROUNDING = 5e-4
-INTRODUCTION = """# What a few runs of one's own teach
-
-Each of {sources} sources of seven or more measured training runs is held out of the calibration in turn; k of its
-runs, drawn at random, correct the predictions of its others as `gpucost calibrate` corrects them
-([own machine](own-machine.md)).
-Column 0 is the median error of all its runs; the columns of k add by how much that of the other runs changed, in the
-mean over 1,000 draws; "all others" predicts each run after all others of its source. The first table averages over
-sources.
-`python -m docs.generate docs/few-shot.csv` computes it again.
-"""
-READING = """
-A star marks where the others came out worse than they were, two stars where by more than the source's own noise (twice
-the standard error, over its rows, of how much each row's error changed); 0.05 points count as none. Where runs of one
-kind say little of the next, as in the TPU log, corrections by many of them make the others worse.
-
-A run that is off by no more than noise moves no other run, one that is far off moves those like it: the scale of what
-runs share counts by the square of its probability. That form was chosen on half of the sources; how much is believed of
-each scale was set with all of them in view. Ranges narrow by how close a configuration is to those that were run.
-"""
 
 
 class Entry(NamedTuple):
@@ -145,43 +129,6 @@ def table(draws: int = 1000, most: int | None = None) -> str:
     return text.getvalue()
 
 
-def page(text: str) -> str:
-    """Write the page from the table."""
-    rows = {row["source"]: row for row in csv.DictReader(io.StringIO(text))}
-    sources = [row for name, row in rows.items() if name not in (MEAN, WIDTH, PROMISED)]
-    told = [*map(str, RUNS), "all others"]
-    lines = [INTRODUCTION.format(sources=len(sources)), "| runs of one's own | " + " | ".join(told) + " |"]
-    lines.append("|---|" + "--:|" * len(told))
-    lines.append("| median error of the other runs | " + " | ".join(map(percent, cells_of(rows[MEAN]))) + " |")
-    for name, said in ((WIDTH, "against none"), (PROMISED, "in units of the narrowed range (1 is honest)")):
-        cells = " | ".join(f"{cell:.2f}" for cell in cells_of(rows[name]))
-        lines.append(f"| half width that holds 80 %, {said} | {cells} | |")
-    for column, said in (("worse_after", ""), ("beyond_noise_after", " by more than the source's noise")):
-        counts = " | ".join(str(sum(str(runs) in row[column].split() for row in sources)) for runs in RUNS)
-        lines.append(f"| sources, of {len(sources)}, whose other runs came out worse{said} | {counts} | |")
-    heading = " | ".join(["source", "runs", *told])
-    lines += ["\n## By source\n", f"| {heading} |", "|---|--:|" + "--:|" * len(told)]
-    for row in sources:
-        marks = ["*" * sum(str(runs) in row[c].split() for c in ("worse_after", "beyond_noise_after")) for runs in RUNS]
-        cells = [percent(value) + mark for value, mark in zip(cells_of(row), [*marks, ""], strict=True)]
-        lines.append(f"| {row['source']} | {row['runs']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n" + READING
-
-
-def cells_of(row: dict[str, str]) -> list[float]:
-    """Return the figures of a row."""
-    return [float(row[name]) for name in AFTER if row[name]]
-
-
-def percent(value: float) -> str:
-    """Write a share.
-
-    >>> percent(0.1234)
-    '12.3 %'
-    """
-    return f"{100 * value:.1f} %"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
@@ -190,7 +137,7 @@ def main() -> None:
     text = table(asked.draws, asked.sources)
     if not asked.sources:
         TABLE.write_text(text, "utf-8")
-    print(page(text))
+    print(text)
 
 
 if __name__ == "__main__":

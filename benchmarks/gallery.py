@@ -96,12 +96,16 @@ PICTURES = (
 @cache
 def drawn(name: str) -> str:
     """Return a picture as SVG; Vega draws it."""
+    picture = next(one for one in PICTURES if one.name == name)
+    return svg(picture.answer().chart(picture.chart).to_dict())
+
+
+def svg(specification: dict[str, Any]) -> str:
+    """Draw a Vega-Lite specification, with the same bytes each time."""
     from vl_convert import vegalite_to_svg
 
-    picture = next(one for one in PICTURES if one.name == name)
-    chart = picture.answer().chart(picture.chart)
     margin = {"left": 5, "top": 5, "bottom": 5, "right": 40}  # other fonts write words wider than Vega's
-    text: str = vegalite_to_svg({**chart.to_dict(), "padding": margin})
+    text: str = vegalite_to_svg({**specification, "padding": margin})
     # the last digits are those of a version of NumPy
     return re.sub(r"\d+\.\d{4,}", lambda found: f"{float(found[0]):.3f}", text)
 

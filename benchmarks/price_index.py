@@ -1,26 +1,20 @@
-"""The index of three standard jobs as table, picture and page, and the forecasts beside it.
-
-Drawn by hand-written SVG, so that the same rows always give the same bytes.
-"""
+"""The index of three standard jobs as table, picture and page, and the forecasts beside it."""
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from benchmarks import gallery
 from gpucost.catalog import open_catalog
-from gpucost.library.price_index import FAULTS, JOBS, index_rows, yearly
+from gpucost.cli.index import charts
+from gpucost.library.price_index import FAULTS, index_rows, yearly
 from gpucost.market.forward import backtest_rows
+from gpucost.render.vega import SCHEMA, specification
 
 TABLE = Path(__file__).resolve().parents[1] / "docs/price-index.csv"
-WIDTH, HEIGHT, MARGIN, GAP = 900, 300, 46, 14
-FIRST, LAST = date(2022, 1, 1), date(2027, 1, 1)
-COLOURS = {"hyperscaler": "#1f77b4", "cloud": "#2ca02c", "marketplace": "#d62728"}
-_BREAK_DAYS = 62  # a line is broken off where so many days have no price
-_STYLE = "font-family:system-ui,sans-serif;font-size:11px;fill:#333"
 
 
 def table() -> str:
@@ -44,73 +38,11 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 def picture(rows: Sequence[dict[str, Any]]) -> str:
-    """Draw the three jobs side by side: USD by month on a logarithmic axis, on demand in full, spot dashed."""
-    width = (WIDTH - GAP * 2) / 3
-    body = [part for number, job in enumerate(JOBS) for part in _panel(rows, job.id, job.title, number * (width + GAP))]
-    legend = []
-    for number, (kind, colour) in enumerate(COLOURS.items()):
-        x = MARGIN + number * 130
-        legend.append(f'<line x1="{x}" y1="14" x2="{x + 22}" y2="14" stroke="{colour}" stroke-width="2"/>')
-        legend.append(f'<text x="{x + 28}" y="18" style="{_STYLE}">{kind}</text>')
-    legend.append(f'<text x="{MARGIN + 400}" y="18" style="{_STYLE}">full: on demand, dashed: spot</text>')
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}"'
-            f' height="{HEIGHT}">',
-            "<title>What three standard jobs cost in each month since 2022</title>",
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-            *legend,
-            *body,
-            "</svg>",
-        ]
-    )
-
-
-def _panel(rows: Sequence[dict[str, Any]], job: str, title: str, left: float) -> list[str]:
-    mine = [row for row in rows if row["job"] == job]
-    width, top, bottom = (WIDTH - GAP * 2) / 3 - MARGIN, 52, HEIGHT - 26
-    low = math.log10(min(row["usd"] for row in mine)) - 0.05
-    high = math.log10(max(row["usd"] for row in mine)) + 0.05
-
-    def place(day: date, usd: float) -> tuple[float, float]:
-        x = left + MARGIN + width * (day - FIRST).days / (LAST - FIRST).days
-        return round(x, 1), round(bottom - (bottom - top) * (math.log10(usd) - low) / (high - low), 1)
-
-    drawn = [
-        f'<text x="{left + MARGIN}" y="{top - 8}" style="{_STYLE};font-weight:600">{title}, USD</text>',
-        f'<rect x="{left + MARGIN}" y="{top}" width="{width:.1f}" height="{bottom - top}" fill="none" stroke="#bbb"/>',
-    ]
-    for usd in _marks(low, high):
-        _, y = place(FIRST, usd)
-        drawn.append(f'<line x1="{left + MARGIN}" y1="{y}" x2="{left + MARGIN + width:.1f}" y2="{y}" stroke="#eee"/>')
-        drawn.append(f'<text x="{left + MARGIN - 4}" y="{y + 4}" text-anchor="end" style="{_STYLE}">{usd:g}</text>')
-    for year in range(FIRST.year, LAST.year):
-        x, _ = place(date(year, 7, 1), 10**low)
-        drawn.append(f'<text x="{x}" y="{bottom + 15}" text-anchor="middle" style="{_STYLE}">{year}</text>')
-    for kind, colour in COLOURS.items():
-        for option, dash in (("on_demand", ""), ("spot", ' stroke-dasharray="4 3"')):
-            line = [row for row in mine if row["seller_kind"] == kind and row["option"] == option]
-            for part in _unbroken(line):
-                path = " ".join(f"{x},{y}" for x, y in (place(row["month"], row["usd"]) for row in part))
-                drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>')
-    return drawn
-
-
-def _marks(low: float, high: float) -> list[float]:
-    """Return round numbers between two powers of ten: 1, 2 and 5 of each decade."""
-    found = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in (1, 2, 5)]
-    return [usd for usd in found if low <= math.log10(usd) <= high]
-
-
-def _unbroken(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Cut a line where months are missing."""
-    parts: list[list[dict[str, Any]]] = []
-    for row in sorted(rows, key=lambda row: row["month"]):
-        if parts and (row["month"] - parts[-1][-1]["month"]).days <= _BREAK_DAYS:
-            parts[-1].append(row)
-        else:
-            parts.append([row])
-    return parts
+    """Draw the three jobs side by side, as `gpucost prices index -o index.html` draws them below each other."""
+    panels = [{**specification(chart), "width": 240, "title": chart.title} for chart in charts(rows)]
+    for panel in panels:
+        del panel["$schema"]
+    return gallery.svg({"$schema": SCHEMA, "hconcat": panels})
 
 
 def page(text: str) -> str:

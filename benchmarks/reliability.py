@@ -1,18 +1,20 @@
 """Pictures of held-out predictions: predicted against measured, and the coverage that ranges promise against theirs.
 
-Drawn from docs/accuracy-rows.csv by hand-written SVG, so that the same rows always give the same bytes.
+Drawn by Vega from docs/accuracy-rows.csv.
 """
 
 import csv
 import io
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-SIZE, MARGIN = 420, 56
+from benchmarks import gallery
+from gpucost.render.vega import SCHEMA
+
+SIZE = 340
 LEVELS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 PROMISED = 0.80
-_STYLE = "font-family:system-ui,sans-serif;font-size:12px;fill:#333"
 GROUPS = {"dense": "#1f77b4", "mixture of experts": "#d62728"}
 
 
@@ -49,83 +51,60 @@ def coverage(rows: Sequence[Row], level: float) -> float:
     return inside / len(rows)
 
 
-def _frame(title: str, across: str, up: str, body: Sequence[str]) -> str:
-    end = SIZE - MARGIN / 2
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE}" width="{SIZE}" height="{SIZE}">',
-        f"<title>{title}</title>",
-        f'<rect width="{SIZE}" height="{SIZE}" fill="#fff"/>',
-        f'<rect x="{MARGIN}" y="{MARGIN / 2}" width="{end - MARGIN}" height="{end - MARGIN}" fill="none" '
-        'stroke="#999"/>',
-        f'<line x1="{MARGIN}" y1="{SIZE - MARGIN}" x2="{end}" y2="{MARGIN / 2}" stroke="#999" stroke-dasharray="4 3"/>',
-        *body,
-        f'<text x="{SIZE / 2}" y="{SIZE - 12}" text-anchor="middle" style="{_STYLE}">{across}</text>',
-        f'<text x="14" y="{SIZE / 2}" text-anchor="middle" style="{_STYLE}" '
-        f'transform="rotate(-90 14 {SIZE / 2})">{up}</text>',
-        f'<text x="{SIZE / 2}" y="18" text-anchor="middle" style="{_STYLE};font-weight:600">{title}</text>',
-        "</svg>",
-    ]
-    return "\n".join(parts)
-
-
-def _at(share_x: float, share_y: float) -> tuple[float, float]:
-    """Place a point given as shares of the axes."""
-    length = SIZE - 1.5 * MARGIN
-    return round(MARGIN + share_x * length, 1), round(SIZE - MARGIN - share_y * length, 1)
-
-
-def _ticks(marks: Sequence[tuple[float, str]]) -> list[str]:
-    drawn = []
-    for share, text in marks:
-        x, y = _at(share, share)
-        drawn.append(f'<text x="{x}" y="{SIZE - MARGIN + 16}" text-anchor="middle" style="{_STYLE}">{text}</text>')
-        drawn.append(f'<text x="{MARGIN - 6}" y="{y + 4}" text-anchor="end" style="{_STYLE}">{text}</text>')
-    return drawn
-
-
-def _short(value: float) -> str:
-    """Write a power of ten in few letters.
-
-    >>> _short(10.0), _short(1e5), _short(1e6)
-    ('10', '100k', '1M')
-    """
-    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
-
-
-def _legend() -> list[str]:
-    drawn = []
-    for line, (name, colour) in enumerate(GROUPS.items()):
-        x, y = MARGIN + 12, MARGIN / 2 + 18 + 18 * line
-        drawn.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{colour}"/>')
-        drawn.append(f'<text x="{x + 10}" y="{y}" style="{_STYLE}">{name}</text>')
-    return drawn
-
-
 def speeds(rows: Sequence[Row]) -> str:
     """Draw predicted against measured tokens/s per accelerator, on logarithmic axes."""
     values = [value for row in rows for value in (row.measured, row.predicted)]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-
-    def share(value: float) -> float:
-        return (math.log10(value) - low) / (high - low)
-
-    body = _ticks([(share(10.0**power), _short(10.0**power)) for power in range(low, high + 1)])
-    for row in sorted(rows, key=lambda row: row.group):
-        x, y = _at(share(row.measured), share(row.predicted))
-        body.append(f'<circle cx="{x}" cy="{y}" r="2" fill="{GROUPS[row.group]}" fill-opacity="0.45"/>')
-    body += _legend()
-    title = "Training speed, each source held out"
-    return _frame(title, "measured, tokens/s per accelerator", "predicted", body)
+    ends = [10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)))]
+    points = [row._asdict() for row in rows]
+    scale = {"type": "log", "domain": ends}
+    mark = {"type": "circle", "size": 14, "opacity": 0.45}
+    axes = ("measured", "measured, tokens/s per accelerator"), ("predicted", "predicted")
+    return _drawn("Training speed, each source held out", points, axes, mark, scale, "~s")
 
 
 def levels(rows: Sequence[Row]) -> str:
     """Draw the share of rows inside ranges against the share promised."""
-    body = _ticks([(share, f"{share:.0%}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)])
-    for name, colour in GROUPS.items():
-        mine = [row for row in rows if row.group == name]
-        points = [_at(level, coverage(mine, level)) for level in LEVELS]
-        path = " ".join(f"{x},{y}" for x, y in points)
-        body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        body += [f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in points]
-    body += _legend()
-    return _frame("Coverage of ranges, each source held out", "promised", "measured rows inside", body)
+    points = [
+        {"group": name, "promised": level, "inside": coverage([row for row in rows if row.group == name], level)}
+        for name in GROUPS
+        for level in LEVELS
+    ]
+    axes = ("promised", "promised"), ("inside", "measured rows inside")
+    mark = {"type": "line", "point": True}
+    return _drawn("Coverage of ranges, each source held out", points, axes, mark, {"domain": [0, 1]}, "%")
+
+
+def _drawn(
+    title: str,
+    points: Sequence[Mapping[str, Any]],
+    axes: Sequence[tuple[str, str]],
+    mark: Mapping[str, Any],
+    scale: Mapping[str, Any],
+    form: str,
+) -> str:
+    """Draw points by group, and the line on which they would all lie."""
+    (x, x_title), (y, y_title) = axes
+    encoding = {
+        channel: {"field": field, "type": "quantitative", "title": text, "scale": scale, "axis": {"format": form}}
+        for channel, field, text in (("x", x, x_title), ("y", y, y_title))
+    }
+    colours = {"domain": list(GROUPS), "range": list(GROUPS.values())}
+    ends = [{x: end, y: end} for end in scale["domain"]]
+    return gallery.svg(
+        {
+            "$schema": SCHEMA,
+            "title": title,
+            "config": {"aria": False},  # else a sentence for each point
+            "width": SIZE,
+            "height": SIZE,
+            "encoding": encoding,
+            "layer": [
+                {"data": {"values": ends}, "mark": {"type": "line", "color": "#999", "strokeDash": [4, 3]}},
+                {
+                    "data": {"values": points},
+                    "mark": mark,
+                    "encoding": {"color": {"field": "group", "scale": colours, "title": None}},
+                },
+            ],
+        }
+    )

@@ -9,7 +9,10 @@ from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import ENDINGS, Output, envelope, output_options, signature_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpucost.catalog import Catalog
+    from gpucost.render.document import Chart
 
 
 @click.command(name="index", cls=GroupedCommand)
@@ -45,11 +48,12 @@ def command(
     out.rows(yearly(rows), "index", catalog, FAULTS)
 
 
-def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
-    from gpucost.library.price_index import FAULTS, JOBS, points, yearly
-    from gpucost.render.document import Axis, Chart, Column, Document, Paragraph, Section, table_of
+def charts(rows: "Sequence[dict[str, Any]]") -> "list[Chart]":
+    """Return a chart for each job."""
+    from gpucost.library.price_index import JOBS, points
+    from gpucost.render.document import Axis, Chart
 
-    charts = [
+    return [
         Chart(
             "line",
             f"What it cost: {job.title}",
@@ -61,6 +65,12 @@ def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
         )
         for job in JOBS
     ]
+
+
+def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
+    from gpucost.library.price_index import FAULTS, yearly
+    from gpucost.render.document import Column, Document, Paragraph, Section, table_of
+
     names = [name for name in yearly(rows)[0] if name.startswith("usd_2")]
     years = (Column(name, name[4:]) for name in names)
     headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
@@ -68,7 +78,7 @@ def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
     faults = tuple(Paragraph(text) for text in FAULTS)
     return Document(
         "What three standard jobs cost since 2022",
-        (Section("", (*charts, *table)), Section("What to know before use", faults)),
+        (Section("", (*charts(rows), *table)), Section("What to know before use", faults)),
         as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
     )

@@ -26,4 +26,4 @@ def test_a_miss_costs_ten_times_what_lies_beyond_the_end():
 
 def test_every_row_is_a_point():
     rows = reliability.read(accuracy.ROWS.read_text("utf-8"))
-    assert reliability.speeds(rows).count('r="2"') == len(rows)
+    assert reliability.speeds(rows).count('opacity="0.45"') == len(rows) + len(reliability.GROUPS)  # and the legend
