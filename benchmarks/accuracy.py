@@ -9,6 +9,7 @@ The figures can only be changed knowingly: a test recomputes some of them and co
 import argparse
 import csv
 import io
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -30,7 +31,7 @@ from gpucost.physics.serving.efficiency import PARAMETERS as SERVING_PARAMETERS
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import PARAMETERS as TRAINING_PARAMETERS
 from gpucost.workloads import training as own_speed
-from tools import calibrate, choice, outside, serving_fit, training_fit
+from tools import calibrate, choice, ledger, outside, serving_fit, training_fit
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
@@ -49,7 +50,6 @@ FIELDS = (
     "interval_score",
 )
 LEAST_ROWS = 10  # of a situation that is shown
-WORST_SOURCES = 8
 MISSED = 2 / (1 - 0.80)  # what a miss costs in the score of an 80 % range, per logarithm beyond its end
 TOLERANCE = 0.003  # solvers end at slightly different points on different machines
 
@@ -245,31 +245,32 @@ def training_rows(found: Measurements, answers: dict[str, list[measurements.Item
 
 
 def other_rows(catalog: Catalog) -> list[dict[str, Any]]:
-    """Return the table's rows for memory and serving."""
-    rows = []
+    """Return the table's rows for memory and serving in the fit."""
+    rows: list[dict[str, Any]] = []
     for part, answer in (("memory", fits.validate_memory(catalog)), ("serving", fits.validate_serving(catalog))):
-        rows.append({"part": part, "held_out": "nothing (in-sample)"} | answer)
-    rows += [
-        {"part": part, "held_out": "source"} | measurements.statistics(items) for part, items in served(catalog).items()
-    ]
-    for row in rows:
-        row["rows"] = row["predicted"]
+        rows.append({"part": part, "held_out": "nothing (in-sample)"} | answer | {"rows": answer["predicted"]})
     return [{name: row.get(name) for name in FIELDS} for row in rows]
 
 
-def served(catalog: Catalog) -> dict[str, list[measurements.Item]]:
-    """Return serving figures with sources left out in parts, by how they were served; rows suited to validation."""
+def served(catalog: Catalog) -> dict[str, measurements.Item]:
+    """Return serving figures with sources left out in parts, by row and metric."""
     found, calibration = calibrate.serving_shipped(catalog), serving_calibration(catalog)
     logged = serving_fit.left_out(found, calibration.values)
     width = width_of(serving.traits(found, calibration.values), calibration.ranges)
     items = found.items(np.exp(logged), width)
-    answer: dict[str, list[measurements.Item]] = {}
-    for figure, item in zip(found.figures, items, strict=True):
+    return {serving_fit.key(found, figure): item for figure, item in zip(found.figures, items, strict=True)}
+
+
+def served_rows(catalog: Catalog, items: Mapping[str, measurements.Item]) -> list[dict[str, Any]]:
+    """Return the table's rows for serving, by how it was served; rows suited to validation."""
+    found = calibrate.serving_shipped(catalog)
+    parts: dict[str, list[measurements.Item]] = {"serving": []}
+    for figure in found.figures:
         row = found.rows[figure.row]
         if row.core:
-            answer.setdefault("serving", []).append(item)
-            answer.setdefault(f"serving: {SERVED[row.deployment.server]}", []).append(item)
-    return answer
+            for part in ("serving", f"serving: {SERVED[row.deployment.server]}"):
+                parts.setdefault(part, []).append(items[serving_fit.key(found, figure)])
+    return [figures(part, "source", some) for part, some in parts.items()]
 
 
 SERVED = {
@@ -283,7 +284,9 @@ def table() -> str:
     """Compute the whole table."""
     catalog, known = open_catalog(), held_out()
     rows = training_rows(known.found, known.items) + situation_rows(known.found, known.items["source"])
-    return as_csv(rows + unsaid_rows(catalog, known) + other_rows(catalog))
+    items = served(catalog)
+    rows += unsaid_rows(catalog, known) + other_rows(catalog) + served_rows(catalog, items)
+    return as_csv(rows + again(catalog, known, items))
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
@@ -298,35 +301,57 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
 
 INTRODUCTION = """# How accurate it is
 
-The first tables say what somebody meets whose measurements the model has never seen: each source was predicted before
-anything of it was fitted, by the model of that day, and its line is never written again (`models/ledger.csv`, figure by
-figure `models/measurements/first_predictions.csv`; `python -m tools.ledger enter` writes them, `show` shows them). An
-error is |predicted ÷ measured − 1|; inside is the share of figures within the 80 % range; the score of a range is its
-width in logarithms and ten times what lies beyond an end: less is better. Peers stand beside it with their median error
-on the same rows of training: 6·N·D at 40 % of the peak, the median MFU of the other sources of the family and precision
-(which may be later ones), a calculator of roofs at half of every peak, as llm-analysis counts, and Calculon (commit
-caa4b11 of 2024-02-22, its own systems and efficiencies) on as many figures as it can express: dense models on A100 and
-H100 of 80 GB, spread by tensor, pipeline and data (`benchmarks/calculon.py`). Over all {calculon} such rows, later ones
-too, it is {its} off in the median and 6·N·D {rule}; ours, each left out of the fit, {ours}.
+Each source was predicted before anything of it was fitted or looked at, by the model of that day; its line is never
+written again (`models/ledger.csv`; figure by figure `models/measurements/first_predictions.csv`; `python -m
+tools.ledger enter` writes them). That is what you meet where we have no measurements of your stack.
+
+**Today's model has no such line yet:** it was fitted after all of these sources were entered. Under
+*today* it predicts the same figures without their source in its fit, but faults that the first predictions showed were
+mended in between: the truth of a source that nobody has seen lies between the two.
+"""
+CLASSES = """
+## First predictions by class of use
+
+An error is |predicted ÷ measured − 1|. Inside is the share of figures within the 80 % range. The score of a range is
+its width in logarithms and ten times what lies beyond an end: less is better. The last columns are the median errors of
+others on the same rows: 6·N·D at 40 % of the peak; the median MFU of the other sources of the family and precision
+(later ones too); a calculator of roofs at half of every peak, as llm-analysis counts; Calculon, on what it can express.
+"""
+WORSE = """
+## What got worse
+
+Sources of three figures and more that today's model, without them in its fit, predicts worse than the model of their
+day did:
+"""
+ALSO_WORSE = """
+- Mixtures with large experts (Mixtral, DeepSeek) have no outside source since their products follow what an H200
+  measured; the one row of Mixtral on Hopper is off by 58 %, where it was by 53.
+- Stacks that do not say how they attend have wider ranges: a 1B model on an A100 at 2,048 tokens 0.54 in logarithms,
+  where attention said to be fused leaves 0.40.
+- Versions 4802c58, 65b5acc and 68ddb84 were steps on the way from 005d43b to e41570f, which joined them in one commit:
+  their predictions stand in the ledger, but nobody can run them again.
+
+## First predictions by source
 """
 BELOW = """
 ## Footnote: cross-validation
 
-What follows is made by ourselves: sources are left out of the fit in five parts drawn by a seed, widths too are fitted
-without them. It is not what the first table is: the terms of the model were chosen, and its faults found, with all of
-these sources in view but those of later entries. Terms stay where halves of the sources that took no part in fitting
-them are predicted better by them ([method](method.md#validation)): of {before} that was true of {after}.
-[accuracy.csv](accuracy.csv) has every source and situation;
-`python -m docs.generate accuracy.csv accuracy.md` rebuilds the page, and a test recomputes a part of it.
+Made by ourselves: sources are left out of the fit in five parts drawn by a seed, widths too are fitted without them.
+The terms of the model were chosen, and its faults found, with all of these sources in view; terms stay where halves of
+the sources that took no part in fitting them are predicted better by them ([method](method.md#validation)): of {before}
+that was true of {after}. Calculon (commit caa4b11 of 2024-02-22, its own systems and
+efficiencies, dense models on A100 and H100 of 80 GB) is {its} off in the median over all {calculon} rows that it can
+express, 6·N·D {rule}, ours {ours}.
+[accuracy.csv](accuracy.csv) has more: every source, situation, family and class of software.
 
 The macro-median is the mean over sources of each source's median error, with sources of fewer than five rows pooled as
 one; "bias" is the standard deviation of the sources' median errors, "within" the median deviation inside a source.
-Coverage is the share of rows inside the 80 % range; high ÷ low is its width. The score of a range is its width in
-logarithms and ten times what lies beyond an end: less is better. "Own speed given" is a run predicted by the measured
-speed of the same run on the next smaller number of accelerators.
+"Own speed given" is a run predicted by the measured speed of the same run on the next smaller number of accelerators.
 
 ![Predicted against measured](accuracy-speeds.svg) ![Coverage against the level promised](accuracy-levels.svg)
 """
+TODAY = ("today", "today inside")
+LEAST_FIGURES, NOTABLE = 3, 0.02  # of a source that got worse, and by how much at least
 
 
 LEDGERS = {
@@ -348,36 +373,78 @@ CALCULON = Path(__file__).with_name("calculon.csv")
 FIRST = ("figures", "median error", "90th percentile", "inside", "score")
 
 
-def ledger_table() -> list[str]:
-    """Write what first predictions came to, by version of the model, by class of use, then source by source."""
+def by_class(catalog: Catalog) -> dict[tuple[str, str, str], list[Mapping[str, Any]]]:
+    """Return first predictions by kind, class of use and version of the model, the newest version first."""
+    version = {(row["kind"], row["source"]): row["commit"] for row in catalog.rows("ledger")}
+    uses = uses_of(fits.training_shipped(catalog), calibrate.serving_shipped(catalog))
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for one in catalog.rows("first_predictions"):
+        use = uses.get(one["id"], "") if one["kind"] in ("training", "serving") else LEDGERS[one["kind"]]
+        groups.setdefault((one["kind"], use, version[keyed(one)]), []).append(one)
+    kinds, versions = list(LEDGERS), list(dict.fromkeys(version.values()))
+    order = sorted(groups, key=lambda group: (kinds.index(group[0]), group[1], -versions.index(group[2])))
+    return {group: groups[group] for group in order}
+
+
+def by_source(catalog: Catalog) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """Return first predictions by kind and source."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {keyed(row): [] for row in catalog.rows("ledger")}
+    for one in catalog.rows("first_predictions"):
+        groups[keyed(one)].append(one)
+    return groups
+
+
+def again(catalog: Catalog, known: HeldOut, served: Mapping[str, measurements.Item]) -> list[dict[str, Any]]:
+    """Return the table's rows of first predictions made again by today's model, their sources left out of its fit.
+
+    Nothing is fitted to load tests, peaks of other people's memory and steps of reinforcement learning.
+    """
+    today = {("training", f"{item.id} {item.metric}"): item for item in known.items["source"]}
+    today |= {("serving", name): item for name, item in served.items()}
+    for kind, table in (("load", "load"), ("rl", "rl"), ("memory", "training")):
+        rows = catalog.rows(f"{table}_measurements")
+        if kind == "memory":
+            rows = ledger.of_others(rows)
+        today |= {(kind, f"{item.id} {item.metric}"): item for item in ledger.predicted(kind, rows, catalog)[0]}
+    answer = []
+    for name, singles in (by_class(catalog) | by_source(catalog)).items():
+        items = [today[one["kind"], one["id"]] for one in singles if (one["kind"], one["id"]) in today]
+        if items:
+            answer.append(figures(f"first predictions: {': '.join(name)}", "source", items))
+    return answer
+
+
+def ledger_table(table: Sequence[Mapping[str, str]]) -> list[str]:
+    """Write what first predictions came to, by class of use and version, what got worse, then source by source."""
     catalog = open_catalog()
-    ledger, singles = catalog.rows("ledger"), catalog.rows("first_predictions")
-    version = {(row["kind"], row["source"]): row["commit"] for row in ledger}
-    trained = fits.training_shipped(catalog)
-    peers, uses = peers_of(trained), uses_of(trained, calibrate.serving_shipped(catalog))
-    lines: list[str] = []
-    for title, first, named in (
-        ("What each version came to on sources entered after it", "version", lambda one: version.get(keyed(one), "")),
-        ("The same by class of use", "class", lambda one: uses.get(one["id"], "")),
-    ):
-        lines += [f"\n## {title}\n", head(first, "kind", *FIRST, *COLUMNS)]
-        lines.append(head(*["---"] * 2, *["--:"] * (len(FIRST) + len(COLUMNS))))
-        groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for one in singles:
-            groups.setdefault((one["kind"], named(one)), []).append(one)
-        newest = {commit: place for place, commit in enumerate(reversed(list(dict.fromkeys(version.values()))))}
-        for kind, name in sorted(groups, key=lambda group: (list(LEDGERS).index(group[0]), newest.get(group[1], 0))):
-            if name:
-                lines.append(head(name, kind, *told(groups[kind, name], peers)))
-    for kind, title in LEDGERS.items():
-        rows = [row for row in ledger if row["kind"] == kind]
-        lines += [f"\n## First predictions: {title}\n"] if rows else []
-        columns = (*FIRST, *(COLUMNS if kind == "training" else ()))
-        lines += [head("source", *columns, "model", "entered"), head("---", *["--:"] * len(columns), "---", "---")]
-        for row in rows:
-            mine = [one for one in singles if keyed(one) == (kind, row["source"])]
-            cells = told(mine, peers)[: len(columns)]
-            lines.append(head(row["source"], *cells, row["commit"], str(row["entered_on"])))
+    peers = peers_of(fits.training_shipped(catalog))
+    today = {row["part"].removeprefix("first predictions: "): row for row in table}
+    rows = {(row["kind"], row["source"]): row for row in catalog.rows("ledger")}
+    days = {row["commit"]: str(row["entered_on"]) for row in rows.values()}
+
+    def now(*name: str) -> list[str]:
+        row = today.get(": ".join(name))
+        shares = (row["median_abs_error_fraction"], row["interval_coverage_fraction"]) if row else ()
+        return [f"{float(share):.0%}" for share in shares] or ["", ""]
+
+    lines = [CLASSES, head("class", "model", "entered", *FIRST, *TODAY, *COLUMNS)]
+    lines.append(head(*["---"] * 3, *["--:"] * (len(FIRST) + len(TODAY) + len(COLUMNS))))
+    for (kind, use, version), singles in by_class(catalog).items():
+        cells = told(singles, peers)
+        mine = (*cells[: len(FIRST)], *now(kind, use, version), *cells[len(FIRST) :])
+        lines.append(head(use, version, days[version], *mine))
+    sources = by_source(catalog)
+    lines += [WORSE, head("source", "kind", *FIRST, *TODAY), head("---", "---", *["--:"] * (len(FIRST) + len(TODAY)))]
+    for (kind, source), singles in sources.items():
+        first = float(np.median([abs(one["predicted"] / one["measured"] - 1) for one in singles]))
+        row = today.get(f"{kind}: {source}")
+        if row and len(singles) >= LEAST_FIGURES and float(row["median_abs_error_fraction"]) > first + NOTABLE:
+            lines.append(head(source, kind, *told(singles, peers)[: len(FIRST)], *now(kind, source)))
+    lines += [ALSO_WORSE, head("source", "kind", "model", "entered", *FIRST, *TODAY)]
+    lines.append(head(*["---"] * 4, *["--:"] * (len(FIRST) + len(TODAY))))
+    for (kind, source), singles in sources.items():
+        version, cells = rows[kind, source]["commit"], told(singles, peers)[: len(FIRST)]
+        lines.append(head(source, kind, version, days[version], *cells, *now(kind, source)))
     return lines
 
 
@@ -455,16 +522,6 @@ def uses_of(trained: Measurements, served: Measurements) -> dict[str, str]:
 
 
 READING = """
-## What got worse
-
-- Untuned Hugging Face steps on an H200, the newest entry, were off by 34 %, a quarter of them inside: attention
-  that its library writes out moves three to four times the scores of a plain loop, and short LoRA steps were thought to
-  wait longer for the host than there. Both are terms now; nobody else's rows judged them yet.
-- Mixtures with large experts (Mixtral, DeepSeek) have no outside source since their products follow what H200 measured;
-  the one row of Mixtral on Hopper is off by 58 %, where it was by 53.
-- Eager stacks that do not say how they attend have wider ranges: a 1B model on an A100 at 2,048 tokens 0.54 in
-  logarithms, where attention said to be fused leaves 0.40.
-
 ## How a few of your own runs improve accuracy
 
 `gpucost calibrate runs.csv --save` after one to five runs of a source that the calibration never saw:
@@ -544,25 +601,23 @@ def page(table: str) -> str:
     rows = list(csv.DictReader(io.StringIO(table)))
     counted = [sum(one.fitted for one in parameters) for parameters in (TRAINING_PARAMETERS, SERVING_PARAMETERS)]
     after = f"{counted[0]} of training and {counted[1]} of serving"
-    lines = [INTRODUCTION.format(**beside_calculon()), *ledger_table(), BELOW.format(before=BEFORE, after=after)]
+    footnote = BELOW.format(before=BEFORE, after=after, **beside_calculon())
+    lines = [INTRODUCTION + "\n".join(ledger_table(rows)), footnote]
     for title, prefix in (
         ("What a question says: dense models in bf16 on NVIDIA, core rows with a stated layout", "question:"),
         ("Training speed", "training:"),
         ("Training speed by situation: rows suited to validation", "situation, core:"),
-        ("The worst sources", "worst"),
         ("Peak memory", "memory"),
         ("Serving", "serving"),
     ):
-        kept = worst(rows) if prefix == "worst" else [row for row in rows if row["part"].startswith(prefix)]
+        kept = [
+            row
+            for row in rows
+            if row["part"].startswith(prefix) and not re.search(r"core: (family|software) ", row["part"])
+        ]
         lines += [f"\n## {title}\n", *markdown(kept)]
     lines += terms.page()
     return "\n".join(lines) + "\n" + READING
-
-
-def worst(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the sources of most error: the largest medians among those of two rows and more."""
-    sources = [row for row in rows if row["part"].startswith("training source:") and int(row["rows"]) > 1]
-    return sorted(sources, key=lambda row: -float(row["median_abs_error_fraction"]))[:WORST_SOURCES]
 
 
 HEADING = (

@@ -158,12 +158,17 @@ def enter_unfitted(kind: str, catalog: Catalog, folder: Path, commit: str, day: 
     have = {line["source"] for line in catalog.rows("ledger") if line["kind"] == kind}
     rows = [row for row in catalog.rows(UNFITTED[kind]) if row["source_name"] not in have]
     if kind == "memory":
-        rows = [row for row in rows if row["peak_memory_gb"] and not row["source_id"].startswith(memory.OWN_SOURCES)]
+        rows = of_others(rows)
     able = {item.source for item in predicted(kind, rows, catalog)[0]}
     lines, singles = entries(kind, [row for row in rows if row["source_name"] in able], catalog, commit, day)
     for table, new in (("ledger", lines), ("first_predictions", singles)):
         append(folder / TABLES[table].files, TABLES[table].names, new)
     return lines
+
+
+def of_others(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of training that state a peak of memory and are not of the project's own machines."""
+    return [row for row in rows if row["peak_memory_gb"] and not row["source_id"].startswith(memory.OWN_SOURCES)]
 
 
 def append(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

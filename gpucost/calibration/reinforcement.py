@@ -94,7 +94,9 @@ def _predicted(row: Row, facts: Catalog) -> Item:
     if row["responses_per_step"] is None:
         raise UsageError("it does not state the answers of a step, which rule its time")
     answers = answers_of(row)
-    seconds, slow, fast = (step_s(row, facts, mean) for mean in (answers.usual, answers.longest, answers.shortest))
+    means = (answers.usual, answers.longest, answers.shortest)
+    steps = {mean: step_s(row, facts, mean) for mean in set(means)}
+    seconds, slow, fast = (steps[mean] for mean in means)
     above = np.hypot(np.log(seconds[1] / seconds[0]), np.log(slow[0] / seconds[0]))
     below = np.hypot(np.log(seconds[0] / seconds[2]), np.log(seconds[0] / fast[0]))
     return Item(
@@ -132,7 +134,7 @@ def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float
     apart = 0 < training < total
     trainers = np.array([training if apart else total], dtype=np.int64)
     writers = np.array([writing if apart else total], dtype=np.int64)
-    found = [_phases(workload, key, trainers, writers, facts, end) for end in (0, 1, -1)]
+    found = _phases(workload, key, trainers, writers, facts)
     whole = [
         max(float(one.writing_s[0]), float((one.scoring_s + one.training_s)[0])) if apart else float(one.total_s[0])
         for one in found
@@ -142,19 +144,14 @@ def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float
     return whole[0], whole[1], whole[2]
 
 
-def _phases(workload: Workload, key: Key, trainers: Integers, writers: Integers, facts: Catalog, end: int) -> Phases:
-    """Return the phases of a step at the middle, the slow or the fast end of its speeds."""
+def _phases(workload: Workload, key: Key, trainers: Integers, writers: Integers, facts: Catalog) -> list[Phases]:
+    """Return the phases of a step at the middle, the slow and the fast end of its speeds."""
     calibration = replace(training_calibration(facts), generation=serving_calibration(facts))
     speeds = search_layouts(replace(workload, rollouts=None), [key], trainers, calibration)
+    writer = writer_of(workload, [key], writers, calibration)
     speed = {0: speeds.tokens_per_s_per_gpu, 1: speeds.tokens_per_s_per_gpu_low, -1: speeds.tokens_per_s_per_gpu_high}
-    training_s = workload.global_batch * workload.sequence_tokens / (speed[end] * trainers)
-    return phases_of(
-        workload,
-        writer_of(workload, [key], writers, calibration),
-        [key],
-        trainers,
-        training_s,
-        speeds.parts_s,
-        speeds.layout.recompute,
-        end,
-    )
+    tokens, recompute = workload.global_batch * workload.sequence_tokens, speeds.layout.recompute
+    return [
+        phases_of(workload, writer, [key], trainers, tokens / (each * trainers), speeds.parts_s, recompute, end)
+        for end, each in speed.items()
+    ]
