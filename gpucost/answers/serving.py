@@ -78,8 +78,8 @@ class PoolFigures(TypedDict):
 class LevelFigures(TypedDict):
     """A replica under its share of the load, simulated: percentiles with their ranges, and what it holds."""
 
-    requests_per_s: float
-    held_requests_per_s: float  # the highest rate within the level
+    requests_per_s: float  # in the busiest hour; the percentiles are those of the whole day
+    held_requests_per_s: float  # the highest such rate within the level
     goodput_fraction: float  # of requests that keep every target
     preempted_fraction: float
     prompt_time_fraction: NotRequired[float]  # of the busy time, or of the replicas where prompts have their own
@@ -94,6 +94,18 @@ class KneePoint(TypedDict):
     requests_per_s: float
     ttft_ms: float | None
     tpot_ms: float | None
+
+
+class LevelHours(TypedDict):
+    """A replica of the first offer in the hours of a profile in which it is sent about the same."""
+
+    hours: float  # of the profile's
+    requests_per_s: float  # of the whole load
+    replicas: float  # that serve
+    replica_requests_per_s: float
+    ttft_ms: float | None  # the percentile that is asked
+    tpot_ms: float | None
+    goodput_fraction: float
 
 
 class LevelRow(TypedDict):
@@ -314,6 +326,7 @@ class Inference(AnswerFrame, HostedBeside):
     tradeoff: list[Batch]
     levels: NotRequired[list[LevelRow]]  # of each accelerator the cheapest, where a service level is asked
     knee: NotRequired[list[KneePoint]]
+    hours: NotRequired[list[LevelHours]]  # where the load changes over the day
     remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     not_included: list[str]
     model: BillModel

@@ -184,10 +184,14 @@ def _volumes(answer: Inference) -> list[Block]:
 
 
 def _levels(answer: Inference) -> list[Block]:
-    """Return what keeps the service level on each accelerator, and how the first replica's percentiles rise."""
+    """Return what keeps the service level on each accelerator, over the day, and how a replica's percentiles rise."""
     if "levels" not in answer:
         return []
-    table = Table(columns_of("inference levels"), answer["levels"])
+    tables: list[Block] = [Table(columns_of("inference levels"), answer["levels"])]
+    if hours := answer.get("hours"):
+        tables.append(
+            Table(columns_of("inference hours"), hours, "The first offer over the day, by hours that are alike")
+        )
     percentile = f"{answer['request']['percentile']:g}th percentile"
     points: list[Row] = []
     for point in answer.get("knee") or ():
@@ -198,10 +202,11 @@ def _levels(answer: Inference) -> list[Block]:
             if ms is not None
         ]
     if not points:
-        return [table]
+        return tables
     description = f"The {percentile} of both times of one replica of the first offer, by the requests that it is sent."
     up = Axis("ms", percentile, "milliseconds", log=True)
-    return [table, Chart("line", "Where latency rises", description, points, Axis("requests_per_s"), up, series="time")]
+    rises = Chart("line", "Where latency rises", description, points, Axis("requests_per_s"), up, series="time")
+    return [*tables, rises]
 
 
 def _tradeoff(answer: Inference) -> list[Block]:

@@ -3,8 +3,9 @@
 The table of offers is made as ever, by the capacity of replicas at saturation. On each accelerator the layouts that
 are cheapest there are then simulated under the traffic that is asked, at ever nearer rates, for the highest one whose
 percentiles keep the targets: that is a layout's capacity, from which replicas, bills and the order of the offers follow
-anew. A layout that could not be cheaper even at its full capacity is not simulated. Prompts may be read on replicas of
-their own (`disaggregated`), from which the cache goes over the network to those that write.
+anew. Over a day whose hours differ the percentiles are those of all its requests, and no hour is asked more than
+replicas can do. A layout that could not be cheaper even at its full capacity is not simulated. Prompts may be read on
+replicas of their own (`disaggregated`), from which the cache goes over the network to those that write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from gpucost.answers.serving import KneePoint, LevelFigures, PoolFigures
+from gpucost.answers.serving import KneePoint, LevelFigures, LevelHours, PoolFigures
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.physics.columns import Floats
@@ -38,9 +39,45 @@ ALIKE = 0.05  # by which the speeds of one layout on two nodes may differ at sat
 STEP_BACK = 0.92  # of a rate that all requests do not keep, though the first of them do
 LEAST_SHARE = 0.02  # of capacity at which a replica must keep the level, or it never does
 MOST_BUSY = 0.9  # of its capacity that a pool without a target of its own is asked
+HOUR_KINDS = 8  # of a day that are simulated, at most
 KNEE_SHARES = (0.1, 0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1)  # of the rate that is held, at which the knee is drawn
 PERCENTILES = (50, 95, 99)
 TIMES = {"ttft_s": "ttft", "tpot_s": "tpot", "e2e_s": "e2e"}
+
+
+class HourKind(NamedTuple):
+    """Hours of a day, or of a week, in which a replica is sent about the same."""
+
+    rate: float  # against the busiest hour
+    share: float  # of all requests, that arrive in them
+    hours: float
+    replicas: float  # that serve in them, on average
+
+
+FLAT = (HourKind(1.0, 1.0, 24.0, 1.0),)
+
+
+def hours_of(load: MonthlyLoad, held: float) -> tuple[float, tuple[HourKind, ...]]:
+    """Return the rate of a replica in the busiest hour, and the kinds of hours, the busiest first.
+
+    `held` is what one replica holds: by it replicas follow the load, where they do.
+    """
+    assert load.requests_per_s is not None
+    hours, weights = (column[load.weights > 0] for column in (load.hours, load.weights))
+    sent = float(load.requests_per_s[0]) * weights
+    needing = weights if load.autoscale else np.full(len(weights), weights[-1])
+    serving = np.array([float(load.serving(np.array([held]), float(weight))[0]) for weight in needing])
+    rate = sent / np.maximum(serving, 1.0)
+    most = float(rate.max())
+    kind = np.round(rate / most, 6) if len(rate) <= HOUR_KINDS else np.ceil(rate / most * HOUR_KINDS - 1e-9)
+    kinds = []
+    for one in np.unique(kind)[::-1]:
+        some = kind == one
+        many, requests = hours[some], (sent * hours)[some]
+        busy = float((rate[some] * many).sum() / many.sum() / most)
+        share = float(requests.sum() / (sent * hours).sum())
+        kinds.append(HourKind(busy, share, float(many.sum()), float((serving[some] * many).sum() / many.sum())))
+    return most, tuple(kinds)
 
 
 class Traffic(Struct, frozen=True):
@@ -50,6 +87,7 @@ class Traffic(Struct, frozen=True):
     prompt_tokens: Floats
     output_tokens: Floats
     cached_fraction: float
+    day: tuple[HourKind, ...] = FLAT
 
     def at(self, rate: float) -> Requests:
         """Return the requests at a rate per second."""
@@ -58,7 +96,8 @@ class Traffic(Struct, frozen=True):
 
     def first(self, count: int) -> "Traffic":
         """Return the first requests."""
-        return Traffic(self.gaps[:count], self.prompt_tokens[:count], self.output_tokens[:count], self.cached_fraction)
+        gaps, prompt, output = (column[:count] for column in (self.gaps, self.prompt_tokens, self.output_tokens))
+        return Traffic(gaps, prompt, output, self.cached_fraction, self.day)
 
 
 def traffic_of(request: InferenceRequest, catalog: Catalog) -> Traffic:
@@ -105,15 +144,27 @@ class AnsweredTimes(NamedTuple):
     tpot_s: Floats
     e2e_s: Floats
     complete: bool  # every request was served
-    preempted: int
+    preempted: float
     prompt_time_fraction: float
     cached_time_fraction: float
+    busy_s: float
+    warming: float = WARMING  # the share of the first requests, which met an empty replica
 
     def counted(self, name: str) -> Floats:
-        """Return the times of the requests that count: those after the first, which met an empty replica."""
+        """Return the times of the requests that count: those after the first."""
         times: Floats = getattr(self, name)
         times = times[np.isfinite(times)]
-        return times[int(WARMING * len(times)) :]
+        return times[int(self.warming * len(times)) :]
+
+    def late(self, level: ServiceLevel) -> Floats:
+        """Return the shares of requests whose first token, and whose others, come later than the level."""
+        both = (self.counted("ttft_s") > level.ttft_s, self.counted("tpot_s") > level.tpot_s)
+        return np.array([float(late.mean()) if len(late) else 0.0 for late in both])
+
+    def within(self, level: ServiceLevel) -> float:
+        """Return the share of requests that keep every target."""
+        each = np.nan_to_num(self.tpot_s, nan=0.0)
+        return float(np.mean((self.ttft_s <= level.ttft_s) & (each <= level.tpot_s) & np.isfinite(self.e2e_s)))
 
     def keep(self, level: ServiceLevel) -> bool:
         """Tell whether the percentile of every time keeps its target, and all were served."""
@@ -132,7 +183,35 @@ class Replica(Struct, frozen=True):
     transfer_s_per_token: float = 0.0  # of a prompt's cache, from the one that reads to the one that writes
 
     def answers(self, traffic: Traffic, rate: float, level: ServiceLevel | None = None) -> AnsweredTimes:
-        """Return what becomes of traffic at a rate; with a level the simulation ends where it is surely broken.
+        """Return what becomes of traffic over its day, at a rate in the busiest hour.
+
+        An hour is long against an answer: each kind is simulated as if it lasted (the pointwise stationary
+        approximation, Green and Kolesar 1991). With a level a simulation ends where it is surely broken.
+        """
+        every = []
+        for hours in traffic.day:
+            every.append(self.steady(traffic, rate * hours.rate, level, hours.share))
+            if level is not None and not every[-1].complete:
+                break
+        return every[0] if len(every) == 1 else over_day(every, traffic.day)
+
+    def keeps(self, traffic: Traffic, rate: float, level: ServiceLevel) -> bool:
+        """Tell whether a rate in the busiest hour keeps a level over the day; quieter hours do no worse than others."""
+        if len(traffic.day) == 1:
+            return self.answers(traffic, rate, level).keep(level)
+        allowed, late, rest = 1 - level.percentile / 100, np.zeros(2), 1.0
+        for hours in traffic.day:
+            one = self.steady(traffic, rate * hours.rate, level, hours.share)
+            rest -= hours.share
+            late = late + hours.share * one.late(level)
+            if not one.complete or (late > allowed).any():
+                return False
+            if (late + rest * one.late(level) <= allowed).all():
+                return True
+        return True
+
+    def steady(self, traffic: Traffic, rate: float, level: ServiceLevel | None, share: float = 1.0) -> AnsweredTimes:
+        """Return what becomes of traffic at a rate that lasts; `share` of all requests are sent at it.
 
         A replica for prompts gives the first token, once the cache is sent; one for tokens is met with the cache of the
         whole prompt, and what it lets wait is part of the time per token.
@@ -143,7 +222,8 @@ class Replica(Struct, frozen=True):
             requests = replace(requests, output_tokens=np.ones(len(requests)))
         elif self.phase == "tokens":
             requests = replace(requests, cached_tokens=requests.prompt_tokens)
-        most = None if level is None else int((1 - level.percentile / 100) * (1 - WARMING) * len(requests)) + 1
+        counted = (1 - WARMING) * len(requests) / share
+        most = None if level is None else int((1 - level.percentile / 100) * counted) + 1
         late_s = inf if level is None else level.ttft_s
         done = simulate(self.engine, requests, late_s=late_s, most_late=most)
         begun = done.sent_s if self.phase == "tokens" else done.first_s
@@ -157,6 +237,7 @@ class Replica(Struct, frozen=True):
             done.preempted,
             done.prompt_s / busy,
             done.cached_s / busy,
+            busy,
         )
 
     def most_per_s(self, traffic: Traffic) -> float:
@@ -172,12 +253,44 @@ class Replica(Struct, frozen=True):
         return running * engine.tokens_per_step / times.decode_s(running, running * context) / output
 
 
+def over_day(every: Sequence[AnsweredTimes], day: Sequence[HourKind]) -> AnsweredTimes:
+    """Return the times of a day's requests: of every kind of hours its share, evenly mixed."""
+    count = len(every[0].e2e_s)
+    rows, places = [], []
+    for one, hours in zip(every, day, strict=False):
+        first = int(one.warming * count)
+        many = max(round(hours.share * count), 1)
+        place = (np.arange(many) + 0.5) / many
+        places.append(place)
+        rows.append((first + place * (count - first)).astype(np.int64))
+    order = np.argsort(np.concatenate(places), kind="stable")
+
+    def mixed(name: str) -> Floats:
+        times: Floats = np.concatenate([getattr(one, name)[row] for one, row in zip(every, rows, strict=True)])[order]
+        return times
+
+    busy = np.array([one.busy_s * hours.share for one, hours in zip(every, day, strict=False)])
+    shares = [hours.share for hours in day[: len(every)]]
+    return AnsweredTimes(
+        mixed("ttft_s"),
+        mixed("tpot_s"),
+        mixed("e2e_s"),
+        all(one.complete for one in every),
+        float(np.dot(shares, [one.preempted for one in every])),
+        float(np.average([one.prompt_time_fraction for one in every], weights=busy)),
+        float(np.average([one.cached_time_fraction for one in every], weights=busy)),
+        float(busy.sum()),
+        0.0,
+    )
+
+
 class HeldReplica(Struct, frozen=True):
     """A replica with the highest rate at which it keeps the level."""
 
     replica: Replica
     requests_per_s: float  # 0 where it never does
     answered: AnsweredTimes | None = None  # at that rate, all requests
+    traffic: Traffic | None = None  # by which it was tried
 
     @property
     def prompt_time_fraction(self) -> float:
@@ -191,7 +304,7 @@ class HeldReplica(Struct, frozen=True):
 
     def answers(self, traffic: Traffic, rate: float) -> AnsweredTimes:
         """Return what becomes of traffic at a rate of its own."""
-        if self.answered and rate == self.requests_per_s and len(traffic.gaps) == len(self.answered.e2e_s):
+        if self.answered and rate == self.requests_per_s and traffic is self.traffic:
             return self.answered
         return self.replica.answers(traffic, rate)
 
@@ -233,6 +346,8 @@ class HeldPools(Struct, frozen=True):
             read.preempted + written.preempted,
             share,
             self.cached_time_fraction,
+            read.busy_s + written.busy_s,
+            read.warming,
         )
 
     def pools(self, traffic: Traffic) -> PoolFigures | None:
@@ -258,7 +373,7 @@ def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: floa
     few = traffic.first(SEARCHED)
 
     def keeps(rate: float) -> bool:
-        return replica.answers(few, rate, level).keep(level)
+        return replica.keeps(few, rate, level)
 
     low, high = max(least, LEAST_SHARE * capacity), capacity
     if keeps(capacity):
@@ -271,7 +386,7 @@ def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: floa
     while low >= max(least, LEAST_SHARE * capacity) * STEP_BACK:
         tried = replica.answers(traffic, low, level)
         if tried.keep(level):
-            return HeldReplica(replica, low, tried)
+            return HeldReplica(replica, low, tried, traffic)
         low *= STEP_BACK
     return HeldReplica(replica, 0.0)
 
@@ -312,19 +427,43 @@ class AtLevel(Struct, frozen=True):
 
     def figures(self, request: InferenceRequest, plan: int, plans: Plans) -> LevelFigures:
         """Return the percentiles of an option's replica at its share of the load, or at what it holds."""
-        one = self.replicas[plan]
-        rate = one.requests_per_s
-        if request.has_demand:
-            load = MonthlyLoad.of(request)
-            rate = float(load.busiest(np.array([one.requests_per_s]))[0])
+        one, (rate, traffic) = self.replicas[plan], self.sent(request, plan)
         name = (id(one), rate)  # plans of one kind share their replica
         if name not in self.seen:
-            self.seen[name] = figures_of(request, one, self.traffic, rate, float(plans.width[plan]))
+            self.seen[name] = figures_of(request, one, traffic, rate, float(plans.width[plan]))
         return self.seen[name]
 
+    def sent(self, request: InferenceRequest, plan: int) -> tuple[float, Traffic]:
+        """Return what a replica is sent in the busiest hour, and in others; without a load what it holds."""
+        held_per_s = self.replicas[plan].requests_per_s
+        if not request.has_demand:
+            return held_per_s, self.traffic
+        rate, day = hours_of(MonthlyLoad.of(request), held_per_s)
+        return rate, replace(self.traffic, day=day)
+
+    def hours(self, request: InferenceRequest, plan: int) -> list[LevelHours]:
+        """Return the percentiles of a plan's replica by kinds of hours, the busiest first; nothing of a flat load."""
+        rate, traffic = self.sent(request, plan)
+        level, kinds = ServiceLevel.of(request), []
+        for hours in traffic.day if len(traffic.day) > 1 else ():
+            each = rate * hours.rate
+            answered = self.replicas[plan].answers(replace(traffic, day=FLAT), each)
+            kinds.append(
+                LevelHours(
+                    hours=hours.hours,
+                    requests_per_s=each * hours.replicas,
+                    replicas=hours.replicas,
+                    replica_requests_per_s=each,
+                    ttft_ms=percentile_ms(answered, "ttft_s", request.percentile),
+                    tpot_ms=percentile_ms(answered, "tpot_s", request.percentile),
+                    goodput_fraction=answered.within(level),
+                )
+            )
+        return kinds
+
     def knee(self, request: InferenceRequest, plan: int) -> list[KneePoint]:
-        """Return how the percentiles of a plan's replica rise with its load."""
-        return knee_of(request, self.replicas[plan], self.traffic.first(SEARCHED))
+        """Return how the percentiles of a plan's replica rise with a load that lasts."""
+        return knee_of(request, self.replicas[plan], replace(self.traffic, day=FLAT).first(SEARCHED))
 
     def by_phase(self, plans: Plans) -> Plans:
         """Return plans whose cost is split by the phases as they were simulated."""
@@ -348,10 +487,11 @@ class AtLevel(Struct, frozen=True):
                 f" {request.users:,.0f} users who think {request.think_s:g} s between requests send at most"
                 f" {request.requests_per_s:,.3g} requests/s."
             )
+        over = f", over a day of profile {request.profile}" if len(self.traffic.day) > 1 else ""
         apart = " Prompts are read on replicas of their own." if request.disaggregated else ""
         return [
-            f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}: on each"
-            f" accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,} requests,"
+            f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}{over}: on"
+            f" each accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,} requests,"
             f" arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
             f" accelerators whose tokens would cost over {TOO_DEAR:g} times the cheapest are left out.{apart}{users}"
         ]
@@ -392,6 +532,8 @@ def at_level(
     traffic, level = traffic_of(request, catalog), ServiceLevel.of(request)
     longest = float((traffic.prompt_tokens + traffic.output_tokens).max()) + 1
     load = MonthlyLoad.of(request) if request.has_demand else None
+    if load is not None and not load.autoscale:  # replicas that follow the load are as busy in every hour
+        traffic = replace(traffic, day=hours_of(load, 1.0)[1])
     alike: dict[tuple[object, ...], Held] = {}
     tried: dict[int, Held] = {}
 
@@ -501,12 +643,10 @@ def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: flo
             low, high = range_of(point, (min(point, *slower), max(point, *slower)), noise)
             label = f"{short}_p{percentile}_{unit}"
             figures |= {label: point * scale, f"{label}_low": low * scale, f"{label}_high": high * scale}
-    each = np.nan_to_num(usual.tpot_s, nan=0.0)
-    within = (usual.ttft_s <= level.ttft_s) & (each <= level.tpot_s) & np.isfinite(usual.e2e_s)
     return {
         "requests_per_s": rate,
         "held_requests_per_s": one.requests_per_s,
-        "goodput_fraction": float(np.mean(within)),
+        "goodput_fraction": usual.within(level),
         "preempted_fraction": usual.preempted / len(traffic.gaps),
         "prompt_time_fraction": one.prompt_time_fraction,
         "cached_time_fraction": one.cached_time_fraction,
@@ -521,9 +661,12 @@ def knee_of(request: InferenceRequest, one: Held, traffic: Traffic) -> list[Knee
     for share in KNEE_SHARES:
         rate = share * one.requests_per_s
         answered = one.answers(traffic, rate)
-        ttft, tpot = (
-            float(np.percentile(times, request.percentile)) * MS_PER_S if len(times := answered.counted(name)) else None
-            for name in ("ttft_s", "tpot_s")
-        )
+        ttft, tpot = (percentile_ms(answered, name, request.percentile) for name in ("ttft_s", "tpot_s"))
         points.append({"requests_per_s": rate, "ttft_ms": ttft, "tpot_ms": tpot})
     return points
+
+
+def percentile_ms(answered: AnsweredTimes, name: str, percentile: float) -> float | None:
+    """Return a percentile of one time of the requests that count; None where none has it."""
+    times = answered.counted(name)
+    return float(np.percentile(times, percentile)) * MS_PER_S if len(times) else None

@@ -817,6 +817,8 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
     if plans.level is not None:
         answer["levels"] = level_rows(priced, order)
         answer["knee"] = plans.level.knee(request, int(pairs.plan[best]))
+        if hours := plans.level.hours(request, int(pairs.plan[best])):
+            answer["hours"] = hours
     return answer
 
 
@@ -994,6 +996,18 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     return lines
 
 
+def beyond_level(best: ServingOption) -> list[str]:
+    """Say that so many replicas are sent more than keeps the service level, and how many would keep it."""
+    if "level" not in best or best["level"]["requests_per_s"] <= best["level"]["held_requests_per_s"] * (1 + 1e-9):
+        return []
+    sent, holds = best["level"]["requests_per_s"], best["level"]["held_requests_per_s"]
+    return [
+        f"A replica is sent {sent:.3g} requests/s in the busiest hour and keeps the service level up to {holds:.3g}:"
+        f" {np.ceil(sent * best['replicas'] / holds - 1e-9):,.0f} replicas would keep it. Beyond capacity times grow as"
+        " long as the hour lasts."
+    ]
+
+
 UNMEASURED = "nobody measured"
 
 
@@ -1007,6 +1021,7 @@ def warnings(
     """Return what a reader must know of the whole answer."""
     notices = [
         *([QUEUE_CAVEAT] if request.has_demand and not request.has_level else []),
+        *beyond_level(options[0]),
         *architecture.warnings,
         *outside_region(market.facts.placeless),
     ]

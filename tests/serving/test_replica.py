@@ -10,6 +10,8 @@ from gpucost.catalog.calibrations import serving_calibration
 from gpucost.physics.serving import steps
 from gpucost.physics.serving.cases import ServedReplica, build
 from gpucost.physics.serving.replica import ReplicaEngine, Requests, StepTimes, engine_of, sampled, simulate
+from gpucost.serving.costing import PROFILES, MonthlyLoad
+from gpucost.serving.load import Replica, Traffic, hours_of
 
 COUNT = 60_000
 ENDLESS = 1e12
@@ -173,6 +175,48 @@ def test_drafted_tokens_and_a_warm_cache_make_requests_shorter(case):
     assert drafted.tpot_s.mean() < 0.6 * plain.tpot_s.mean()
     warm = Requests(requests.arrived_s, requests.prompt_tokens, requests.output_tokens, 0.9 * requests.prompt_tokens)
     assert simulate(engine, warm).ttft_s.mean() < 0.7 * plain.ttft_s.mean()
+
+
+def test_a_day_is_its_hours_side_by_side():
+    """A day simulated from end to end, its arrivals thinned from a Poisson process, against its kinds of hours apart.
+
+    Percentiles of the day, and those of requests that are answered within two times.
+    """
+    weights, hour_s, most = np.array(PROFILES["consumer"]), 300.0, 9.0
+    engine = ReplicaEngine(
+        times_of(32, step_s=lambda running: 0.01 + 5e-4 * running, prompt_s=lambda tokens: 2e-5 * tokens),
+        32,
+        ENDLESS,
+        2048.0,
+        fused=False,
+    )
+    draw = np.random.default_rng(5)
+    arrived = np.cumsum(draw.exponential(1 / most, int(24 * hour_s * most)))
+    hour = (arrived // hour_s).astype(int) % 24
+    arrived = arrived[draw.random(len(arrived)) < weights[hour] / weights.max()]
+    prompt, output = (draw.exponential(mean, len(arrived)).round() + 1 for mean in (1000, 100))
+    whole = simulate(engine, Requests(arrived, prompt, output, np.zeros(len(arrived))))
+
+    one = np.ones(1)
+    values, hours = np.unique(weights / weights.mean(), return_counts=True)
+    load = MonthlyLoad(one, one, 5 * one, one, 0 * one, 1, None, False, 1, values, hours.astype(float))
+    rate, day = hours_of(load, 1.0)
+    assert rate == pytest.approx(5 * weights.max() / weights.mean())
+    assert sum(kind.share for kind in day) == pytest.approx(1)
+    assert sum(kind.hours for kind in day) == 24
+    assert sum(kind.hours * kind.rate for kind in day) * rate == pytest.approx(24 * 5)
+    count = 3000
+    traffic = Traffic(draw.exponential(1.0, count), prompt[:count], output[:count], 0.0, day)
+    apart = Replica(engine).answers(traffic, most)
+    for name in ("ttft_s", "e2e_s"):
+        for percentile, near in ((50, 0.06), (95, 0.12)):
+            day_long = np.percentile(getattr(whole, name), percentile)
+            assert np.percentile(apart.counted(name), percentile) == pytest.approx(day_long, rel=near), (
+                name,
+                percentile,
+            )
+    for at in (0.1, 1.0):
+        assert np.mean(apart.counted("ttft_s") <= at) == pytest.approx(np.mean(whole.ttft_s <= at), abs=0.03)
 
 
 @pytest.mark.parametrize("variation", [1.0, 2.0])

@@ -53,6 +53,38 @@ def test_longer_tails_of_lengths_hold_less():
     assert spread["held_requests_per_s"] < even["held_requests_per_s"]
 
 
+def test_the_percentile_holds_over_the_day_with_replicas_for_it():
+    """A quiet night lets the busiest hours be fuller, yet no fuller than their share of late requests allows."""
+    level = {"requests_per_s": 40, "slo_ttft": "500ms", "slo_tpot": "25ms"}
+    flat, day = (ask(profile=profile, **level) for profile in ("flat", "consumer"))
+    row, hours = day["levels"][0], day["hours"]
+    assert row["held_requests_per_s"] > flat["levels"][0]["held_requests_per_s"]
+    assert "hours" not in flat
+    assert row["tpot_p95_ms"] <= 25
+    assert [hour["tpot_ms"] for hour in hours] == sorted((hour["tpot_ms"] for hour in hours), reverse=True)
+    assert sum(hour["hours"] for hour in hours) == 24
+    assert sum(hour["hours"] * hour["requests_per_s"] for hour in hours) == pytest.approx(24 * 40)
+    shares = [hour["hours"] * hour["requests_per_s"] / 24 / 40 for hour in hours]
+    within = np.dot(shares, [hour["goodput_fraction"] for hour in hours])
+    assert within == pytest.approx(row["goodput_fraction"], abs=0.02)
+    assert within >= 0.94
+
+
+def test_replicas_that_follow_the_load_are_as_busy_in_every_hour():
+    level = {"requests_per_s": 40, "profile": "consumer", **LEVEL}
+    fixed, follows = (ask(autoscale=scales, **level) for scales in (False, True))
+    assert follows["options"][0]["usd_per_month"] < 0.8 * fixed["options"][0]["usd_per_month"]
+    assert follows["levels"][0]["tpot_p95_ms"] <= 40
+    for hour in follows["hours"]:
+        assert hour["replica_requests_per_s"] <= follows["levels"][0]["held_requests_per_s"]
+
+
+def test_a_load_beyond_the_level_says_how_many_replicas_would_keep_it():
+    answer = ask(requests_per_s=60, replicas=1, **LEVEL)
+    needed = ask(requests_per_s=60, **LEVEL)["levels"][0]["replicas"]
+    assert any(f" {needed} replicas" in text for text in answer["warnings"])
+
+
 def test_latency_rises_to_the_knee_and_breaks_beyond_it():
     knee = ask(requests_per_s=10, **LEVEL)["knee"]
     rates = [point["requests_per_s"] for point in knee]

@@ -212,14 +212,15 @@ def _fast_rows(
 
 
 def write_levels(sheet: Sheet, parts: Parts) -> None:
-    """Write what keeps the service level on each accelerator, and how a replica's percentiles rise with its load."""
+    """Write what keeps the service level on each accelerator, over the day, and how percentiles rise with the load."""
     sheet.title("Within the service level")
     sheet.static_banner()
     for title, payload in parts:
-        for name, listed in (("inference levels", payload.get("levels")), ("inference knee", payload.get("knee"))):
+        for name in ("levels", "hours", "knee"):
+            listed = payload.get(name)
             if not listed:
                 continue
-            columns = [column.key for column in columns_of(name)]
+            columns = [column.key for column in columns_of(f"inference {name}")]
             sheet.skip()
             sheet.row(Cell(title, "heading"))
             sheet.heading(*(_head(key) for key in columns))
