@@ -491,8 +491,8 @@ class AtLevel(Struct, frozen=True):
         apart = " Prompts are read on replicas of their own." if request.disaggregated else ""
         return [
             f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}{over}: on"
-            f" each accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,} requests,"
-            f" arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
+            f" each accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,}"
+            f" requests, arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
             f" accelerators whose tokens would cost over {TOO_DEAR:g} times the cheapest are left out.{apart}{users}"
         ]
 
