@@ -13,7 +13,8 @@ from gpucost.cli.options import Output, is_setting, option_of, output_parameters
 from gpucost.cli.question import ways_of_writing
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
-_HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
+_HELP = """Ask one question of every combination of arguments: a row for each case, with its first option;
+within a service level a row for each accelerator.
 
 An argument takes a list (h100,b200), a range (8:512:x2 doubles, 10b:50b:10b steps) or one value; alternatives within
 one case are joined with | (h100|b200). A grid file or a table of cases does the same for many.

@@ -61,6 +61,8 @@ def sweep(
 ) -> SweepResult:
     """Return the first option of every case of a question: estimate, inference or tco.
 
+    Within a service level a case has a row for each accelerator, `place` 1 the one that its answer puts first.
+
     Args:
         question: What is asked of every case.
         cases: A data frame, or a Parquet or CSV file: a column for each argument, a row for each case.
@@ -160,7 +162,7 @@ def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
     grid = plan.grid
     summary = Found(files, grid.question)
     reasons = summary.reasons()
-    answered = int(summary.rows("select count(*) as cases from found where reason is null")[0]["cases"])
+    answered = int(summary.rows("select count(*) as cases from cases where reason is null")[0]["cases"])
     axes = {name: len(values) for name, values in grid.values.items()}
     front, works = summary.front(grid.count, axes), summary.works(axes)
     kinds_of_work = prod(axes[name.removeprefix("asked_")] for name in works)

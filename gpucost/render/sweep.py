@@ -13,6 +13,7 @@ from gpucost.render.document import (
     Paragraph,
     Section,
     Table,
+    columns_of,
     document_of,
     heading_of,
     table_of,
@@ -45,24 +46,31 @@ def document(answer: Sweep) -> Document:
 
 def _screen(answer: Sweep) -> list[Block]:
     """Return what one screen shows: the cases that no other one beats, else the first, each with its cluster."""
-    axes, several = answer["axes"], "best" in answer["request"]
+    several = "best" in answer["request"]
     front = (answer.get("best_of_each") or []) if several else answer["front"]
     rows = [row for row in front or answer["rows"][:_ROWS_SHOWN] if row.get("gpus") is not None and row.get("option")]
     goals = _AXES.get(answer["question"])
+    levels = [row for row in answer["rows"] if row.get("held_requests_per_s") is not None]
+    if levels and not several:
+        shown = (*_moving(levels[0], answer), *columns_of("sweep levels"))
+        return [Table(shown, levels[:_ROWS_SHOWN], "Within the service level")]
     if goals is None or not rows:
         return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)
     rows_with_cluster = [
         {**row, "cluster": f"{row['gpus']:,.0f} × {row['gpu']}", "option": option_text(row["option"], 0)}
         for row in rows
     ]
-    named = ("gpu", "gpus", "asked_gpu", "asked_gpus")
-    moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
-    moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
+    argument_columns = _moving(rows[0], answer)
     title = (_BEST if several else "Best trade-offs between cost and time") if front else "First cases"
-    argument_columns = [Column(key, flag_of(key.removeprefix("asked_"))) for key in moving]
     goal_columns = [Column(key, "cost" if key == "usd_per_mtok" else "") for key in goals]
     sellers = Column("provider", priority=1), Column("option", priority=2)
     return [Table((*argument_columns, Column("cluster"), *goal_columns, *sellers), rows_with_cluster, title)]
+
+
+def _moving(row: Row, answer: Sweep) -> list[Column]:
+    """Return the columns of the arguments that move, but for the accelerators, which rows name anyway."""
+    named = {key: key.removeprefix("asked_") for key in row if key not in ("gpu", "gpus", "asked_gpu", "asked_gpus")}
+    return [Column(key, flag_of(name)) for key, name in named.items() if answer["axes"].get(name, 1) > 1]
 
 
 def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:

@@ -614,7 +614,7 @@ def never(request: InferenceRequest, plans: Plans, replicas: Mapping[int, Held],
         f"no replica keeps this service level, however little it is asked: at the {request.percentile:g}th percentile"
         f" the fastest reaches {best['ttft_s']:,.0f} ms to the first token and {best['tpot_s']:.3g} ms a token. Loosen"
         " --slo-ttft or --slo-tpot, or allow faster accelerators."
-    ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted is not None})
+    ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted and had < inf})
 
 
 def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: float, width: float) -> LevelFigures:

@@ -469,6 +469,12 @@ def first_option(request: InferenceRequest, catalog: Catalog) -> ServingOption:
     return option(request, market, plans, pairs, int(found.order[0]), 1, insides)
 
 
+def level_options(request: InferenceRequest, catalog: Catalog) -> list[dict[str, Any]]:
+    """Return what keeps a service level on each accelerator, whole options with the cells of the table of levels."""
+    found = priced_offers(request, catalog)
+    return each_level(found.priced, found.order)
+
+
 def offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     """Return the offers of a serving request in their order; an assumed target that none meets is no target."""
     for asked in request.relaxed():
@@ -526,7 +532,10 @@ def at_level(
 ) -> RankedOffers:
     """Return the offers in the order of what they cost at a service level: see `gpucost.serving.load`."""
     full = request if request.utilisation_given else replace(request, utilisation_fraction=1.0)
-    plans = load.at_level(full, plans, level_layouts(market, plans, offers), catalog)
+    layouts = level_layouts(market, plans, offers)
+    if not layouts:
+        raise nothing(full, architecture, market, plans, offers)
+    plans = load.at_level(full, plans, layouts, catalog)
     plans = costing.loaded(full, plans)
     plans = plans.level.by_phase(plans)
     pairs, order = ranked(full, architecture, market, plans, offers)
@@ -823,6 +832,12 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
 
 
 def level_rows(priced: Priced, order: Integers) -> list[LevelRow]:
+    """Return the table of the cheapest ways to keep a service level on each accelerator."""
+    rows = each_level(priced, order)
+    return cast(list[LevelRow], [{name: row[name] for name in LevelRow.__annotations__} for row in rows])
+
+
+def each_level(priced: Priced, order: Integers) -> list[dict[str, Any]]:
     """Return the cheapest way to keep a service level on each accelerator, in their order."""
     request, market, plans, pairs = priced
     insides = cache(lambda plan: inside(plans, plan, request))
@@ -836,9 +851,8 @@ def level_rows(priced: Priced, order: Integers) -> list[LevelRow]:
         layout = ", ".join(f"{name} {degree}" for name, degree in degrees.items() if degree > 1)
         level: Mapping[str, Any] = made["level"]
         pools: Mapping[str, Any] = level["pools"] or {"prompt_replicas": None}
-        cells = {**level["figures"], **level, **pools, **made, "layout": layout or "one GPU"}
-        rows.append({name: cells[name] for name in LevelRow.__annotations__})
-    return cast(list[LevelRow], rows)
+        rows.append({**level["figures"], **level, **pools, **made, "layout": layout or "one GPU"})
+    return rows
 
 
 def lead(

@@ -293,6 +293,9 @@ class Found:
         self.connection = quiet(duckdb.connect())
         self.connection.execute("set memory_limit = '1GB'")
         self.connection.execute(f"create view found as select * from {table_of(files)}")
+        levelled = any(row["column_name"] == "place" for row in self.rows("describe found"))
+        first = " where coalesce(place, 1) = 1 or isnan(place)" if levelled else ""  # its first accelerator stands for a case
+        self.connection.execute(f"create view cases as select * from found{first}")
         self.goal, self.other = GOALS[question]
         self.work = WORK[question]
 
@@ -304,7 +307,7 @@ class Found:
 
     def reasons(self) -> list[Reason]:
         """Return why cases have no answer, the most frequent first."""
-        query = "select reason, count(*) as cases from found where reason is not null group by 1 order by 2 desc, 1"
+        query = "select reason, count(*) as cases from cases where reason is not null group by 1 order by 2 desc, 1"
         return [{"reason": str(row["reason"]), "cases": int(row["cases"])} for row in self.rows(f"{query} limit 20")]
 
     def _ordered(self, axes: Mapping[str, int]) -> str:
@@ -319,9 +322,9 @@ class Found:
         kinds = ", ".join(f'"{name}"' for name in works)
         goals = self._ordered(axes)
         part = f"partition by {kinds} " if works else ""
-        query = f"select *, row_number() over ({part}order by {goals}) as place from found where reason is null"
+        query = f"select *, row_number() over ({part}order by {goals}) as nth from cases where reason is null"
         order = f"{kinds}, {goals}" if works else goals
-        kept = f"select * exclude (place) from ({query}) where place <= {count} order by {order} limit {ROWS_KEPT}"
+        kept = f"select * exclude (nth) from ({query}) where nth <= {count} order by {order} limit {ROWS_KEPT}"
         return self.rows(kept)
 
     def works(self, axes: Mapping[str, int]) -> list[str]:
@@ -353,7 +356,7 @@ class Found:
         if len(wide) < 2 or not set(works) <= set(wide[:2]):  # a cell holds one kind of work
             return None
         x, y = (f"asked_{name}" if f"asked_{name}" in named else name for name in wide[:2])
-        query = f'select "{x}" as x, "{y}" as y, min({self.goal}) as value, count(*) as cases from found group by 1, 2'
+        query = f'select "{x}" as x, "{y}" as y, min({self.goal}) as value, count(*) as cases from cases group by 1, 2'
         cells: Any = self.rows(f"{query} order by 1, 2")
         return {"x": x, "y": y, "value": self.goal, "cells": cells}
 

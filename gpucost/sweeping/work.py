@@ -91,7 +91,8 @@ def answered(asker: Any, task: SweepTask) -> Columns:
     values = {name: values for name, values in task.grid.values.items() if name not in DATES}
     part = task.grid.part(task.start, task.stop)
     codes = {name: part[name].astype(np.int64) for name in values}
-    results: Columns = asker.rows(values, codes)
+    results, case = asker.rows_of_cases(values, codes)
+    codes = {name: column[case] for name, column in codes.items()}
     arguments = {name: _argument_column(values[name], codes[name]) for name in values}
     return {**{f"asked_{name}" if name in results else name: column for name, column in arguments.items()}, **results}
 
@@ -166,6 +167,9 @@ def refused(error: GpuCostError) -> dict[str, Any]:
     return {"reason": " ".join(str(error).split()), "nearest_change": changed(error) or None, **nearest}
 
 
+Rows = Sequence[Mapping[str, Any]]  # of one case
+
+
 class Asker(ABC):
     """Answers columns of a question's requests from one catalog; equal ones are asked once."""
 
@@ -173,18 +177,32 @@ class Asker(ABC):
         self.question, self.catalog = question, catalog
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> Columns:
-        """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
+        """Return the columns of the answer; argument `name` of case i is `values[name][codes[name][i]]`."""
+        return self.rows_of_cases(values, codes)[0]
+
+    def rows_of_cases(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> tuple[Columns, Any]:
+        """Return the columns, and of each row its case: one row a case, within a service level one an accelerator."""
         asked = np.stack([*codes.values()], axis=1) if codes else np.zeros((1, 0), np.int64)
         first, of = np.unique(asked, axis=0, return_index=True, return_inverse=True)[1:]
         stated = [
             {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
             for row in first.tolist()
         ]  # without arguments one question, which says what it lacks
-        return columns_of(self.question, self.answers(stated), np.ravel(of))
+        answers = self.answers(stated)
+        rows = [row for answer in answers for row in answer]
+        many = np.array([len(answer) for answer in answers], np.int64)[np.ravel(of)]
+        begins = np.cumsum([0, *(len(answer) for answer in answers)])[np.ravel(of)]
+        case = np.repeat(np.arange(len(many)), many)
+        which = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many) + begins[case]
+        return columns_of(self.shown(values), rows, which), case
+
+    def shown(self, values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
+        """Return which figures rows show: those of the question."""
+        return (self.question,)
 
     @abstractmethod
-    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the figures of each question, or why it has none."""
+    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
+        """Return the rows of each question, or the one that says why it has none."""
 
 
 def _together(
@@ -192,7 +210,7 @@ def _together(
     read: Callable[[dict[str, Any]], Any],
     work: Callable[[list[Any]], Sequence[Any]],
     row_of: Callable[[Any], Mapping[str, Any]],
-) -> list[Mapping[str, Any]]:
+) -> list[Rows]:
     """Return the rows of questions that are read one by one and answered together; either may refuse them."""
     rows: list[Any] = []
     for asked in stated:
@@ -203,13 +221,13 @@ def _together(
     places = [place for place, row in enumerate(rows) if not isinstance(row, GpuCostError)]
     for place, found in zip(places, work([rows[place] for place in places]), strict=True):
         rows[place] = found if isinstance(found, GpuCostError) else row_of(found)
-    return [refused(row) if isinstance(row, GpuCostError) else row for row in rows]
+    return [[refused(row) if isinstance(row, GpuCostError) else row] for row in rows]
 
 
 class Trained(Asker):
     """Answers training requests with their first options."""
 
-    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
         """Return the figures of each question, or why it has none; a deadline or a budget missed has no numbers."""
         from gpucost.ask.estimate import request_of
         from gpucost.training.run import FirstOption, first_options
@@ -226,16 +244,19 @@ class Trained(Asker):
             lambda requests: first_options(requests, self.catalog),
             row_of,
         )
-        missed = (_MISSED.get(str(row.get("nearest_change")).partition("=")[0]) for row in rows)
-        return [{**row, "reason": why} if why else row for row, why in zip(rows, missed, strict=True)]
+        missed = (_MISSED.get(str(row.get("nearest_change")).partition("=")[0]) for (row,) in rows)
+        return [[{**row, "reason": why}] if why else [row] for (row,), why in zip(rows, missed, strict=True)]
 
 
 _OF_OFFER = ("provider", "instance_type", "region", "option", "gpu")
 _MISSED = {"deadline": "no offer meets the deadline", "budget": "no offer keeps the budget"}
 
 
+_LEVEL = ("slo_ttft", "slo_tpot")
+
+
 class Served(Asker):
-    """Answers serving requests with their first options."""
+    """Answers serving requests with their first options, within a service level with those of every accelerator."""
 
     _APART = ("images", "image_size", "steps")
 
@@ -243,18 +264,33 @@ class Served(Asker):
         super().__init__(question, catalog)
         self._tasks: dict[str, bool] = {}
 
-    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the figures of each question, or why it has none."""
-        return _together(stated, self._first, list, dict)
+    def shown(self, values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
+        """Return which figures rows show: those of a service level where any case asks for one."""
+        levelled = any(value is not None for name in _LEVEL for value in values.get(name, ()))
+        return (self.question, "inference level") if levelled else (self.question,)
 
-    def _first(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
+        """Return the figures of each question, or why it has none."""
+        rows: list[Rows] = []
+        for asked in stated:
+            try:
+                rows.append(self._rows(asked))
+            except GpuCostError as error:
+                rows.append([refused(error)])
+        return rows
+
+    def _rows(self, asked: Mapping[str, Any]) -> Rows:
         """Return the first option; of a model that writes no tokens, or sees images, that of the whole answer."""
         from gpucost.ask.inference import request_of
-        from gpucost.serving.run import first_option
+        from gpucost.serving.run import first_option, level_options
 
         if self._is_task(str(asked.get("model"))) or any(name in asked for name in self._APART):
-            return dict(asking_answered("inference", {**asked, "top": 1}, self.catalog).payload["options"][0])
-        return first_option(request_of(self.catalog, **asked), self.catalog)
+            return [asking_answered("inference", {**asked, "top": 1}, self.catalog).payload["options"][0]]
+        request = request_of(self.catalog, **asked)
+        if not request.has_level:
+            return [first_option(request, self.catalog)]
+        every = level_options(request, self.catalog)
+        return [{**row, "replica_requests_per_s": row["requests_per_s"], "place": n} for n, row in enumerate(every, 1)]
 
     def _is_task(self, model: str) -> bool:
         from gpucost.serving.tasks import task_row
@@ -267,7 +303,7 @@ class Served(Asker):
 class Owned(Asker):
     """Answers comparisons of owning with renting; a column beside the arguments is an input of the plan."""
 
-    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
         """Return the figures of each question, or why it has none."""
         from gpucost.ask.tco import case_of
         from gpucost.ownership.figures import compared

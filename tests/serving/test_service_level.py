@@ -178,6 +178,12 @@ def test_a_level_that_nothing_keeps_says_what_is_reached():
     assert 1 < float(refusal.value.change["slo_tpot"].removesuffix("ms")) < 100
 
 
+def test_a_time_that_no_replica_reaches_alone_is_refused_as_without_a_level():
+    with pytest.raises(NothingFitsError) as refusal:
+        ask(tpot="1ms", **LEVEL)
+    assert float(refusal.value.change["tpot"].removesuffix("ms")) > 1
+
+
 def test_a_trace_out_of_order_is_refused_by_its_row(tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text("arrived_s,prompt_tokens,output_tokens\n0,10,10\n5,10,10\n4,10,10\n")

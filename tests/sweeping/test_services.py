@@ -82,7 +82,7 @@ def answered(values, codes):
     rows = range(len(next(iter(codes.values()))))
     asked = [{name: values[name][column[row]] for name, column in codes.items()} for row in rows]
     alone = [single({name: value for name, value in one.items() if value is not None}) for one in asked]
-    expected = dict(columns_of("inference", alone, rows))
+    expected = dict(columns_of(["inference"], alone, rows))
     assert spoken(expected.pop("reason")) == spoken(columns["reason"])
     assert_equal(expected, {name: column for name, column in columns.items() if name != "reason"})
     return columns
@@ -144,6 +144,36 @@ def test_cases_that_differ_in_numbers_are_the_single_answers(mix):
     columns = answered(values, codes)
     assert (columns["reason"][0] < 0).sum() > 5
     assert len(columns["reason"][1]) > 2
+
+
+def test_a_service_level_has_the_table_of_its_single_answer():
+    """A row for each accelerator and its cells, of each case; a case that has no answer keeps its one row."""
+    level = {"model": "8b", "gpu": "h100-sxm,l40s", "slo_ttft": "1s", "prompt_tokens": 500, "output_tokens": 100}
+    result = gpucost.sweep(
+        "inference", **{**level, "gpu": "h100-sxm|l40s"}, requests_per_s=[5, 20], tpot=["50ms", "1ms"]
+    )
+    frame = result.to_frame()
+    for rate in (5, 20):
+        alone = gpucost.inference(**level, tpot="50ms", requests_per_s=rate, catalog=CATALOG).payload
+        rows = frame[(frame["requests_per_s"] == rate) & frame["reason"].isna()]
+        assert list(rows["gpu"]) == [row["gpu"] for row in alone["levels"]]
+        assert list(rows["place"]) == [1, 2]
+        first = alone["options"][0]
+        assert (rows["provider"].iloc[0], rows["usd_per_month"].iloc[0]) == (first["provider"], first["usd_per_month"])
+        for name in (
+            "held_requests_per_s",
+            "replicas",
+            "ttft_p99_ms",
+            "tpot_p50_ms",
+            "e2e_p95_s",
+            "usd_per_1000_requests",
+        ):
+            assert list(rows[name]) == [row[name] for row in alone["levels"]], name
+    refused_rows = frame[frame["reason"].notna()]
+    assert list(refused_rows["requests_per_s"]) == [5, 20]
+    assert (result.payload["cases"], result.payload["answered"]) == (4, 2)
+    assert sum(row["cases"] for row in result.payload["reasons"]) == 2
+    assert [row["place"] for row in result.payload["best_of_each"]] == [1, 1]
 
 
 @pytest.mark.slow
