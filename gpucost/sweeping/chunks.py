@@ -294,7 +294,8 @@ class Found:
         self.connection.execute("set memory_limit = '1GB'")
         self.connection.execute(f"create view found as select * from {table_of(files)}")
         levelled = any(row["column_name"] == "place" for row in self.rows("describe found"))
-        first = " where coalesce(place, 1) = 1 or isnan(place)" if levelled else ""  # its first accelerator stands for a case
+        # of a case with several accelerators the first stands for it
+        first = " where coalesce(place, 1) = 1 or isnan(place)" if levelled else ""
         self.connection.execute(f"create view cases as select * from found{first}")
         self.goal, self.other = GOALS[question]
         self.work = WORK[question]
