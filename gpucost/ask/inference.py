@@ -163,7 +163,7 @@ def inference(
         str,
         WORD_OR_FILE,
         "Arrivals within a service level: poisson, constant, the coefficient of variation of gaps, a trace (azure-"
-        "conversation, azure-code), or a CSV of arrived_s, prompt_tokens, output_tokens.",
+        "conversation, azure-code, mooncake-conversation), or a CSV of arrived_s, prompt_tokens, output_tokens.",
     ] = "poisson",
     prompt_p95: Annotated[
         str | float | None,

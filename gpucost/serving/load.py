@@ -86,27 +86,29 @@ class Traffic(Struct, frozen=True):
     gaps: Floats
     prompt_tokens: Floats
     output_tokens: Floats
-    cached_fraction: float
+    cached_tokens: Floats  # of each prompt, that the prefix cache holds
     day: tuple[HourKind, ...] = FLAT
 
     def at(self, rate: float) -> Requests:
         """Return the requests at a rate per second."""
         arrived = np.cumsum(self.gaps) / rate
-        return Requests(arrived, self.prompt_tokens, self.output_tokens, self.cached_fraction * self.prompt_tokens)
+        return Requests(arrived, self.prompt_tokens, self.output_tokens, self.cached_tokens)
 
     def first(self, count: int) -> "Traffic":
         """Return the first requests."""
-        gaps, prompt, output = (column[:count] for column in (self.gaps, self.prompt_tokens, self.output_tokens))
-        return Traffic(gaps, prompt, output, self.cached_fraction, self.day)
+        columns = (self.gaps, self.prompt_tokens, self.output_tokens, self.cached_tokens)
+        gaps, prompt, output, cached = (column[:count] for column in columns)
+        return Traffic(gaps, prompt, output, cached, self.day)
 
 
 def traffic_of(request: InferenceRequest, catalog: Catalog) -> Traffic:
     """Return the traffic that is asked, drawn by a fixed seed; of a trace its own gaps, in its order.
 
-    Lengths are those of the trace too, unless means are stated; of means without a spread that of conversations.
+    Lengths are those of the trace too, unless means are stated; of means without a spread that of conversations. What
+    the prefix cache holds of each prompt goes with what a trace had seen of it, in sum the share that is asked.
     """
     draw = np.random.default_rng(SEED)
-    trace = trace_of(request.arrivals, catalog)
+    trace, hit = trace_of(request.arrivals, catalog), request.prefix_hit_fraction or 0.0
     if trace is None:
         between = gaps(draw, 1.0, REQUESTS, variation_of(request.arrivals))
         spread = (request.prompt_p95_tokens, request.output_p95_tokens)
@@ -115,12 +117,14 @@ def traffic_of(request: InferenceRequest, catalog: Catalog) -> Traffic:
             lengths(draw, mean, REQUESTS, usual if p95 is None else variation_by(mean, p95))
             for mean, p95, usual in zip(means, spread, CHAT_VARIATION, strict=True)
         )
-        return Traffic(between, prompt, output, request.prefix_hit_fraction or 0.0)
+        return Traffic(between, prompt, output, hit * prompt)
     few = trace.take(np.arange(min(len(trace), MOST_OF_TRACE)))
     between = np.diff(few.arrived_s, prepend=few.arrived_s[0])
     prompt, output = whole(few.prompt_tokens, request.prompt_tokens), whole(few.output_tokens, request.output_tokens)
-    hit = max(request.prefix_hit_fraction or 0.0, float(few.cached_tokens.sum() / few.prompt_tokens.sum()))
-    return Traffic(between / max(float(between.mean()), 1e-9), prompt, output, hit)
+    seen = few.cached_tokens / few.prompt_tokens
+    mean = float((seen * prompt).sum() / prompt.sum())
+    cached = seen * (hit / mean) if hit < mean else 1 - (1 - seen) * (1 - hit) / max(1 - mean, 1e-9)
+    return Traffic(between / max(float(between.mean()), 1e-9), prompt, output, cached * prompt)
 
 
 class ServiceLevel(NamedTuple):
@@ -244,7 +248,7 @@ class Replica(Struct, frozen=True):
         """Return the rate that a replica of one phase cannot exceed: full passes of prompts, or a full batch."""
         engine, times = self.engine, self.engine.times
         prompt, output = float(traffic.prompt_tokens.mean()), float(traffic.output_tokens.mean())
-        fresh = max(prompt * (1 - traffic.cached_fraction), 1.0)
+        fresh = max(prompt - float(traffic.cached_tokens.mean()), 1.0)
         if self.phase == "prompts":
             budget = max(engine.budget_tokens, 1.0)
             return budget / (times.prompts_s(0, budget) + times.attention_s(budget, prompt / 2)) / fresh
@@ -487,13 +491,16 @@ class AtLevel(Struct, frozen=True):
                 f" {request.users:,.0f} users who think {request.think_s:g} s between requests send at most"
                 f" {request.requests_per_s:,.3g} requests/s."
             )
+        cached = float(self.traffic.cached_tokens.sum() / self.traffic.prompt_tokens.sum())
+        reuse = f" The prefix cache holds {cached:.0%} of prompt tokens (--prefix-hit)." if cached else ""
         over = f", over a day of profile {request.profile}" if len(self.traffic.day) > 1 else ""
         apart = " Prompts are read on replicas of their own." if request.disaggregated else ""
         return [
             f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}{over}: on"
             f" each accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,}"
             f" requests, arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
-            f" accelerators whose tokens would cost over {TOO_DEAR:g} times the cheapest are left out.{apart}{users}"
+            f" accelerators whose tokens would cost over {TOO_DEAR:g} times the cheapest are left out.{apart}{reuse}"
+            f"{users}"
         ]
 
 

@@ -125,6 +125,7 @@ class Lengths(NamedTuple):
     prompt_tokens: float
     output_tokens: float
     longer_tokens: float = 0.0
+    seen_fraction: float | None = None  # of prompt tokens, that an unlimited prefix cache had seen; None: not said
 
 
 Distributions = dict[str, Lengths]
@@ -146,12 +147,10 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
 def make_request(values: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
     """Make a request of the arguments of `inference` as they were read."""
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    means = (
-        distribution_lengths(values["lengths"], distributions)
-        or trace_lengths(values["arrivals"], distributions)
-        or usual
-    )
+    traced = trace_lengths(values["arrivals"], distributions)
+    means = distribution_lengths(values["lengths"], distributions) or traced or usual
     prompt, output, utilisation = (values[name] for name in ("prompt_tokens", "output_tokens", "utilisation"))
+    hit = values["prefix_hit"]
     request = InferenceRequest(
         prompt_tokens=_length(prompt, means, 0, distributions),
         output_tokens=_length(output, means, 1, distributions),
@@ -164,7 +163,7 @@ def make_request(values: Mapping[str, Any], distributions: Distributions) -> Inf
         cache=values["cache"],
         engine=values["engine"],
         server=values["server"],
-        prefix_hit_fraction=values["prefix_hit"],
+        prefix_hit_fraction=hit if hit is not None or traced is None else traced.seen_fraction,
         draft_tokens=values["draft_tokens"],
         acceptance_fraction=values["acceptance"],
         draft_cost_fraction=values["draft_cost"],
@@ -227,8 +226,8 @@ def _length(stated: float | str | None, means: Lengths, column: int, distributio
     if isinstance(stated, str):
         lengths = distribution_lengths(stated, distributions)
         assert lengths is not None
-        stated = lengths[column]
-    return stated or means[column]
+        stated = (lengths.prompt_tokens, lengths.output_tokens)[column]
+    return stated or (means.prompt_tokens, means.output_tokens)[column]
 
 
 def trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None:
@@ -238,7 +237,8 @@ def trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None
     if not os.path.exists(arrivals):
         return None
     trace = own_trace(arrivals)
-    return Lengths(float(trace.prompt_tokens.mean()), float(trace.output_tokens.mean()))
+    seen = float(trace.cached_tokens.sum() / trace.prompt_tokens.sum())
+    return Lengths(float(trace.prompt_tokens.mean()), float(trace.output_tokens.mean()), seen_fraction=seen or None)
 
 
 def distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:

@@ -415,7 +415,10 @@ EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said
 def lengths_of(catalog: Catalog) -> Distributions:
     """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
     names = ("prompt_mean_tokens", "output_mean_tokens", "output_median_tokens")
-    return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
+    return {
+        str(row["name"]): spread_of(*(row[name] for name in names))._replace(seen_fraction=row["prompt_seen_fraction"])
+        for row in catalog.rows("length_distributions")
+    }
 
 
 class RankedOffers(NamedTuple):

@@ -18,7 +18,7 @@ CHAT_VARIATION = (1.0, 1.0)  # of prompts and outputs where only means are state
 P95 = 1.6449  # standard deviations of the 95th percentile
 VARIATIONS = {"poisson": 1.0, "constant": 0.0}
 MOST_VARIATION = 10.0
-TRACES = ("azure-conversation", "azure-code")
+TRACES = ("azure-conversation", "azure-code", "mooncake-conversation")
 COLUMNS, SEEN = ("arrived_s", "prompt_tokens", "output_tokens"), "prompt_tokens_seen_before"
 LONGEST_TIMES = 12.0  # a drawn length against the mean, at most: data sets cut what a model cannot read
 

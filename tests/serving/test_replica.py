@@ -206,7 +206,7 @@ def test_a_day_is_its_hours_side_by_side():
     assert sum(kind.hours for kind in day) == 24
     assert sum(kind.hours * kind.rate for kind in day) * rate == pytest.approx(24 * 5)
     count = 3000
-    traffic = Traffic(draw.exponential(1.0, count), prompt[:count], output[:count], 0.0, day)
+    traffic = Traffic(draw.exponential(1.0, count), prompt[:count], output[:count], np.zeros(count), day)
     apart = Replica(engine).answers(traffic, most)
     for name in ("ttft_s", "e2e_s"):
         for percentile, near in ((50, 0.06), (95, 0.12)):

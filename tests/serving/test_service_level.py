@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import gpucost
+from gpucost.ask.inference import request_of
 from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, NothingFitsError, UnknownNameError, UsageError
+from gpucost.serving.load import traffic_of
 from gpucost.workloads.arrivals import own_trace, trace_of, variation_by
 
 CATALOG = open_catalog()
@@ -120,6 +122,29 @@ def test_a_trace_brings_its_gaps_and_lengths():
     assert answer["options"][0]["level"]["held_requests_per_s"] > 0
     means = (answer["request"]["prompt_tokens"], answer["request"]["output_tokens"])
     assert means == pytest.approx((trace.prompt_tokens.mean(), trace.output_tokens.mean()), rel=0.25)  # of a whole hour
+
+
+def test_a_trace_brings_what_its_prompts_share():
+    """Mooncake's prompts repeat; its mean is that of the hour, and each prompt keeps what it had of others."""
+    trace = trace_of("mooncake-conversation", CATALOG)
+    assert (trace.cached_tokens <= trace.prompt_tokens).all()
+    assert (np.diff(trace.arrived_s) >= 0).all()
+    request = request_of(CATALOG, model="8b", arrivals="mooncake-conversation", slo_ttft="10s")
+    traffic = traffic_of(request, CATALOG)
+    assert request.prefix_hit_fraction == pytest.approx(0.374)
+    assert traffic.cached_tokens.sum() / traffic.prompt_tokens.sum() == pytest.approx(0.374, abs=0.01)
+    assert np.corrcoef(traffic.cached_tokens, trace.cached_tokens[: len(traffic.gaps)])[0, 1] > 0.95
+    level = {"arrivals": "mooncake-conversation", "slo_ttft": "10s", "prompt_tokens": None, "output_tokens": None}
+    shared, cold = (ask(prefix_hit=hit, **level)["options"][0]["level"] for hit in (None, 0))
+    assert shared["held_requests_per_s"] > 1.2 * cold["held_requests_per_s"]
+
+
+def test_an_own_trace_may_say_what_was_seen(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("arrived_s,prompt_tokens,output_tokens,prompt_tokens_seen_before\n0,100,10,0\n5,300,10,200\n")
+    request = request_of(CATALOG, model="8b", arrivals=str(path), slo_ttft="10s")
+    assert request.prefix_hit_fraction == pytest.approx(0.5)
+    assert traffic_of(request, CATALOG).cached_tokens.tolist() == [0, 200]
 
 
 def test_cost_follows_the_phases_and_cached_tokens_stand_apart():
