@@ -177,6 +177,17 @@ def test_drafted_tokens_and_a_warm_cache_make_requests_shorter(case):
     assert simulate(engine, warm).ttft_s.mean() < 0.7 * plain.ttft_s.mean()
 
 
+@pytest.mark.parametrize(("ahead", "first_s"), [(False, 2.0), (True, 3.0)])
+def test_what_arrives_while_a_step_runs_joins_the_next_or_the_one_after(ahead, first_s):
+    """Steps of a second; a request at 3.5 s joins the step from 4 to 5 s, or where that is planned, from 5 to 6 s."""
+    engine = ReplicaEngine(times_of(4, step_s=lambda running: 1.0), 4, ENDLESS, 64.0, ahead=ahead)
+    arrived, ones = np.array([0.0, 3.5]), np.ones(2)
+    served = simulate(engine, Requests(arrived, ones, np.array([20.0, 5.0]), 0 * ones))
+    assert served.first_s[1] == pytest.approx(3.0 + first_s)
+    alone = simulate(engine, Requests(arrived + np.array([0.0, 96.5]), ones, np.array([20.0, 5.0]), 0 * ones))
+    assert alone.ttft_s[1] == pytest.approx(0.0)  # nothing runs: it starts at once
+
+
 def test_a_day_is_its_hours_side_by_side():
     """A day simulated from end to end, its arrivals thinned from a Poisson process, against its kinds of hours apart.
 

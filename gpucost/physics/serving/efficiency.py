@@ -80,7 +80,7 @@ class EngineRates(ColumnStruct, frozen=True):
     sequence_us: Floats
     served_ms: Floats  # host time of a step that a server as it comes adds to the device's
     served_sequence_us: Floats  # the same per running sequence
-    first_ms: Floats  # from the request to the engine and back, in Python; more of a server as it comes
+    first_ms: Floats  # from the request to the engine and back, in Python; more of SGLang's server as it comes
     arrival_ms: Floats  # that the arrival of a request takes from all that run
     prefill: Floats
     saturation: Floats
@@ -91,6 +91,7 @@ class EngineRates(ColumnStruct, frozen=True):
     imbalance: Floats
     data_imbalance: Floats
     overlapped: Flags  # host work hides behind the device
+    ahead: Flags  # a step is planned while one runs: what arrives meanwhile joins the one after it
     fused: Flags  # prompts join the decode step
     unfused: Flags  # each element-wise operation is a kernel of its own
     reserving: Flags  # memory is set aside for a sequence's whole output
@@ -99,6 +100,9 @@ class EngineRates(ColumnStruct, frozen=True):
 
 # Engines that replay graphs in decode alone: their hosts, which run Python, launch a prompt's kernels one by one.
 LAUNCHING = ("vllm", "sglang", "vllm-2025", "vllm-2024", "vllm-2023", "vllm-rocm")
+# Engines that plan a step while the one before it runs: vLLM (the default since 0.14 of January 2026), SGLang (since
+# 0.4), TensorRT-LLM (since 1.0), and what is tuned on them.
+AHEAD = ("vllm", "sglang", "trtllm", "tuned", "wide")
 LONG_TOKENS = 32_768  # longest sequence above which vLLM before 0.8 reads prompts in chunks by default
 CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
 
@@ -206,7 +210,8 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio") * offline,
         served_ms=np.where(served, values["served_step_ms"], 0.0),
         served_sequence_us=np.where(served, values["served_sequence_us"], 0.0),
-        first_ms=np.where(launching, values["first_ms"], 0.0) + np.where(served, values["served_first_ms"], 0.0),
+        first_ms=np.where(launching, values["first_ms"], 0.0)
+        + np.where(served & among(s.engine, "sglang"), values["served_first_ms"], 0.0),
         arrival_ms=np.where(served, values["served_arrival_ms"], 0.0),
         seats=np.where(served, s.seats, np.inf),
         prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group))
@@ -214,6 +219,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         * np.where(served, values["served_prefill_ratio"], 1.0),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
+        ahead=among(s.engine, *AHEAD),
         fused=_fused(s, modern),
         unfused=bare,
         reserving=among(s.engine, "trtllm", "tuned"),

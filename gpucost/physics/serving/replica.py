@@ -81,6 +81,7 @@ class ReplicaEngine(Struct, frozen=True):
     fused: bool = True  # prompts join the decode step, in chunks
     reserving: bool = False  # the cache of a whole output is set aside when a sequence starts
     tokens_per_step: float = 1.0  # that a sequence gets: more than one with speculative decoding
+    ahead: bool = False  # a step is planned while the one before it runs: what arrives meanwhile joins the next but one
 
 
 class Requests(ColumnStruct, frozen=True):
@@ -171,7 +172,7 @@ def simulate(
     remaining = output[:]  # output tokens still to come
     admitted: list[int] = []  # in order; those that have ended are dropped when they are met
     found: list[float] = requests.cached_tokens.tolist()
-    now = busy = of_prompts = of_cached = cache = held = peak_cache = 0.0
+    planned = now = busy = of_prompts = of_cached = cache = held = peak_cache = 0.0
     late, warm = 0, int(WARMING * count)
     step = running = open_requests = preempted = refused = peak_running = loops = 0
     half = BLOCK_TOKENS / 2
@@ -227,7 +228,8 @@ def simulate(
     try:
         while loops < most_steps:
             loops += 1
-            while upcoming and upcoming[0][0] <= now:
+            seen = planned if engine.ahead and (running or reading) else now
+            while upcoming and upcoming[0][0] <= seen:
                 at, request = heappop(upcoming)
                 if open_requests >= most_open:
                     client.append(request)
@@ -276,6 +278,7 @@ def simulate(
                         ready.append(reading.popleft())
                 prompts += times.prompts_s(running if fused else 0, read)
                 took = prompts + (times.decode_s(running, held) if fused and running else 0.0)
+                planned = now
                 now += took
                 busy += took
                 of_prompts += prompts
@@ -313,8 +316,10 @@ def simulate(
                     many = min(many, int((limit - cache) / (running * e)))
                 many = max(many, 1)
                 grown = running * e
-                took = many * (pace + times.decode_s(running, held + (many - 1) * grown)) / 2
+                last = times.decode_s(running, held + (many - 1) * grown)
+                took = many * (pace + last) / 2
                 now += took
+                planned = now - last
                 busy += took
                 step += many
                 held += many * grown
@@ -421,6 +426,7 @@ def engine_of(case: ServingCase, prompt_tokens: float, output_tokens: float, lon
         fused=bool(rates.fused[0]),
         reserving=bool(rates.reserving[0]),
         tokens_per_step=per_step,
+        ahead=bool(rates.ahead[0]),
     )
 
 
