@@ -2,7 +2,7 @@
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import AnswerFrame, BillLine, FormulaLine, OfferRow, Seen, Seller
+from gpucost.answers.common import AnswerFrame, BillLine, FormulaLine, OfferRow, Seen, Seller, StatedFact
 
 Factors = dict[str, float | None]  # every number from which replicas, hours, cost and carbon follow
 
@@ -315,6 +315,7 @@ class Inference(AnswerFrame, HostedBeside):
 
     kind: Literal["inference"]
     said: list[str]
+    stated: NotRequired[list[StatedFact]]  # what one screen says of the first offer and of what is taken as given
     repository: NotRequired[str | None]  # that an engine loads the model from
     longest_tokens: NotRequired[int]  # of a request, that a server is set up for
     options: list[ServingOption]

@@ -21,7 +21,7 @@ from gpucost.render.document import (
     day_in_year,
     document_of,
 )
-from gpucost.render.offers import ENDS_BELOW, chip_label, equal_budgets, price_text, seller_text, time_text
+from gpucost.render.offers import budget_note, chip_label, price_text, seller_text, time_text
 
 _BARS = 15  # of a picture
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3
@@ -93,8 +93,8 @@ def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Blo
         note = "To buy: the cards alone, without computer or power. To rent: one year. Speeds: tokens a second."
         ask = "ECC, link, warranty: --details · costs of owning: gpucost tco · also --budget"
         return (Table(_BOUGHT, shown, note=note), _facts(answer), Paragraph(ask))
-    note = f"To rent: {'one year' if year else 'one run'}. To buy: the hardware alone. {ENDS_BELOW}"
-    note = f"{note} {equal_budgets(rows, 'budget_usd')}".strip()
+    bought_alone = f"To rent: {'one year' if year else 'one run'}. To buy: the hardware alone, without power or staff."
+    note = f"{bought_alone}\n{budget_note(rows, 'budget_usd')}"
     ask = "Every GPU: --details · costs of owning: gpucost tco · also --purpose, --budget"
     columns = tuple(column for column in _RENTED if column.key != ("time" if year else "pays off"))
     table = Table(columns, shown, note=note)

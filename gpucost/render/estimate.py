@@ -28,7 +28,7 @@ from gpucost.render.document import (
 )
 from gpucost.render.offers import (
     bill_table,
-    equal_budgets,
+    budget_note,
     excluded_table,
     is_orderable,
     left_out,
@@ -97,7 +97,7 @@ def _screen(answer: Estimate) -> list[Block]:
         return []
     every = counted(answer["options_found"] + len(left_out(answer)), "offer")
     return [
-        Table(_PICKED, rows, note=f"{_ends(answer, 'the budget')} {equal_budgets(shown, 'budget_usd')}".strip()),
+        Table(_PICKED, rows, note=budget_note(shown, "budget_usd") if _is_known(answer) else ""),
         KeyFigures(tuple(Fact(fact["label"], fact["text"]) for fact in (_price(answer), *_facts(answer)))),
         Paragraph(
             f"{answer['options_found']:,} of {every} qualify: --details · formulas: --explain · one GPU: --gpu NAME"
@@ -105,9 +105,12 @@ def _screen(answer: Estimate) -> list[Block]:
     ]
 
 
-def _ends(answer: Estimate, budget: str) -> str:
-    """Say how many orders end below a budget; of reinforcement learning nobody knows."""
-    return "" if answer["workload"]["method"] == "grpo" else f"Nine of ten such orders end below {budget}."
+_BELOW = "nine of ten such orders end below it"
+
+
+def _is_known(answer: Estimate) -> bool:
+    """Tell whether nine of ten orders end below a budget; of reinforcement learning nobody knows."""
+    return answer["workload"]["method"] != "grpo"
 
 
 _PICKED = (
@@ -144,7 +147,12 @@ def _title(answer: Estimate, verb: str = "Training") -> str:
 def _figures(answer: Estimate, best: RankedOption) -> list[Block]:
     sources = tuple(best["source_ids"])
     facts = (
-        Fact("Budget", best.get("budget_usd"), "USD", note=_ends(answer, "it").rstrip(".").lower()),
+        Fact(
+            "Budget",
+            best.get("budget_usd"),
+            "USD",
+            note="nine of ten such orders end below it" if _is_known(answer) else "",
+        ),
         Fact("Cost of the run", best["cost_usd"], "USD", best["cost_low_usd"], best["cost_high_usd"], sources),
         Fact("Time", best["days"], "days", best["days_low"], best["days_high"]),
         Fact("Cluster", f"{best['gpus']} × {best['gpu']}"),

@@ -11,11 +11,13 @@ from gpucost.render.document import (
     Column,
     Document,
     Fact,
+    KeyFigures,
     Paragraph,
     Row,
     Section,
     Table,
     about,
+    amount,
     columns_of,
     document_of,
     format_value,
@@ -24,7 +26,8 @@ from gpucost.render.document import (
 )
 from gpucost.render.offers import (
     bill_table,
-    equal_budgets,
+    budget_note,
+    chip_label,
     excluded_table,
     left_out,
     not_included,
@@ -32,10 +35,12 @@ from gpucost.render.offers import (
     offers_picture,
     offers_table,
     picks,
-    range_text,
+    price_text,
     serving_causes,
     ways,
+    widest_cause,
 )
+from gpucost.units import counted, format_count
 
 _SCREEN_LEVELS = 4  # accelerators of a service level on one screen
 _SCREEN_HOSTED = 1  # hosted prices of one screen
@@ -69,7 +74,14 @@ def document(answer: Inference) -> Document:
         Section("Pictures", _charts(options), detail=True),
         Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
         screen=_screen(answer),
+        name=_name(answer),
     )
+
+
+def _name(answer: Inference) -> str:
+    """Name the model and its load; of none that was given, nobody knows how many tokens."""
+    tokens = format_count(answer["options"][0]["tokens_per_month"])
+    return f"Serve {answer['request']['model']}, {tokens} tokens a month"
 
 
 def _offers(answer: Inference) -> list[Section]:
@@ -89,8 +101,8 @@ def _offers(answer: Inference) -> list[Section]:
 
 
 def _screen(answer: Inference) -> list[Block]:
-    """Return what one screen shows: the best offers by kind, the cheapest hosted prices, what to ask next."""
-    shown = answer.get("highlights", ())
+    """Return what one screen shows: the best offers by kind, a hosted price, what they rest on, what to ask next."""
+    shown = answer.get("highlights") or []
     rows: list[Row] = [
         {**row, "quote": about(row["usd_per_mtok"]), "token": f"{row['tpot_ms']:.3g} ms"}
         for row in picks(shown, "budget_usd_per_mtok")
@@ -107,22 +119,51 @@ def _screen(answer: Inference) -> list[Block]:
         }
         for row in hosted
     ]
-    why_out = f"; {len(out):,} left out" if (out := left_out(answer)) else ""
-    causes = range_text(serving_causes(answer["options"][0]), "Monthly range")
-    note = f"{equal_budgets(shown, 'budget_usd_per_mtok')} {causes}".strip()
-    levels = answer.get("levels") or []
+    best, first = answer["options"][0], shown[0]
+    facts = [Fact(row["label"], row["text"]) for row in answer.get("stated") or ()]
+    low, high = about(best["usd_per_mtok_low"]), about(best["usd_per_mtok_high"])
+    ends = f"{low} to {high} for the first line{widest_cause(serving_causes(best))}."
+    priced = price_text({**best, "seller": first.get("seller")})
+    every = counted(answer["offers_ranked"] + len(left_out(answer)), "offer")
+    ask = f"{answer['offers_ranked']:,} of {every} qualify: --details · also --prompt-tokens, --tpot, --gpu"
     return [
-        Table(_PICKED, rows, note=note),
-        *([Table(columns_of("inference levels screen"), levels[:_SCREEN_LEVELS])] if levels else []),
-        Paragraph(f"Next: --details (offers, bill, API{why_out}), --tpot, --precision, --gpu."),
+        Table(_PICKED, rows, note=budget_note(shown, "budget_usd_per_mtok")),
+        *_levels_on_screen(answer),
+        KeyFigures((Fact("Price", priced), *facts, Fact("Range", ends))),
+        Paragraph(ask),
     ]
 
 
 _PICKED = (
-    Column("kind", heading="per million tokens"),
-    *(Column(name, right=True) for name in ("quote", "budget", "token", "machine")),
+    Column("kind", heading="$ per 1M tokens"),
+    Column("quote", "expect", right=True),
+    *(Column(name, right=True) for name in ("budget", "token", "machine")),
     Column("seller"),
 )
+_LEVELS = (
+    Column("machine", right=True),
+    Column("held", "a replica holds", right=True),
+    Column("first", "TTFT p95", right=True),
+    Column("token", "TPOT p95", right=True),
+    Column("whole", "answer p95", right=True, priority=1),
+    Column("cost", "per 1M tokens", right=True),
+)
+
+
+def _levels_on_screen(answer: Inference) -> list[Block]:
+    """Return how the first accelerators keep the service level."""
+    rows = [
+        {
+            "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+            "held": f"{row['held_requests_per_s']:.3g}/s",
+            "first": amount(row["ttft_p95_ms"], "milliseconds"),
+            "token": amount(row["tpot_p95_ms"], "milliseconds"),
+            "whole": amount(row["e2e_p95_s"], "seconds"),
+            "cost": about(row["usd_per_mtok"]),
+        }
+        for row in (answer.get("levels") or [])[:_SCREEN_LEVELS]
+    ]
+    return [Table(_LEVELS, rows)] if rows else []
 
 
 def _figures(answer: Inference) -> list[Block]:

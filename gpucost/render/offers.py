@@ -120,14 +120,12 @@ def picks(rows: Sequence[Row], budget: str) -> list[dict[str, Any]]:
 _KINDS = {"major cloud": "on a major cloud", "most measured chip": "on {gpu}"}
 
 
-ENDS_BELOW = "Nine of ten such orders end below the budget."
-
-
-def equal_budgets(rows: Sequence[Row], budget: str) -> str:
-    """Say why several picks need the same, where they do."""
+def budget_note(rows: Sequence[Row], budget: str) -> str:
+    """Say what a budget is, and where several picks need the same, why."""
     needed = [row[budget] for row in rows if row.get(budget) is not None]
-    equal = len(set(needed)) < len(needed)
-    return "Rows of equal budget fall back on the same offer if theirs is gone." if equal else ""
+    if len(set(needed)) < len(needed):
+        return "Nine of ten orders end below the budget; equal ones fall back on the same offer."
+    return "Nine of ten such orders end below the budget."
 
 
 _SPELLED = {"pcie": "PCIe", "ti": "Ti", "ada": "Ada", "max": "Max", "arc": "Arc"}  # other short words are capitals
@@ -182,7 +180,8 @@ def price_text(row: Row, hours: str = "") -> str:
     seen = f", seen on {day_text(row['price_observed_on'])}" if row.get("price_observed_on") else ""
     seller = row.get("seller") or row["provider"]
     doubt = unlisted(row.get("age_days"), row.get("price_book") or "")
-    return f"${row['usd_per_gpu_hour']:,.2f} per GPU-hour at {seller}{where}{seen}{hours}.{doubt}"
+    terms = option_text(row["option"], row.get("term_months") or 0)
+    return f"${row['usd_per_gpu_hour']:,.2f} per GPU-hour ({terms}) at {seller}{where}{seen}{hours}.{doubt}"
 
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.

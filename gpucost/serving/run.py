@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from msgspec.structs import replace
 
-from gpucost.answers.common import FormulaLine, cited, figures, finite, frame
+from gpucost.answers.common import FormulaLine, StatedFact, cited, figures, finite, frame
 from gpucost.answers.serving import (
     Batch,
     BillInput,
@@ -802,6 +802,7 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
             *([] if plans.level is None else plans.level.said(request)),
             *_unsaid(request, options[0], catalog),
         ],
+        "stated": stated(request, architecture, options, hosted["api"]),
         "repository": repository_of(catalog, request.model, architecture),
         "longest_tokens": longest_tokens(request, architecture),
         "options": options,
@@ -879,6 +880,32 @@ def lead(
     return f"{use_api}{sentences}{'' if use_api else _committed(options)}"
 
 
+def stated(
+    request: InferenceRequest, architecture: Architecture, options: list[ServingOption], api: Sequence[Hosted]
+) -> list[StatedFact]:
+    """Return what one screen says of the first offer, and of what is taken as given."""
+    best, assumed = options[0], " ".join(targets_said(request)).removeprefix("Assumes ")
+    hosted, bound = _cheaper_hosted(request, architecture, best, api), _cheaper_term(options)
+    load = "" if request.has_demand else ", when always busy (--utilisation)"
+    if request.has_level and not request.has_demand:
+        load = _of_which_load(request)
+    lengths = f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens a request"
+    facts = {
+        "Month": f"${_three(best['usd_per_month'])} expected, ${_three(best['budget_usd'])} budget{load}.",
+        "Latency": "" if request.has_level else f"{_latency(request, best)}.",
+        "Model": f"{architecture.name} in {best['precision']}; {lengths}.",
+        "Assumes": assumed,
+    }
+    if hosted is not None:
+        month = hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK
+        facts["API"] = f"${_three(month)} a month at {hosted['provider']}, less than any machine."
+    elif bound is not None:
+        where = f"{bound['gpus']:,} × {bound['gpu']} at {bound['provider']}"
+        usd = _digits(bound["usd_per_mtok"])
+        facts[f"{bound['term_months']} months"] = f"${usd} per million tokens when committed: {where}."
+    return [{"label": label, "text": text} for label, text in facts.items() if text]
+
+
 def targets_said(request: InferenceRequest) -> list[str]:
     """Say which latency was assumed for the users of a service, or that nothing keeps it."""
     usual = {"tpot": f"{USUAL_TPOT_MS:g} ms a token", "ttft": f"{USUAL_TTFT_MS / MS_PER_S:g} s to the first"}
@@ -916,29 +943,44 @@ def _latency(request: InferenceRequest, best: ServingOption) -> str:
     return f"TTFT {best['ttft_ms']:,.0f} ms, {tpot} with {best['requests_in_flight']:.3g} requests in flight"
 
 
-def _committed(options: list[ServingOption]) -> str:
-    """Say what the cheapest commitment costs beside an answer without one, where it costs less."""
+def _cheaper_term(options: list[ServingOption]) -> ServingOption | None:
+    """Return the cheapest commitment beside an answer without one, where it costs less."""
     best = options[0]
     bound = [row for row in options if OPTIONS[row["option"]].family == "committed"]
     least = min(bound, key=lambda row: row["usd_per_mtok"], default=best)
-    if OPTIONS[best["option"]].family == "committed" or least["usd_per_mtok"] > 0.99 * best["usd_per_mtok"]:
+    stays = OPTIONS[best["option"]].family == "committed" or least["usd_per_mtok"] > 0.99 * best["usd_per_mtok"]
+    return None if stays else least
+
+
+def _committed(options: list[ServingOption]) -> str:
+    """Say what the cheapest commitment costs beside an answer without one, where it costs less."""
+    best, least = options[0], _cheaper_term(options)
+    if least is None:
         return ""
     same = (cluster(least), least["provider"]) == (cluster(best), best["provider"])
     where = "" if same else f" on {least['gpus']:,} × {least['gpu']} at {least['provider']}"
     return f" With a {least['term_months']}-month commitment: {_digits(least['usd_per_mtok'])} USD{where}."
 
 
+def _cheaper_hosted(
+    request: InferenceRequest, architecture: Architecture, best: ServingOption, api: Sequence[Hosted]
+) -> Hosted | None:
+    """Return the cheapest API of the same model, where a load is so small that it costs less than any machine."""
+    same = [row for row in api if row["model"] == architecture.name]
+    if not request.has_demand or not same:
+        return None
+    hosted = min(same, key=lambda row: row["usd_per_mtok"])
+    return hosted if hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK < best["usd_per_month"] else None
+
+
 def _cheaper_api(
     request: InferenceRequest, architecture: Architecture, best: ServingOption, api: Sequence[Hosted]
 ) -> str:
-    """Say that an API is the way to go, where the load is so small that it costs less than the smallest machine."""
-    same = [row for row in api if row["model"] == architecture.name]
-    if not request.has_demand or not same:
+    """Say that an API is the way to go, where it costs less than the smallest machine."""
+    hosted = _cheaper_hosted(request, architecture, best, api)
+    if hosted is None:
         return ""
-    hosted = min(same, key=lambda row: row["usd_per_mtok"])
     month = hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK
-    if month >= best["usd_per_month"]:
-        return ""
     return (
         f"Use an API: {_digits(month)} USD a month at {hosted['provider']} ({_digits(hosted['usd_per_mtok'])} per"
         " million tokens), less than any machine. "
@@ -952,6 +994,15 @@ def _digits(usd: float) -> str:
     ('0.00865', '1,394', '12.3', '1,000')
     """
     return f"{usd:,.0f}" if usd >= 999.5 else f"{usd:.3g}"
+
+
+def _three(usd: float) -> str:
+    """Write three digits of a sum, as many as are known of an estimate.
+
+    >>> _three(50_224.3), _three(7.512)
+    ('50,200', '7.51')
+    """
+    return _digits(float(f"{usd:.3g}"))
 
 
 SERVED_BY = {

@@ -109,7 +109,7 @@ def test_the_range_of_serving_is_parted_by_cause_too(monkeypatch, catalog):
     told = {row["share"]: row for row in serving_causes(own.payload["options"][0])}["speed"]
     assert told["high_usd"] / told["low_usd"] < parts["speed"]["high_usd"] / parts["speed"]["low_usd"]
     out, _ = written(["inference", "--model", "70b", "--precision", "fp8"], monkeypatch, catalog)
-    said = " ".join(out.split("\nMonthly range: ")[1].split("\n\n")[0].split())
+    said = " ".join(out.split("\nRange ")[1].split("\n\n")[0].split())
     assert "speed" in said
     assert "(--own-tpot)" in said
     assert "monthly range" in own.explain()

@@ -134,6 +134,8 @@ def test_offers_that_bind_nobody_stand_before_terms_and_what_may_be_interrupted_
 def test_the_answer_is_one_screen_with_its_purchase_options(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     shown = ask().to_text().splitlines()
+    assert shown[0].startswith("Serve llama-3.1-8b, ")
+    assert {"Price", "Month", "Model", "Range"} <= {line.split(" ")[0] for line in shown}
     assert len(shown) <= 24
     assert max(len(line) for line in shown) <= 80
     assert any("reserved" in line or "on demand" in line for line in shown)

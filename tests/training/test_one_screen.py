@@ -3,7 +3,7 @@
 import pytest
 
 from gpucost.render import build, text
-from gpucost.render.offers import equal_budgets, picks
+from gpucost.render.offers import budget_note, picks
 from gpucost.render.text import write
 from tests.training.market import BUCKET, answer, offer
 from tests.training.test_estimate_command import RUN, gpucost
@@ -78,9 +78,9 @@ def test_each_row_of_the_screen_says_its_budget_and_equal_ones_why():
             "provider": "acme", "age_days": 1, "budget_usd": 18_300.0}  # fmt: skip
     gone = {**kept, "kind": "if still there", "option": "spot", "age_days": 49}
     assert [row["budget"] for row in picks([kept, gone], "budget_usd")] == ["$18,300", "$18,300"]
-    assert equal_budgets([kept, gone], "budget_usd")
-    assert not equal_budgets([kept, {**gone, "budget_usd": 20_000.0}], "budget_usd")
-    assert not equal_budgets([{**kept, "budget_usd": None}] * 2, "budget_usd")  # an answer of before budgets
+    assert "equal" in budget_note([kept, gone], "budget_usd")
+    assert "equal" not in budget_note([kept, {**gone, "budget_usd": 20_000.0}], "budget_usd")
+    assert "equal" not in budget_note([{**kept, "budget_usd": None}] * 2, "budget_usd")  # an answer of before budgets
 
 
 @pytest.mark.usefixtures("round_speeds")
