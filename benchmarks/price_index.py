@@ -121,7 +121,7 @@ account yet.
 
 ### Cards
 
-`gpucost prices forward --gpu h100-sxm --resale` says what a card may be sold for: its street price now times exp(−k ×
+`gpucost prices used` says what a card may be sold for: its street price now times exp(−k ×
 years), with the k of each other card whose launch price and dated street price are both known. These are few, each was
 seen once, and memory is short in 2026; the range is wide for that.
 """

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 10_000  # different names of GPUs, systems or providers in one file
 _SHOWN_TWICE = 100  # offers that stand twice among which the one to name is looked for
-_BESIDE_THE_KEY = frozenset(  # what a row may say without being another price
-    ("usd_per_hour", "usd_per_gpu_hour", "per_hour", "per_gpu_hour", "currency", "confidence", "notes")
-)
 _ALIKE = (  # offers that are equal in these differ in name and price alone
     "provider",
     "gpu",
@@ -204,7 +201,6 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     rows = _rows_of_file(file, numbered, dict.fromkeys(names, "VARCHAR"))
 
     store.outside = True
-    _refuse_copies(store, layer, file, rows, cells, source, completion)
     return _few_said(file, _refuse_many(file, _packed(store, layer, file, rows, completion)))
 
 
@@ -429,18 +425,14 @@ def _refuse_faults(
 
 
 def _refuse_twice(
-    store: Store, rows: str, place_of: Callable[[int], tuple[str, int]], file: Path | None = None, copies: int = 0
+    store: Store, rows: str, place_of: Callable[[int], tuple[str, int]], file: Path | None = None
 ) -> None:
-    """Refuse two rows of one key: its hash is counted, a number for each row, then those that it meets are compared.
-
-    `copies` is how many offers stand twice, where the rows are some of them.
-    """
+    """Refuse two rows of one key: its hash is counted, a number for each row, then those that it meets are compared."""
     offer, *columns = TABLES["offers"].key
     key = ", ".join((offer, *columns))
     hashes = f"SELECT hash({key}) AS key FROM ({rows}) GROUP BY 1 HAVING count(*) > 1"
     _fetch(store, f"CREATE OR REPLACE TABLE met AS {hashes}", file)
-    count = max(copies, store.fetch("SELECT count(*) AS count FROM met")[0]["count"])
-    if count:
+    if count := store.fetch("SELECT count(*) AS count FROM met")[0]["count"]:
         query = f"""SELECT {offer} AS offer, min(usd_per_hour) < max(usd_per_hour) AS apart, min(n) AS n, max(n) AS last
             FROM ({rows}) WHERE hash({key}) IN (SELECT key FROM met ORDER BY key LIMIT {_SHOWN_TWICE})
             GROUP BY {key} HAVING count(*) > 1 ORDER BY last LIMIT 1"""
@@ -453,37 +445,6 @@ def _refuse_twice(
                 f"{shown(row['offer'])} {reason} (the other is {both}{more})", file=place, row=last, column=offer
             )
     store.execute("DROP TABLE met")
-
-
-def _refuse_copies(
-    store: Store, layer: str, file: Path, rows: _Rows, cells: str, source: str, completion: "Completion"
-) -> None:
-    """Refuse rows of a CSV file that are one price by their cells as they stand, before every row is completed.
-
-    Those that are equal in all but their amounts are found by a number for each row; whether some of them are one price
-    is then judged as for every file. What is one price by other words is found when all are complete.
-    """
-    days = [name for name in ("valid_from", "observed_on", "recorded_on", "source_id") if name in rows.types]
-    if {"valid_from", "observed_on"}.isdisjoint(days):
-        return
-    alike, ids = [name for name in rows.types if name not in _BESIDE_THE_KEY], ""
-    if "offer_id" in rows.types:  # the columns that are not looked at are not even cut out of their lines
-        alike, ids = ["offer_id", *days], "WHERE offer_id IS NOT NULL"
-    key = f"hash({', '.join(map(named, alike))})"
-    twice = f"SELECT {key} AS key FROM {source} {ids} GROUP BY 1 HAVING count(*) > 1"
-    _fetch(store, f"CREATE OR REPLACE TABLE alike AS {twice}", file)
-    if count := store.fetch("SELECT count(*) AS count FROM alike")[0]["count"]:
-        among = f"SELECT key FROM alike ORDER BY key LIMIT {_SHOWN_TWICE}"
-        lines = f"SELECT *, row_number() OVER () + 1 AS n, {key} AS key FROM {source}"
-        query = f"SELECT n, {cells} FROM ({lines}) WHERE key IN ({among}) {ids.replace('WHERE', 'AND')}"
-        _fetch(store, f"CREATE OR REPLACE TABLE copied AS {query}", file)
-        some = rows._replace(cells="SELECT * FROM copied")
-        _resolve(store, layer, some, completion, file)
-        _fetch(store, f"CREATE OR REPLACE TABLE copied_whole AS {judged(_completed(store, layer, some))}", file)
-        if not store.fetch("SELECT 1 FROM copied_whole WHERE fault IS NOT NULL LIMIT 1"):
-            _refuse_twice(store, "SELECT * FROM copied_whole", rows.place, file, count)
-    for table in ("alike", "copied", "copied_whole"):
-        store.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def _is_short(store: Store, layer: str, file: Path, types: Mapping[str, str]) -> bool:

@@ -226,7 +226,6 @@ def forward(
     catalog: "Catalog",
     out: Output,
     backtest: Annotated[bool, FLAG, "Show how well past forecasts did."] = False,
-    resale: Annotated[bool, FLAG, "Show resale prices of cards by age."] = False,
     gpu: v.Gpu | None = None,
     option: v.Option | None = None,
 ) -> None:
@@ -239,31 +238,17 @@ def forward(
     \b
     gpucost prices forward --gpu h100-sxm
     gpucost prices forward --gpu h100-sxm --option spot
-    gpucost prices forward --gpu h100-sxm --resale
     gpucost prices forward --backtest
     """
     from gpucost.errors import PriceMissingError
     from gpucost.market import forward as model
 
-    if backtest and resale:
-        raise click.UsageError("--backtest and --resale exclude each other. Choose one.")
     offer_filters = catalog.offer_filter(gpu, None, None, option)
     gpus = offer_filters["gpu"]
     if backtest:
         if gpus is not None or option is not None:
             raise click.UsageError("--backtest covers every chip and option: leave --gpu and --option out.")
         out.rows(model.backtest_rows(catalog), "prices forward backtest", catalog)
-        return
-    if resale:
-        rows = model.resale_rows(catalog, gpus)
-        count = len(model.cards_of(catalog.rows("accelerators")))
-        notes = [
-            f"From {count} cards whose street price is dated, each seen once: no later listings hold these figures to"
-            " account. Memory is short in 2026, and some cards sell above their launch price."
-        ]
-        if not rows:
-            raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
-        out.rows(rows, "prices forward resale", catalog, notes)
         return
     months = _months_of(offer_filters["option"])
     rows = [row for row in model.forward_prices(catalog, gpus) if months is None or row["option"] in months]

@@ -318,46 +318,30 @@ def resale(cards: Sequence[Card], card: Card, months: int) -> tuple[float, float
     return low, typical, high
 
 
-def resale_rows(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """Return what cards of some chips may be sold for in each horizon."""
-    cards = cards_of(catalog.rows("accelerators"))
-    chosen = None if gpus is None else set(gpus)
-    rows = []
-    for card in cards:
-        for months in HORIZONS_MONTHS if chosen is None or card.gpu in chosen else ():
-            low, typical, high = resale(cards, card, months)
-            rows.append(
-                {
-                    "gpu": card.gpu,
-                    "launch_usd": card.launch_usd,
-                    "street_usd": card.street_usd,
-                    "observed": card.observed,
-                    "card_age_years": card.age_years,
-                    "months": months,
-                    "p10_usd": low,
-                    "p50_usd": typical,
-                    "p90_usd": high,
-                    "cards": len(cards) - 1,
-                }
-            )
-    return rows
-
-
 def used_rows(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return what is left of the launch price of each card whose street price is dated, the youngest first.
 
     Left: street ÷ launch. Lost a year: 1 − left^(1 ÷ age). Then the middle of what it may sell for later.
     """
-    rows: dict[str, dict[str, Any]] = {}
-    for row in resale_rows(catalog, gpus):
-        left = row["street_usd"] / row["launch_usd"]
-        card = rows.setdefault(
-            row["gpu"],
-            {name: row[name] for name in ("gpu", "card_age_years", "launch_usd", "street_usd", "observed")}
-            | {"left_fraction": left, "loss_per_year_fraction": 1 - left ** (1 / row["card_age_years"])},
-        )
-        card[f"p50_usd_in_{row['months']}_months"] = row["p50_usd"]
-    return sorted(rows.values(), key=lambda row: (row["card_age_years"], row["gpu"]))
+    cards = cards_of(catalog.rows("accelerators"))
+    chosen = None if gpus is None else set(gpus)
+    rows: list[dict[str, Any]] = []
+    for card in cards:
+        if chosen is None or card.gpu in chosen:
+            left = card.street_usd / card.launch_usd
+            rows.append(
+                {
+                    "gpu": card.gpu,
+                    "card_age_years": card.age_years,
+                    "launch_usd": card.launch_usd,
+                    "street_usd": card.street_usd,
+                    "observed": card.observed,
+                    "left_fraction": left,
+                    "loss_per_year_fraction": 1 - left ** (1 / card.age_years),
+                    **{f"p50_usd_in_{months}_months": resale(cards, card, months)[1] for months in HORIZONS_MONTHS},
+                }
+            )
+    return sorted(rows, key=lambda row: (row["card_age_years"], row["gpu"]))
 
 
 def _day_of(observed: str) -> date | None:

@@ -42,8 +42,6 @@ def test_a_chip_without_a_price_of_late_is_told_so():
 
 
 def test_two_answers_at_once_are_refused():
-    code, _ = run("prices", "forward", "--backtest", "--resale")
-    assert code == 2
     assert run("prices", "forward", "--backtest", "--gpu", "h100-sxm")[0] == 2
 
 

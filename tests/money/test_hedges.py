@@ -112,11 +112,11 @@ def test_resale_follows_the_forward_curve_of_cards_where_it_is_asked_for():
     found = gpucost.tco(**asked, plan={"resale_path": "forward"}).payload
     shipped = gpucost.tco(**asked).payload
     months = {entry["name"]: entry["values"] for entry in found["model"]["monthly"]}
-    from gpucost.market.forward import resale_rows
+    from gpucost.market.forward import used_rows
 
-    card = next(row for row in resale_rows(catalog(), ["h100-sxm5-80gb"]) if row["months"] == 24)
+    (card,) = used_rows(catalog(), ["h100-sxm5-80gb"])
     fee = next(entry["value"] for entry in found["assumptions"] if entry["name"] == "resale_fee_fraction")
-    assert months["value_fraction"][24] == pytest.approx(card["p50_usd"] / card["street_usd"] * (1 - fee))
+    assert months["value_fraction"][24] == pytest.approx(card["p50_usd_in_24_months"] / card["street_usd"] * (1 - fee))
     assert found["npv_usd"]["own"] != shipped["npv_usd"]["own"]
     with pytest.raises(Exception, match="resale_path = forward"):
         gpucost.tco(**{**asked, "gpu": "b200"}, plan={"resale_path": "forward"})
