@@ -12,6 +12,7 @@ from gpucost.calibration.serving import met_sequences
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.validate import validate as command
+from gpucost.physics.serving.calibration import MEASURED_ON
 from gpucost.physics.serving.efficiency import DEFAULTS
 
 CATALOG = open_catalog()
@@ -34,6 +35,11 @@ def payload():
 def points(rows):
     items, _ = serving.predict(serving.gather(rows, CATALOG, words=True), CALIBRATION)
     return [(item.metric, item.predicted, item.low, item.high) for item in items]
+
+
+def test_no_engine_is_called_unmeasured_on_chips_of_a_maker_that_rows_measure_it_on():
+    pairs = {(row["gpu"], row["engine_class"]) for row in ROWS if row["engine_class"]}
+    assert {(CATALOG.accelerator(gpu).vendor, engine) for gpu, engine in pairs} <= MEASURED_ON
 
 
 def test_measured_columns_never_influence_predictions():
