@@ -16,10 +16,10 @@ from gpucost.cli.options import signature_options
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "github", "json"]),
+    type=click.Choice(["text", "github", "md", "json"]),
     default="text",
     show_default=True,
-    help="How to write it; github is a comment for a pull request.",
+    help="How to write it; github and md are a comment for a pull request, in GitHub's or in plain Markdown.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE.")
 def command(
@@ -45,7 +45,7 @@ def command(
     gpucost saved diff main.json branch.json --budget 50000 --most-rise 10%
     """
     from gpucost.errors import OverBudgetError
-    from gpucost.library.diff import as_github, as_text, beyond, difference
+    from gpucost.library.diff import as_markdown, as_text, beyond, difference
     from gpucost.render.json import dumps
     from gpucost.store.files import replacing
 
@@ -56,7 +56,7 @@ def command(
         rows = [dict(zip(("kind", "cause", "before", "after", "effect"), row, strict=True)) for row in found.rows]
         text = dumps({**found._asdict(), "change": found.change, "rows": rows, "over": over}) + "\n"
     else:
-        text = (as_github if form == "github" else as_text)(found, over)
+        text = as_text(found, over) if form == "text" else as_markdown(found, over, github=form == "github")
     if output is None:
         click.echo(text, nl=False)
     else:

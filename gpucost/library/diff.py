@@ -111,15 +111,15 @@ def _money(value: float) -> str:
     return f"{'+' if value >= 0 else '−'}${abs(value):,.2f}"
 
 
-def as_github(found: CostChange, over: Sequence[str] = ()) -> str:
-    """Write a comment for a pull request in GitHub's Markdown."""
+def as_markdown(found: CostChange, over: Sequence[str] = (), *, github: bool = False) -> str:
+    """Write a comment for a pull request, in plain Markdown or with what GitHub's knows beside it."""
     was, now = found.paid
     share = f" ({(now - was) / was:+.1%})" if was > 0 else ""
     head = f"### GPU cost: {_money(now - was)}{share}" if abs(now - was) >= _CENT else "### GPU cost: unchanged"
     if found.days is not None and abs(found.days[1] - found.days[0]) >= 0.005:
         head += f", {found.days[1] - found.days[0]:+.2f} days"
     lines = [head, ""]
-    lines += [f"> [!CAUTION]\n> {text}\n" for text in over]
+    lines += [f"> [!CAUTION]\n> {text}\n" if github else f"**{text}**\n" for text in over]
     lines += [
         "| | before | after | change |",
         "|---|--:|--:|--:|",
@@ -137,13 +137,8 @@ def as_github(found: CostChange, over: Sequence[str] = ()) -> str:
         ordered = sorted(found.rows, key=lambda row: (KINDS.index(row[0]), -abs(row[4])))
         lines += [f"| {' | '.join(map(_cell, row[:4]))} | {_money(row[4])} |" for row in ordered]
     if found.notes:
-        lines += [
-            "",
-            "<details><summary>Notes</summary>",
-            "",
-            *(f"- {_cell(note)}" for note in found.notes),
-            "</details>",
-        ]
+        notes = [f"- {_cell(note)}" for note in found.notes]
+        lines += ["", *(["<details><summary>Notes</summary>", "", *notes, "</details>"] if github else notes)]
     return "\n".join(lines) + "\n"
 
 

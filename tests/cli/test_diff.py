@@ -63,10 +63,10 @@ def test_equal_answers_are_unchanged(saved):
 
 
 def test_what_an_answer_holds_cannot_break_the_table():
-    from gpucost.library.diff import CostChange, as_github
+    from gpucost.library.diff import CostChange, as_markdown
 
     found = CostChange("a run", "cost_usd", 1.0, 2.0, None, (("model", "a|b\n<b>", "1", "2", 1.0),), ("<script>",))
-    text = as_github(found)
+    text = as_markdown(found)
     assert "a\\|b &lt;b>" in text
     assert "<script>" not in text
 
