@@ -1,5 +1,6 @@
 """Constants, human quantities and the table of unit suffixes that every dimensional name ends in."""
 
+import json
 import math
 import re
 from calendar import monthrange
@@ -244,3 +245,21 @@ def percent(share: float) -> str:
     ('70%', '0.01%', '0%')
     """
     return f"{100 * share:.1g}%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+def as_toml(value: Any) -> str:
+    """Write a value as TOML does; a text is one of JSON, without the one control character that JSON takes.
+
+    >>> print(as_toml({"usd": 2.0, "share": 0.7, "name": "the best", "on": [True, 8]}))
+    {usd = 2, share = 0.7, name = "the best", on = [true, 8]}
+    """
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key} = {as_toml(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return str(value).lower()
+    number = float(value)
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)

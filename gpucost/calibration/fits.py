@@ -79,20 +79,13 @@ def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], sta
     return found
 
 
-def fit_own(
-    catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = ""
+def fit_read(
+    catalog: Catalog, kind: str, found: Measurements, stack: str = ""
 ) -> tuple[Calibration, list[dict[str, Any]]]:
     """Fit a user's own runs on top of the current calibration: the parameters they say nothing about stay.
 
     With `stack` they are of a class of one's own, which has the physics of the class that most of them are of.
     """
-    return fit_read(catalog, kind, read_own(catalog, kind, rows, stack), stack)
-
-
-def fit_read(
-    catalog: Catalog, kind: str, found: Measurements, stack: str = ""
-) -> tuple[Calibration, list[dict[str, Any]]]:
-    """Fit runs that were read, as `fit_own` does."""
     k = KINDS[kind]
     base = k.current(catalog)
     fitted = k.tune(found, base)

@@ -1,6 +1,5 @@
 """From a published row of training to a case: its architecture, accelerator, system, layout, recipe and software."""
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 from gpucost.calibration import wording
 from gpucost.calibration.record import MeasuredRow, Row
 from gpucost.catalog import Catalog
-from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
+from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError, nearest
 from gpucost.gate import shown
 from gpucost.market import interruptions
 from gpucost.market.interruptions import failures_per_gpu_year, make_book
@@ -427,7 +426,7 @@ def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     if ranked and score(ranked[0])[0] >= 1 and re.search(r"\d", name):
         return ranked[0]
     heads = {a.id.split("-")[0]: a for a in sorted(known, key=lambda a: (a.year, a.memory_gib))}
-    alike = [head for word in wanted for head in difflib.get_close_matches(word, heads, n=1, cutoff=0.75)]
+    alike = [head for word in wanted for head in nearest(word, heads, cutoff=0.75)]
     if not alike:
         raise UsageError(f"accelerator {name!r} is not known, and no known one resembles it")
     return heads[alike[0]]

@@ -663,9 +663,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     return " ".join(parts)
 
 
-def _physical(
-    claim: Claim, catalog: Catalog, notes: list[str], candidates: list[Accelerator] | None = None
-) -> list[Check]:
+def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     """Run the checks that need the model: memory, serving speed, duration, price and cost."""
     assert claim.model is not None
     architecture = catalog.architecture(claim.model)
@@ -680,8 +678,7 @@ def _physical(
         method=claim.method,
         latest_year=latest_year(catalog.as_of),
     )
-    if candidates is None and claim.gpu:
-        candidates = catalog.accelerators(claim.gpu)
+    candidates = catalog.accelerators(claim.gpu) if claim.gpu else []
     chip = _chip(claim, catalog, workload, notes, candidates) if candidates else None
     usual = "bf16" if chip is None else half_precision(chip)
     workload = replace(workload, precision=trained_in or usual)

@@ -163,7 +163,6 @@ def check_link(
     *,
     pcie: bool = False,
     one_way: bool = False,
-    gpus: int = 1,
 ) -> Check:
     """Judge a claimed speed of the links of one accelerator: makers print the sum of both directions."""
     truths = []
@@ -172,8 +171,8 @@ def check_link(
         if not rate:
             continue
         link = f"PCIe of {chip.id}" if pcie else f"{chip.scaleup_link} of {chip.id}"
-        truths.append(Truth(rate * gpus, f"{link}, one direction"))
-        truths.append(Truth(2 * rate * gpus, f"{link}, both directions together", not one_way))
+        truths.append(Truth(rate, f"{link}, one direction"))
+        truths.append(Truth(2 * rate, f"{link}, both directions together", not one_way))
     if not truths:
         said = "a PCIe link" if pcie else "links between accelerators"
         reason = f"No {said} of {chips[0].id} is on record."

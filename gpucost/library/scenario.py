@@ -18,6 +18,7 @@ from gpucost.ask import QUESTIONS
 from gpucost.ask.dispatch import kinds_of_every_question
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import read_toml, repeated
+from gpucost.units import as_toml
 
 NAME = Argument("name", k.named(), "What the report calls this part.", required=True)
 
@@ -254,13 +255,5 @@ def _key(item: Argument, set_: bool) -> list[str]:
     if value is None and (item.kind is k.FLAG or item.kind.choices):  # what nobody says is open
         value = item.kind.choices[0] if item.kind.choices else True
     meaning = item.help + (f" One of {', '.join(item.kind.choices)}." if item.kind.choices else "")
-    text = f"{item.name} = {_toml('' if value is None else value)}"
+    text = f"{item.name} = {as_toml('' if value is None else value)}"
     return [f"{'' if set_ else '# '}{text:<40}  # {meaning}"]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }" if value else "{}"
-    return f'"{value}"' if isinstance(value, str) else str(value)

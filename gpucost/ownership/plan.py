@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache, cached_property
 from math import ceil
 from pathlib import Path
@@ -32,7 +31,7 @@ from gpucost.arguments.kinds import (
 )
 from gpucost.arguments.signature import argument_of
 from gpucost.arguments.vocabulary import Years
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.errors import UnknownNameError, UsageError, nearest
 from gpucost.gate import read_toml
 from gpucost.market.exchange import usd_per_unit
 from gpucost.money import price_paths
@@ -42,6 +41,7 @@ from gpucost.types import Accelerator, Status
 from gpucost.units import (
     DAYS_PER_YEAR,
     MONTHS_PER_YEAR,
+    as_toml,
     counted,
     parse_count,
     parse_fraction,
@@ -325,7 +325,7 @@ def unknown_input(
 ) -> UnknownNameError:
     """Return the error for a name that is no input."""
     listed = [*input_names, *special_names]
-    near = [entry for entry in listed if name and name in entry] or get_close_matches(name, listed, n=3, cutoff=0.6)
+    near = [entry for entry in listed if name and name in entry] or nearest(name, listed, 3)
     return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
 
 
@@ -377,7 +377,7 @@ class Registry:
     def fact(self, item: str) -> Mapping[str, Any]:
         """Return the row of an item; an unknown item is an error of the data."""
         if item not in self.facts:
-            near = get_close_matches(item, self.facts, n=3, cutoff=0.5)
+            near = nearest(item, self.facts, 3, 0.5)
             raise UnknownNameError("ownership item", item, near)
         return self.facts[item]
 
@@ -562,7 +562,7 @@ def write_plan(
         "",
     ]
     lines += [
-        f"{name} = {_value(_placed(name, settings[name]))}" for name in _SETTINGS if settings.get(name) is not None
+        f"{name} = {as_toml(_placed(name, settings[name]))}" for name in _SETTINGS if settings.get(name) is not None
     ]
     resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
     while resale and resale[-1] == 0:
@@ -576,9 +576,9 @@ def write_plan(
     for group in dict.fromkeys(entry["group"] for entry in assumptions):
         lines += ["", f"[{group}]", *(_line(entry) for entry in assumptions if entry["group"] == group)]
     for name, entries in settings["scenarios"].items():
-        lines += ["", f"[scenarios.{_value(name)}]", *(f"{key} = {_value(value)}" for key, value in entries.items())]
+        lines += ["", f"[scenarios.{as_toml(name)}]", *(f"{key} = {as_toml(value)}" for key, value in entries.items())]
     for option in settings["rent_options"]:
-        lines += ["", "[[rent_options]]", *(f"{key} = {_value(value)}" for key, value in option.items())]
+        lines += ["", "[[rent_options]]", *(f"{key} = {as_toml(value)}" for key, value in option.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -595,21 +595,10 @@ def _line(entry: Mapping[str, Any]) -> str:
     comment = f"  # {note}{f' ({source})' if source else ''}".replace("\n", " ")
     if entry["value"] is None:
         return f"# {entry['name']} ={comment}"
-    text = _value(entry["value"])
+    text = as_toml(entry["value"])
     if entry["low"] is not None and entry["high"] is not None and entry["low"] <= entry["value"] <= entry["high"]:
-        text = f"{{value = {text}, low = {_value(entry['low'])}, high = {_value(entry['high'])}}}"
+        text = f"{{value = {text}, low = {as_toml(entry['low'])}, high = {as_toml(entry['high'])}}}"
     return f"{'' if entry['counts'] else '# '}{entry['name']} = {text}{comment}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())}}}"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    number = float(value)
-    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
 
 
 # --- Where a cluster of some size usually stands and who runs it: other defaults than those of a data centre.

@@ -26,7 +26,7 @@ from gpucost.market.budget import FRESH_DAYS
 from gpucost.market.exchange import newest_rate
 from gpucost.render.offers import is_orderable, ways
 from gpucost.render.wording import labelled, without_commands
-from gpucost.units import HOURS_PER_YEAR
+from gpucost.units import HOURS_PER_YEAR, as_toml
 
 if TYPE_CHECKING:
     from gpucost.ask.estimate import EstimateResult
@@ -499,17 +499,10 @@ def scenario(query: Query) -> str:
     """Return the question as a scenario file."""
     arguments = arguments_of(query)
     read(QUESTIONS["estimate"], **arguments)
+    if "strict_prices" in arguments:
+        arguments["strict_prices"] = FLAG.read(arguments["strict_prices"], "strict_prices")
     lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
-    return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in arguments.items())]) + "\n"
-
-
-def _toml(name: str, value: str) -> str:
-    if name == "strict_prices":
-        return str(FLAG.read(value, name)).lower()
-    import json
-
-    # a basic string of TOML is one of JSON, without the one control character that JSON takes
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return "\n".join([*lines, *(f"{name} = {as_toml(value)}" for name, value in arguments.items())]) + "\n"
 
 
 @lru_cache(maxsize=1)

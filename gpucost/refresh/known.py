@@ -97,9 +97,9 @@ def known_of(catalog: "Catalog") -> Known:
     )
 
 
-def chip_of(known: Known, name: str, memory_gib: float | None, form: str | None = None) -> str | None:
+def chip_of(known: Known, name: str, memory_gib: float | None) -> str | None:
     """Return the accelerator that a source's name means, several joined by | where it says no more, or None."""
-    return chip_and_grounds(known, name, memory_gib, form)[0]
+    return chip_and_grounds(known, name, memory_gib)[0]
 
 
 def chip_and_grounds(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.errors import UnknownNameError, UsageError, nearest
 from gpucost.render.document import (
     Axis,
     Block,
@@ -107,9 +107,7 @@ def pick_fields(fields: str, available: Sequence[str]) -> list[str]:
         raise UsageError("--fields names no column. Separate names by commas, or leave it out.")
     for name in names:
         if name not in available:
-            import difflib
-
-            near = difflib.get_close_matches(name, available, n=3, cutoff=0.4)
+            near = nearest(name, available, 3, 0.4)
             raise UnknownNameError("column", name, near, f"Columns: {', '.join(available)}.")
     return names
 

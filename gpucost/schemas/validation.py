@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Struct
 
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import DataError, UsageError, nearest
 from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
 from gpucost.schemas.dictionary import LONGEST_NAME, NAME, DataTable, TableColumn, table_of
 from gpucost.units import as_number, is_slip, unit_of
@@ -354,11 +354,9 @@ def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
 
 def unknown_column(column: str, table: DataTable, names: Collection[str] = ()) -> str:
     """Say that a table has no such column, and which of its names, or of those given, may be meant."""
-    import difflib
-
     if not column:
         return "a column has no name: give it one, or take it out"
-    near = difflib.get_close_matches(column.strip().lower(), names or table.names, n=2, cutoff=0.5)
+    near = nearest(column.strip().lower(), names or table.names, 2, 0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"
 

@@ -2,6 +2,7 @@
 
 import json
 
+from gpucost.calibration import fits
 from gpucost.catalog import open_catalog
 
 
@@ -11,3 +12,8 @@ def bench_on_record(machine="h200", device="NVIDIA H200"):
     head = {"schema_version": 1, "kind": "bench", "profile": "full", "started": "2026-11-22", "software": {}}
     whole = {"machine": {"device": device, "gpus": 1, "power_limit_w": 700.0}, "figures": figures}
     return json.dumps({**head, **whole, "failed": [], "notes": []})
+
+
+def fit_own(catalog, kind, rows):
+    """Fit runs of one's own on top of the current calibration, as `gpucost calibrate` does."""
+    return fits.fit_read(catalog, kind, fits.read_own(catalog, kind, rows))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gpucost.calibration import fits, training
+from gpucost.calibration import training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.cli import cli
@@ -14,7 +14,7 @@ from gpucost.errors import UsageError
 from gpucost.physics.training.calibration import SCHEME
 from gpucost.physics.training.own_runs import OwnRuns, correction, runs_of
 
-from .records import bench_on_record
+from .records import bench_on_record, fit_own
 
 ROW = {
     "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
@@ -50,7 +50,7 @@ def test_a_run_teaches_most_about_its_like():
     catalog = open_catalog()
     base = training_calibration(catalog)
     slow = predicted(base) * 0.7
-    own, _ = fits.fit_own(catalog, "training", [{**ROW, "id": "a", "measured_tokens_per_s_per_gpu": slow}])
+    own, _ = fit_own(catalog, "training", [{**ROW, "id": "a", "measured_tokens_per_s_per_gpu": slow}])
     same = predicted(own) / predicted(base)
     far = {"model": "llama-3-70b", "gpu": "a100-80gb-sxm", "n_gpus": 512, "tp": 8, "pp": 4, "zero_stage": 1,
            "activation_recompute": "full", "framework": "megatron"}  # fmt: skip
@@ -72,7 +72,7 @@ def test_noise_of_one_run_moves_little_and_many_that_agree_move_much():
 def test_many_runs_keep_answers_fast_and_the_newest_count():
     catalog = open_catalog()
     rows = [{**ROW, "id": str(k), "seq_len": 4096 + k, "measured_tokens_per_s_per_gpu": 5000.0} for k in range(300)]
-    own, table = fits.fit_own(catalog, "training", rows)
+    own, table = fit_own(catalog, "training", rows)
     assert [run.name for run in own.runs] == [str(k) for k in range(100, 300)]
     assert sum(row["kind"] == "run" for row in table) == 200
     read_back = SCHEME.load(table)
@@ -127,16 +127,16 @@ def test_a_word_that_is_not_understood_is_said_with_what_it_is_taken_as(run, tmp
 def test_a_serving_run_that_cannot_be_is_left_out():
     row = {"model": "llama-3.1-70b", "gpu": "h100-sxm", "tp": 4, "isl": 1000, "osl": 250, "engine": "vllm"}
     with pytest.raises(UsageError, match=r"output_tokens_per_s of 1e\+12 .*peak"):
-        fits.fit_own(open_catalog(), "serving", [row | {"measured_output_tokens_per_s": 1e12}])
+        fit_own(open_catalog(), "serving", [row | {"measured_output_tokens_per_s": 1e12}])
 
 
 def test_what_adapters_train_may_need_more_than_all_weights_would():
     # 6 x 8e9 FLOP a token would be 124 % of an H100's 989 TFLOP/s; the frozen weights' gradients, a third, are not done
     row = {**ROW, "id": "a", "task": "lora", "measured_tokens_per_s_per_gpu": 23_900.0}
-    own, _ = fits.fit_own(open_catalog(), "training", [row])
+    own, _ = fit_own(open_catalog(), "training", [row])
     assert len(own.runs) == 1
     with pytest.raises(UsageError, match="the peak"):
-        fits.fit_own(open_catalog(), "training", [row | {"task": "pretrain"}])
+        fit_own(open_catalog(), "training", [row | {"task": "pretrain"}])
 
 
 def test_each_run_has_a_name_of_its_own(run, tmp_path):

@@ -10,6 +10,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics import calibration as core
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS
+from tests.bench.records import fit_own
 from tools.ranges import WIDEST_RATIO, fit_ranges, levelled, one_voice
 
 
@@ -178,7 +179,7 @@ def test_own_runs_move_the_calibration_towards_them(tmp_path):
     found = training.gather([row | {"id": "x", "measured_tokens_per_s_per_gpu": 1.0}], catalog)
     usual = training.predict(found, training_calibration(catalog))[0].predicted
     runs = [row | {"id": str(k), "measured_tokens_per_s_per_gpu": usual * 0.7, "seq_len": 8192 - k} for k in range(4)]
-    own, table = fits.fit_own(catalog, "training", runs)
+    own, table = fit_own(catalog, "training", runs)
     closer = training.predict(found, own)[0].predicted
     assert usual * 0.7 < closer < usual * 0.9
     assert {entry["source_id"] for entry in table} == {"own-runs"}
@@ -197,7 +198,7 @@ def test_one_run_of_ones_own_helps_the_next_and_narrows_its_range():
     usual = training.predict(next_run, base)[0]
     first = training.gather([row | {"id": "first", "measured_tokens_per_s_per_gpu": 1.0}], catalog, words=True)
     slow = training.predict(first, base)[0].predicted * 0.75  # this stack takes a third longer than its class
-    own, _ = fits.fit_own(catalog, "training", [row | {"id": "first", "measured_tokens_per_s_per_gpu": slow}])
+    own, _ = fit_own(catalog, "training", [row | {"id": "first", "measured_tokens_per_s_per_gpu": slow}])
     told = training.predict(next_run, own)[0]
     assert 0.75 * usual.predicted < told.predicted < 0.99 * usual.predicted  # at twice the GPUs
     seen = training.predict(first, base)[0], training.predict(first, own)[0]
