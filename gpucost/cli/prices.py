@@ -704,12 +704,14 @@ def command(
 
     sellers = cheapest_of_sellers(rows)
     if out.is_plain:
-        from gpucost.market.supply import Providers
         from gpucost.render.prices import offers_screen
         from gpucost.render.text import write
 
-        names, asked = Providers(catalog.rows("providers")), filters["gpu"]
-        first = [{**row, "seller": names.name(row["provider"])} for row in sellers[: limit or _SCREEN_OFFERS]]
+        names, asked = {row["provider"]: row["name"] for row in catalog.rows("providers")}, filters["gpu"]
+        first = [
+            {**row, "seller": names.get(row["provider"]) or row["provider"]}
+            for row in sellers[: limit or _SCREEN_OFFERS]
+        ]
         old, notes = sum(bool(row["stale"]) for row in sellers), [*catalog.holding(asked), *checks]
         shown = offers_screen(first, len(sellers), old, asked, catalog.as_of.isoformat(), catalog.version, notes)
         out.text(write(shown, one_screen=limit is None), written=True)

@@ -18,7 +18,8 @@ from gpucost.render.document import (
     document_of,
 )
 from gpucost.render.fit import METHODS
-from gpucost.render.offers import chip_label, time_text
+from gpucost.render.offers import time_text
+from gpucost.render.wording import chip_label
 
 _RIGHT = "possible"
 _MOST_REASONS = 3  # of one screen

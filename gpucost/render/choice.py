@@ -21,7 +21,8 @@ from gpucost.render.document import (
     day_in_year,
     document_of,
 )
-from gpucost.render.offers import budget_note, chip_label, price_text, seller_text, time_text
+from gpucost.render.offers import budget_note, price_text, seller_text, time_text
+from gpucost.render.wording import chip_label
 
 _BARS = 15  # of a picture
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3

@@ -36,7 +36,6 @@ from gpucost.render.offers import (
     offer_bars,
     offers_picture,
     offers_table,
-    option_text,
     picks,
     price_text,
     range_text,
@@ -45,6 +44,7 @@ from gpucost.render.offers import (
     ways,
     widest_cause,
 )
+from gpucost.render.wording import option_text
 from gpucost.units import counted, format_count
 
 _MOST_KINDS = 5  # of one screen

@@ -27,7 +27,6 @@ from gpucost.render.document import (
 from gpucost.render.offers import (
     bill_table,
     budget_note,
-    chip_label,
     excluded_table,
     left_out,
     not_included,
@@ -40,6 +39,7 @@ from gpucost.render.offers import (
     ways,
     widest_cause,
 )
+from gpucost.render.wording import chip_label
 from gpucost.units import counted, format_count
 
 _SCREEN_LEVELS = 4  # accelerators of a service level on one screen

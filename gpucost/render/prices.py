@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpucost.options import OPTIONS
 from gpucost.render.document import Column, Document, Fact, KeyFigures, Paragraph, Row, Section, Table, day_in_year
-from gpucost.render.offers import chip_label, option_text
+from gpucost.render.wording import chip_label, option_text
 
 _LETTERS = 15  # of a name on a screen
 _PREFIX = re.compile(r"^(Standard_|NVIDIA )")

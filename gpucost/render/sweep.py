@@ -18,7 +18,7 @@ from gpucost.render.document import (
     heading_of,
     table_of,
 )
-from gpucost.render.offers import option_text
+from gpucost.render.wording import option_text
 
 _ROWS_SHOWN = 20
 _BEST = "First cases of each kind of work"

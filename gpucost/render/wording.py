@@ -132,3 +132,40 @@ def _chart(chart: Chart) -> Chart:
         formulas={labelled(name): formula for name, formula in chart.formulas.items()},
         label=labelled(chart.label) if chart.kind == "area" else chart.label,  # there it names a series, no key
     )
+
+
+# --- What accelerators and options are called on screens.
+
+_SPELLED = {"pcie": "PCIe", "ti": "Ti", "ada": "Ada", "max": "Max", "arc": "Arc"}  # other short words are capitals
+_BY_MEMORY = ("a100", "v100", "h20", "gh200", "rtx")  # chips that are sold with several
+_UNSAID = re.compile(r"sxm\d?|bw|gpu|nvl72|apple|\d{1,2}c|\d+w|\d+gb")  # what nobody says of a chip
+_MEMORY = re.compile(r"\d+gb")
+
+
+def chip_label(gpu: str) -> str:
+    """Return the label that people use of an accelerator: its memory and its form where they tell two apart.
+
+    >>> chip_label("h100-sxm5-80gb"), chip_label("h100-nvl-94gb"), chip_label("a100-sxm4-40gb"), chip_label("mi300x")
+    ('H100', 'H100 NVL', 'A100 40GB', 'MI300X')
+    >>> chip_label("rtx-4070-ti"), chip_label("rtx-pro-6000-bw-max-q"), chip_label("tpu-v5p"), chip_label("trainium2")
+    ('RTX 4070 Ti', 'RTX PRO 6000 Max Q', 'TPU v5p', 'Trainium2')
+    """
+    first, *others = parts = gpu.split("-")
+    kept = [part for part in others if not _UNSAID.fullmatch(part) or (_MEMORY.fullmatch(part) and first in _BY_MEMORY)]
+    if first == "tpu":
+        return " ".join(["TPU", *kept])
+    return " ".join(
+        _SPELLED.get(part) or (part.capitalize() if re.match("[a-z]{4}", part) else part.upper())
+        for part in ([] if _UNSAID.fullmatch(parts[0]) else [first]) + kept
+    )
+
+
+def option_text(option: str, term_months: int) -> str:
+    """Name an option with its term.
+
+    >>> option_text("reserved", 36), option_text("on_demand", 0)
+    ('reserved 3 y', 'on demand')
+    """
+    years, months = divmod(term_months, 12)
+    term = "" if not term_months else f" {term_months} mo" if months else f" {years} y"
+    return OPTIONS[option].label.replace("calendar reservation", "calendar") + term

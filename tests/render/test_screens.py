@@ -4,9 +4,9 @@ import csv
 from pathlib import Path
 
 import gpucost
-from gpucost.render.offers import chip_label
 from gpucost.render.prices import machine_label, offers_screen
 from gpucost.render.text import write
+from gpucost.render.wording import chip_label
 from tests.commands import in_process
 
 MODELS = Path(gpucost.__file__).parents[1] / "models"
