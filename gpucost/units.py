@@ -238,6 +238,20 @@ def spanned(months: float) -> str:
     return counted(months / 12, "year") if months >= 12 and months % 6 == 0 else counted(months, "month")
 
 
+def about(usd: float) -> str:
+    """Write an amount with as many digits as are known of an estimate.
+
+    >>> about(12443.3), about(1_101_270_290), about(0.4093), about(-63.4)
+    ('$12,400', '$1,100M', '$0.409', '-$63.4')
+    """
+    if usd < 0:
+        return f"-{about(-usd)}"
+    rounded = float(f"{usd:.3g}")
+    if rounded >= 1e6:
+        return f"${rounded / 1e6:,.4g}M" if rounded >= 1e9 else f"${rounded / 1e6:#.3g}M".replace(".M", "M")
+    return f"${rounded:,.0f}" if rounded >= 100 else f"${rounded:g}"
+
+
 def percent(share: float) -> str:
     """Write a share as a whole percentage, one below half a percent by its first digit.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import AnswerFrame, AssumedValue, FormulaLine, LayeredPrice
+from gpucost.answers.common import AnswerFrame, AssumedValue, FormulaLine, LayeredPrice, StatedFact
 from gpucost.options import OPTIONS
 
 # --- Statements of owning: cash, profit and loss, and the balance sheet, by fiscal period.
@@ -141,6 +141,7 @@ class Confidence(TypedDict):
     wait_weeks: float | None  # usual from order to use, where none was given
     saving_after_wait_usd: float | None  # of the cheapest way against the next, then
     sentence: str
+    delivery: NotRequired[str]  # the end of the sentence: what is taken of delivery
 
 
 class OwnershipOption(LayeredPrice):
@@ -156,6 +157,7 @@ class OwnershipOption(LayeredPrice):
     option: NotRequired[str]
     usd_per_gpu_hour: NotRequired[float]
     provider: NotRequired[str]
+    seller: NotRequired[str]  # the name under which people know it
     offer_id: NotRequired[str]
     price_observed_on: NotRequired[str]
     age_days: NotRequired[int]
@@ -164,6 +166,9 @@ class OwnershipOption(LayeredPrice):
     usd_per_mtok: NotRequired[float]
     legs: NotRequired[list[RentLeg]]
     rival: NotRequired[Rival]
+
+
+TIE = "Toss-up: {} and {} cost the same within what is known"  # of the two cheapest options, in every medium
 
 
 def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
@@ -512,6 +517,8 @@ class Tco(AnswerFrame, Levels):
     """Own or rent."""
 
     kind: Literal["tco"]
+    headline: NotRequired[str]
+    stated: NotRequired[list[StatedFact]]
     settings: Mapping[str, Any]
     conventions: str
     npv_usd: Annotated[Worth, float]

@@ -21,7 +21,7 @@ from gpucost.money.comparison import (
 )
 from gpucost.money.price_paths import value_at
 from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
-from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.assemble import FELL, OwnershipCase, past_fall
 from gpucost.ownership.figures import RENT_SEARCH_USD
 from gpucost.ownership.offers import check_upfront
 from gpucost.ownership.plan import changes_of
@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 MOST_NODES = 4096  # clusters that the search for a break-even size looks at
 RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardware is worth less
+CONTRACT, CONTRACT_MONTHS = "contract of ", (12, 36)  # of contracts whose prices are on record
 LIVES_YEARS = (4, 6)  # useful lives in the books of those who own most: 4 at first, 6 since 2023
 CHOSEN = frozenset({"wacc_fraction"})  # by who decides, not by chance
 OF_TENTHS = frozenset({"rent_outlook_ratio"})  # whose low and high are the 10th and 90th percentile
@@ -471,17 +472,24 @@ def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
 
 
 def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
-    """Return the comparison under other futures of the rental price."""
-    decline = case.registry.fact("rental_price_decline")["typical"]
+    """Return the comparison under other futures of the rental price, and at what contracts were signed at."""
+    fall, rise = past_fall(case.registry), case.registry.fact("rental_price_rise.year_to_2026_09")
     paths = (
         ("rent flat", "the rental price stays flat", "flat", 0.0),
-        ("rent declines", f"the rental price falls by {decline:.0%} a year", "flat", decline),
+        ("rent declines", f"the rental price falls by {fall:.0%} a year, {FELL}", "flat", fall),
+        (
+            "rent rises",
+            f"the rental price rises by {rise['typical']:.0%} a year, as in that to September 2026",
+            "flat",
+            -rise["typical"],
+        ),
         ("rent V", "the fall and rise of H100 rent from 2023 to 2026 repeats", "observed_v", 0.0),
     )
     rows = [
         scenario(case, name, text, {"rent_path_basis": basis, "rent_decline_fraction": fall})
         for name, text, basis, fall in paths
     ]
+    rows += [scenario(case, *contract) for contract in contracts(case)]
     rows += [
         scenario(
             case,
@@ -504,6 +512,26 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
         )
         for label, place, end in outlooks
     ]
+
+
+def contracts(case: OwnershipCase) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return at which price contracts for this chip were signed, by term: nobody's offer, so never ranked."""
+    chip, rows = "" if case.accelerator is None else case.accelerator.id, []
+    for months in CONTRACT_MONTHS:
+        fact = case.registry.facts.get(f"contract_rent.{chip}.{months}_months")
+        if fact is not None:
+            text = (
+                f"rented for terms of {months} months at ${fact['typical']:.2f} per GPU-hour, what such contracts cost"
+                f" in {fact['observed']}"
+            )
+            changes = {
+                "rent_usd_per_gpu_hour": fact["typical"],
+                "rent_billing": "take_or_pay",
+                "rent_term_months": float(months),
+                "rent_until_months": 0.0,
+            }
+            rows.append((f"{CONTRACT}{months} months", text, changes))
+    return rows
 
 
 def lives(case: OwnershipCase) -> list[shape.LifeCase]:

@@ -8,19 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
-from gpucost.answers.common import CitedSource, cited, frame
+from gpucost.answers.common import CitedSource, StatedFact, cited, frame
 from gpucost.catalog import Catalog
 from gpucost.formula.language import Line
+from gpucost.market.supply import Providers
 from gpucost.market.terms import unlisted
 from gpucost.money import cashflow
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, lender, statements
 from gpucost.ownership.alternatives import contract_ends, discounted_hours, monthly, options, present
-from gpucost.ownership.analysis import scope
-from gpucost.ownership.assemble import OwnershipCase, assemble, start_of
+from gpucost.ownership.analysis import CONTRACT, scope
+from gpucost.ownership.assemble import OwnershipCase, assemble, bought_alone, start_of
 from gpucost.ownership.figures import figures_of
 from gpucost.ownership.plan import WEEKS_PER_MONTH, PlanFile
-from gpucost.units import counted, months_after, percent, spanned, suffix_of
+from gpucost.units import MONTHS_PER_YEAR, about, counted, months_after, percent, spanned, suffix_of
 
 # --- What a comparison says in words: the verdict, its conventions, and what a reader must know.
 
@@ -46,40 +47,96 @@ def conventions(case: OwnershipCase) -> str:
     )
 
 
-def lead(
-    case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption], sure: shape.Confidence
-) -> str:
-    """Say the decision: the cheapest option or a tie, by how much, how sure that is, and from where on buying wins."""
+def stated(
+    case: OwnershipCase,
+    point: shape.BreakEven,
+    options: list[shape.OwnershipOption],
+    sure: shape.Confidence,
+    listed: Sequence[shape.ScenarioRow],
+) -> list[StatedFact]:
+    """Say the decision: the cheapest option or a tie, how sure that is, what turns it, and where rent may go."""
     best, runner_up = shape.leading(options)
-    size = f"{counted(case.number('gpus'), 'GPU')}, {percent(case.number('utilisation_fraction'))} allocated"
+    used, over = case.number("utilisation_fraction"), f" over {spanned(case.months)}" if sure["toss_up"] else ""
+    spot = [_spot(best, options)] if not shape.interruptible(best) else []
+    parts = (
+        ("Answer", _decision(case, best, runner_up, sure)),
+        ("Scope", f"Present value{over}, {counted(case.number('gpus'), 'GPU')}, {percent(used)} allocated."),
+        ("Check", _listed(best, runner_up)),
+        ("Sure", sure["sentence"].removesuffix(sure.get("delivery", "")).rstrip()),
+        ("Delivery", sure.get("delivery", "")),
+        ("Contracts", " ".join(_signed(row) for row in listed if row["name"].startswith(CONTRACT))),
+        ("Outlook", _outlook(case)),
+        ("Turns", _turns(point, best, runner_up)),
+        ("Spot", *spot) if spot else ("Spot", f"{_first(_called(best))} is interruptible."),
+    )
+    return [{"label": label, "text": text} for label, text in parts if text]
+
+
+def _decision(
+    case: OwnershipCase, best: shape.OwnershipOption, runner_up: shape.OwnershipOption, sure: shape.Confidence
+) -> str:
+    """Say which option costs least and by how much, or that two cost the same."""
     by, span = runner_up["npv_usd"] - best["npv_usd"], spanned(case.months)
-    against = f"${by:,.0f} less over {span} than" if round(by) else f"as much over {span} as"
-    named = _called(best)
+    named, other = _called(best), _called(runner_up)
     if sure["toss_up"]:
-        text = f"Toss-up: {named} and {_called(runner_up)} cost the same within what is known: {_called(best)} is "
-        text += f"${by:,.0f} ({percent(by / max(abs(best['npv_usd']), 1e-9))}) ahead over {span} "
-        text += f"(present value, {size})."
-    else:
-        text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {against} "
-        text += f"{_called(runner_up)} (present value, {size})."
-    text += f" {sure['sentence']}"
+        ahead = f"{about(by)} ({percent(by / max(abs(best['npv_usd']), 1e-9))}) ahead"
+        return f"{shape.TIE.format(named, other)}: {_way(best)} is {ahead}."
+    against = f"{about(by)} less over {span} than" if round(by) else f"as much over {span} as"
+    return f"{_first(named) if best['name'] in SIDES else named} is cheapest: {against} {other}."
+
+
+def _listed(best: shape.OwnershipOption, runner_up: shape.OwnershipOption) -> str:
+    """Say that the offer which is compared was not seen lately."""
     rent = best if best.get("offer_id") else runner_up
-    text += unlisted(rent.get("age_days"), rent.get("price_book", ""))
+    return unlisted(rent.get("age_days"), rent.get("price_book", "")).strip()
+
+
+def _turns(point: shape.BreakEven, best: shape.OwnershipOption, runner_up: shape.OwnershipOption) -> str:
+    """Say from which use and price on buying wins."""
     use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
     hours = point["hours_per_gpu_month"]
     above = [f"above {use:.0%} utilisation ({hours:,.0f} hours a month of each GPU)"] if use is not None else []
     above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
     sides = {best["name"], runner_up["name"]} <= SIDES.keys()
     wins = "Buying wins" if sides else "Against renting, buying wins"
-    text += f" {wins} {', or '.join(above)}." if above else ""
-    if shape.interruptible(best):
-        return f"{text} {_called(best)[0].upper()}{_called(best)[1:]} is interruptible."
+    return f"{wins} {', or '.join(above)}." if above else ""
+
+
+def _signed(row: shape.ScenarioRow) -> str:
+    """Say what contracts for the chip cost, and what owning saves against one."""
+    saving = row["saving_usd"]
+    return (
+        f"{row['description'][0].upper()}{row['description'][1:]}, renting costs {about(row['npv_rent_usd'])}: buying"
+        f" {'saves' if saving >= 0 else 'costs'} {about(abs(saving))}{'' if saving >= 0 else ' more'}."
+    )
+
+
+def _outlook(case: OwnershipCase) -> str:
+    """Say within what the rental price is let move, where its direction is open."""
+    low, high = (case.tables[f"rent_{end}_by_month"] for end in ("low", "high"))
+    entry = case.assumptions["rent_outlook_ratio"]
+    if not (entry.counts and entry.status == "derived" and case.months > MONTHS_PER_YEAR):
+        return ""
+    rise = case.registry.fact("rental_price_rise.year_to_2026_09")
+    return (
+        f"Rent stays at today's price in the middle, and moves by {low[12] - 1:+.0%} to {high[12] - 1:+.0%} within a"
+        f" year in 8 of 10 futures: its direction is open. It rose by {rise['low']:.0%} to {rise['high']:.0%} in"
+        " the year to September 2026, after two years of falling."
+    )
+
+
+def _spot(best: shape.OwnershipOption, options: Sequence[shape.OwnershipOption]) -> str:
+    """Say what capacity that may be taken away would save."""
     least = min(options, key=lambda row: row["npv_usd"])
     less = best["npv_usd"] - least["npv_usd"]
-    if round(less) and shape.interruptible(least):
-        named = _called(least)
-        text += f" {named[0].upper()}{named[1:]} would cost ${less:,.0f} less, but is interruptible."
-    return text
+    if not (round(less) and shape.interruptible(least)):
+        return ""
+    return f"{_first(_called(least))} would cost {about(less)} less, but is interruptible."
+
+
+def _way(row: shape.OwnershipOption) -> str:
+    """Name an option without its seller and price."""
+    return SIDES.get(row["name"], row["name"].replace("_", " "))
 
 
 def _called(row: shape.OwnershipOption) -> str:
@@ -88,8 +145,8 @@ def _called(row: shape.OwnershipOption) -> str:
     >>> _called({"name": "reserved_3y", "provider": "aws", "usd_per_gpu_hour": 2.972})
     'reserved 3y from aws at $2.97 per GPU-hour'
     """
-    name = SIDES.get(row["name"], row["name"].replace("_", " "))
-    seller, price = row.get("provider"), row.get("usd_per_gpu_hour")
+    name = _way(row)
+    seller, price = row.get("seller") or row.get("provider"), row.get("usd_per_gpu_hour")
     seller_text = f"{name} from {seller}" if seller else name
     if price is None:
         return seller_text
@@ -109,27 +166,28 @@ def confidence(
     chance = best.get("rival", {}).get("probability_wins_fraction")
     weeks = _usual_wait(case) if "own" in (best["name"], runner_up["name"]) else None
     later, least = by, _NOISE * abs(best["npv_usd"])
-    said = []
+    said: list[str] = []
+    delivery = ""
     if chance is not None:
-        said.append(f"{_first(_called(best))} stays ahead in {round(10 * chance)} of ten futures.")
+        said.append(f"{_first(_way(best))} stays ahead in {round(10 * chance)} of 10 futures.")
     flips = [_label(row["name"]) for row in sensitivity if row["flips"]][:2]
     against = "" if {best["name"], runner_up["name"]} <= SIDES.keys() else "Against renting on demand, buying"
     said.append(f"{against or 'It'} hangs on {' and '.join(flips)}." if flips else "No input turns it alone.")
     if weeks is None:
         lead_weeks = case.number("lead_time_months") * WEEKS_PER_MONTH
         asked = f"Servers are taken to work {lead_weeks:.0f} weeks after the order." if lead_weeks else ""
-        said.append(asked or "Capacity is taken to be there at once.")
+        delivery = asked or "Capacity is taken to be there at once."
     elif weeks / WEEKS_PER_MONTH >= case.months:
-        said.append(f"Orders usually wait {weeks:g} weeks, longer than what is compared: buying comes too late.")
+        delivery = f"Orders usually wait {weeks:g} weeks, longer than what is compared: buying comes too late."
         later = by if best["name"] != "own" else -by
     else:
         waited = {"lead_time_months": weeks / WEEKS_PER_MONTH}
         moved = float(analysis.outcomes(case, waited).own_usd[0]) - float(analysis.outcomes(case, {}).own_usd[0])
         later = by - moved if best["name"] == "own" else by + moved
-        then = f"${abs(later):,.0f} {'ahead' if later >= 0 else 'behind'}"
-        said.append(
+        then = f"{about(abs(later))} {'ahead' if later >= 0 else 'behind'}"
+        delivery = (
             f"That is for servers that work at once: after the usual wait of {weeks:g} weeks, bridged by renting,"
-            f" {_called(best)} is {then}."
+            f" {_way(best)} is {then}."
         )
     toss_up = min(by, later) < least or (chance is not None and chance < _MAJORITY)
     return {
@@ -138,7 +196,8 @@ def confidence(
         "hangs_on": flips,
         "wait_weeks": weeks,
         "saving_after_wait_usd": None if weeks is None else later,
-        "sentence": " ".join(said),
+        "sentence": " ".join([*said, delivery]),
+        "delivery": delivery,
     }
 
 
@@ -158,13 +217,19 @@ def _label(name: str) -> str:
 
 
 def _usual_wait(case: OwnershipCase) -> float | None:
-    """Return how many weeks orders wait, where no delivery time was given: clusters of the newest chips longest."""
+    """Return how many weeks orders wait, where no delivery time was given: clusters of the newest chips longest.
+
+    Cards that are bought one by one are on shelves.
+    """
     if case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given":
+        return None
+    if case.accelerator is not None and bought_alone(case.accelerator):
         return None
     blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
     several = case.number("gpus") > case.number("gpus_per_node")
-    newest = "lead_time.dedicated_cluster" if several else "lead_time.b200_dgx"
-    return float(case.registry.fact(newest if blackwell else "lead_time.h100_reseller")["typical"])
+    cluster = "dedicated_cluster" if blackwell else "h100_reseller"
+    server = "b200_dgx" if blackwell else "oem_single_server"
+    return float(case.registry.fact(f"lead_time.{cluster if several else server}")["typical"])
 
 
 def not_sold(case: OwnershipCase) -> list[str]:
@@ -237,11 +302,11 @@ def warnings(
     outlook = case.assumptions["rent_outlook_ratio"]
     if outlook.counts and outlook.status == "derived":
         messages.append(f"The rental price of later months: {outlook.note} (`gpucost prices forward`).")
-    elif decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
+    elif decline.status != "given" and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         messages.append(
-            f"The rental price is {moved}{why}; the scenarios show a decline, and the fall and rise since 2023."
+            f"The rental price is {moved}{why}; the scenarios show a fall, a rise, and both as they came since 2023."
         )
     return messages
 
@@ -267,15 +332,23 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
     saving = cast(float, compared["saving_usd"])
     paid = analysis.financed(case, values, saving)
     listed = analysis.judged(case, values, options(case, values), *_draws(case))
+    sellers = Providers(catalog.rows("providers"))
+    for row in listed:
+        if provider := row.get("provider"):
+            row["seller"] = sellers.name(provider)
     ends = contract_ends(case, listed)
     point = analysis.break_even(case, compared)
     sure = confidence(case, listed, sensitivity)
+    futures = [*analysis.scenarios(case, sensitivity), *analysis.price_paths(case)]
+    facts = stated(case, point, listed, sure, futures)
     days = [months_after(parse_start(case, catalog.as_of), month) for month in range(case.months + 1)]
     lent = lender.view(case, values, days)
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
-        "lead": lead(case, point, listed, sure),
+        "headline": facts[0]["text"],
+        "lead": " ".join(fact["text"] for fact in facts),
+        "stated": facts,
         "settings": settings(case),
         "conventions": conventions(case),
         "npv_usd": _npv(listed, saving),
@@ -300,7 +373,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "lender": lent,
         "lives": analysis.lives(case),
         **analysis.beside(case, values),
-        "scenarios": [*analysis.scenarios(case, sensitivity), *analysis.price_paths(case)],
+        "scenarios": futures,
         "sensitivity": sensitivity,
         "two_way": analysis.two_way(case),
         "currency": statements.converted(case, values),

@@ -52,7 +52,8 @@ RESALE_YEARS = 12  # of the forward curve of resale
 LEAST_USE = 1e-12  # of the hours that exist: less is none
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
-V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
+V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03", 36: "h100_2026_06"}
+FELL = "as H100 rent fell from mid-2023 to mid-2026"
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
 MAY_LACK = (
@@ -496,9 +497,12 @@ def set_path(case: OwnershipCase) -> Array:
     """Return the forward curve that is given, and let its first month be the price; no curve is flat."""
     special = case.special
     if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
-        row = case.registry.fact("rental_price_decline")
-        value = {"value": row["typical"], "low": row["low"], "high": row["high"]}
-        case.put("rent_decline_fraction", **value, status="sourced", source_id=row["source_id"])
+        row, ends = (
+            case.registry.fact("rental_price_decline"),
+            case.registry.fact(f"rental.{list(V_ITEMS.values())[-1]}"),
+        )
+        value = {"value": past_fall(case.registry), "low": row["low"], "high": row["high"]}
+        case.put("rent_decline_fraction", **value, status="derived", source_id=ends["source_id"], note=FELL)
     if case.assumptions["rent_path_basis"].value != "curve":
         return price_paths.flat(PATH_MONTHS)
     if not special.get("rent_curve"):
@@ -508,8 +512,14 @@ def set_path(case: OwnershipCase) -> Array:
     return np.asarray(prices / prices[0])
 
 
+def past_fall(registry: Registry) -> float:
+    """Return the yearly fall from the first price of H100 rent to the last: 8.00 in mid-2023, 2.65 in mid-2026."""
+    first, last = (registry.fact(f"rental.{list(V_ITEMS.values())[end]}")["typical"] for end in (0, -1))
+    return float(1 - (last / first) ** (12 / max(V_ITEMS)))
+
+
 def observed_v(registry: Registry) -> Array:
-    """Return the shape of H100 rental prices from mid-2023 (month 0) to early 2026, as if it came again."""
+    """Return the shape of H100 rental prices from mid-2023 (month 0) to mid-2026, as if it came again."""
     prices = [registry.fact(f"rental.{item}")["typical"] for item in V_ITEMS.values()]
     return price_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
 

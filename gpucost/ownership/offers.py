@@ -540,8 +540,8 @@ def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[
     rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
     if not rows:
         return default, None
-    newest = max(str(row["price_observed"] or "")[:4] for row in rows)
-    recent = [row for row in rows if str(row["price_observed"] or "")[:4] == newest]
+    newest = max(str(row["price_observed"] or "") for row in rows)  # 2026-09 comes after a 2026 without its month
+    recent = [row for row in rows if str(row["price_observed"] or "") == newest]
     return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gpucost.answers import KINDS
 from gpucost.answers.combined import ScenarioAnswer
 from gpucost.answers.common import CitedSource
+from gpucost.answers.ownership import Tco
 from gpucost.errors import UsageError
 from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns, document_of
 
@@ -34,6 +35,7 @@ def document(answer: Mapping[str, Any]) -> Document:
 
 def boarded(answer: Mapping[str, Any]) -> Document:
     """Return the document of an answer with the pages that a board reads before everything else."""
+    from gpucost.render import evidence
     from gpucost.render.decision import section
 
     whole = document(answer)
@@ -43,8 +45,12 @@ def boarded(answer: Mapping[str, Any]) -> Document:
     for name, part in zip(names, parts, strict=True):
         page = section(part)
         if page is not None:
-            pages.append(replace(page, title=f"{name}: {page.title[0].lower()}{page.title[1:]}") if name else page)
-    return replace(whole, sections=(*pages, *whole.sections))
+            pages.append(_titled(page, name, False) if name else page)
+            if part.get("kind") == "tco":
+                audited = evidence.section(cast(Tco, part), board=True)
+                pages.append(_titled(audited, name, False) if name else audited)
+    told = {page.title for page in pages}
+    return replace(whole, sections=(*pages, *(part for part in whole.sections if part.title not in told)))
 
 
 def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
-from gpucost.answers.ownership import Mix, Tco, leading, promised
+from gpucost.answers.ownership import TIE, Mix, Tco, leading, promised
 from gpucost.money import comparison
 from gpucost.money.comparison import AT_DEBT_RATE
 from gpucost.options import OPTIONS
@@ -28,11 +28,12 @@ from gpucost.render.document import (
     Section,
     Table,
     amount,
+    day_text,
     format_value,
     heading_of,
 )
 from gpucost.render.workbook.live import LiveModel, Value, compute, ownership_model
-from gpucost.units import months_after
+from gpucost.units import about, months_after
 
 TITLE = "The decision"
 _MILLION = 1e6
@@ -167,6 +168,16 @@ def _ended(wording: Wording) -> str:
     )
 
 
+_BRIEF = {  # of a question: its label on one screen, and its answer where there is less room
+    "What does it cost this year?": (
+        "This year",
+        "{best_noun} takes {best_year} in cash to {year_end}, {second_noun} {second_year}.",
+    ),
+    "What if rent halves?": ("Half rent", "buying costs {half_own}, renting {half_rent} at {half_price} an hour."),
+    "When does it end?": ("Ends", ""),  # the name of the answer says it
+}
+
+
 SENTENCES: dict[str, Callable[[Wording], str]] = {
     "What do we decide?": _decided,
     "What does it cost this year?": _this_year,
@@ -277,6 +288,22 @@ class Decision(Struct, frozen=True):
         wording = Spoken({key: value for key, (_, value) in self.figures.items()}, self.words)
         return {question: answer(wording) for question, answer in SENTENCES.items()}
 
+    @property
+    def brief(self) -> list[tuple[str, str, str]]:
+        """Return the answers of one screen: label, the answer, and what is said of it where there is less room."""
+        words = {
+            **self.words,
+            **{key: about(usd) for key, (kind, usd) in self.figures.items() if kind == "usd" and usd is not None},
+            **{key: day_text(day) for key, (kind, day) in self.figures.items() if kind == "date" and day is not None},
+        }
+        wording = Spoken({key: value for key, (_, value) in self.figures.items()}, words)
+        bare = {**words, **{key: words[key].partition(" from ")[0] for key in ("best_noun", "second_noun")}}
+        short = {question: text.format_map(bare) for question, (_, text) in _BRIEF.items()}
+        return [
+            (label, SENTENCES[question](wording), short[question][:1].upper() + short[question][1:])
+            for question, (label, _) in _BRIEF.items()
+        ]
+
 
 def decision_of(answer: Tco) -> Decision | None:
     """Return what the page says; None where the answer carries no formulas of this version to ask what if."""
@@ -315,7 +342,7 @@ def decision_of(answer: Tco) -> Decision | None:
     half_own, half_rent = worth[HALF]
     point = answer["breakeven"]
     figures: dict[str, tuple[Kind, Any]] = {
-        "best_verb": ("word", verb(best) if not is_tie(answer, best, second) else TIE.format(noun(best))),
+        "best_verb": ("word", TIE.format(noun(best), noun(second)) if is_tie(answer, best, second) else verb(best)),
         "best_noun": ("word", noun(best)),
         "second_noun": ("word", noun(second)),
         "best_cost": ("usd", best["npv_usd"]),
@@ -389,7 +416,6 @@ def ways_of(answer: Tco) -> list[Row]:
     return rivals if len(rivals) > 1 else [row for row in ways if row["name"] in NAMES]
 
 
-TIE = "Toss-up, {} just ahead"
 SURE = "How sure is it?"
 _NEAR = 1e-6  # of the cost: less is what rounding leaves
 NOISE = 0.01  # of its cost: a smaller lead is none
@@ -412,7 +438,8 @@ def noun(row: Row) -> str:
     """Name a way in the middle of a sentence."""
     if row["name"] in NAMES:
         return NAMES[row["name"]][1]
-    seller = f" from {row['provider']}" if row.get("provider") else ""
+    sold_by = row.get("seller") or row.get("provider")
+    seller = f" from {sold_by}" if sold_by else ""
     return str(row["name"]).replace("_", " ") + seller
 
 
@@ -613,14 +640,17 @@ def range_of(name: str, low: float, high: float, unit: str) -> str:
     """Write the ends between which an input was moved."""
     if name == _OUTLOOK:
         return "P10 to P90"
-    first = amount(low, unit).partition("/")[0] if unit.startswith("USD per") else amount(low, unit)
-    return f"{first} to {amount(high, unit)}"
+    if unit.startswith("USD per"):
+        return f"{about(low)} to {about(high)} {unit.removeprefix('USD ')}"
+    return f"{amount(low, unit)} to {amount(high, unit)}"
 
 
 def flip_of(name: str, value: float | None, unit: str) -> str:
     """Write the value of an input at which the decision flips."""
     if name == _OUTLOOK and value is not None:
         return f"{abs(value):.0%} of the way to {'P10' if value < 0 else 'P90'}"
+    if value is not None and unit.startswith("USD per"):
+        return about(value)
     return amount(value, unit)
 
 
@@ -632,7 +662,11 @@ _RISKS = (
     Column("flips", "flips at"),
     Column("owner", "who answers"),
 )
-_REVERSALS = (Column("condition", "buying beats renting while"), Column("flips", "this"), Column("now", "now"))
+_REVERSALS = (
+    Column("condition", "buying beats renting while"),
+    Column("flips", "this", right=True),
+    Column("now", right=True),
+)
 _WHAT_IF = (
     Column("case", "what if"),
     Column("own", "buying"),

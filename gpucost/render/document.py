@@ -19,6 +19,7 @@ from gpucost.gate import beside
 from gpucost.options import OPTIONS
 from gpucost.render.json import SIGNIFICANT_DIGITS
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
+from gpucost.units import about as about
 
 # --- Values: one rule per unit, shared by every medium, so that figures never differ.
 
@@ -75,20 +76,6 @@ def day_text(day: str) -> str:
     '8 Oct 2026'
     """
     return f"{int(day[8:10])} {_MONTHS[int(day[5:7]) - 1]} {day[:4]}"
-
-
-def about(usd: float) -> str:
-    """Write an amount with as many digits as are known of an estimate.
-
-    >>> about(12443.3), about(1_101_270_290), about(0.4093), about(-63.4)
-    ('$12,400', '$1,100M', '$0.409', '-$63.4')
-    """
-    if usd < 0:
-        return f"-{about(-usd)}"
-    rounded = float(f"{usd:.3g}")
-    if rounded >= 1e6:
-        return f"${rounded / 1e6:,.4g}M" if rounded >= 1e9 else f"${rounded / 1e6:#.3g}M".replace(".M", "M")
-    return f"${rounded:,.0f}" if rounded >= 100 else f"${rounded:g}"
 
 
 def day_in_year(day: str, year: str) -> str:
@@ -233,7 +220,6 @@ class Paragraph(Struct, frozen=True):
     text: str
     style: Literal["plain", "lead", "code", "note"] = "plain"
     source_ids: tuple[str, ...] = ()
-    shorter: tuple[str, ...] = ()  # the same in ever fewer words, for a screen that has no room
 
 
 class Fact(Struct, frozen=True):
@@ -246,6 +232,7 @@ class Fact(Struct, frozen=True):
     high: float | None = None
     source_ids: tuple[str, ...] = ()
     note: str = ""
+    shorter: str | None = None  # the same in fewer words, or nothing, for a screen that has no room
 
 
 class KeyFigures(Struct, frozen=True):
@@ -253,7 +240,7 @@ class KeyFigures(Struct, frozen=True):
 
     items: tuple[Fact, ...]
     title: str = ""
-    style: Literal["plain", "answers"] = "plain"  # answers: sentences, each under its question
+    style: Literal["plain", "answers", "questions"] = "plain"  # answers: each under its question, the first in weight
 
 
 class Table(Struct, frozen=True):

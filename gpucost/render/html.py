@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
 ROWS_ON_PAPER = 10  # of each table of the answer, as page.css cuts it
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SHORT, _LONG, _LONGER = 16, 28, 90  # characters up to which a name is whole; from which a cell gets room, and more
 _IDENTIFIER, _PIECE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+"), re.compile(r"[^_]+_?")
 _CHART_ROWS = 200  # of the table that stands behind a chart
@@ -201,6 +202,8 @@ def _cell(row: Row, column: Column, right: bool) -> dict[str, Any]:
     room = (
         ""
         if right
+        else "day"
+        if _DAY.fullmatch(text)
         else "short"
         if len(text) <= _SHORT
         else ""

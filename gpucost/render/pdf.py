@@ -10,11 +10,13 @@ from gpucost.errors import UsageError
 from gpucost.render.document import (
     Block,
     Chart,
+    Column,
     Document,
     KeyFigures,
     Paragraph,
     Table,
     cell_text,
+    columns,
     fact_text,
     head_text,
     is_numeric,
@@ -31,7 +33,8 @@ MISSING_CHARTS = (
     " install 'gpucost[pdf]', or write the page as .html and print it."
 )
 _SMALLEST, _USUAL, _LARGE = 8, 9, 17  # points
-_MOST_ROWS = 60  # of a table on paper
+_MOST_ROWS, _TALL = 60, 20  # rows of a table on paper, and of one that stands whole below its title
+_SOURCES = columns("publisher", "title", Column("locator", "where"), Column("published_on", "published"))
 _INK, _SOFT, _LINE = "#1B1F24", "#525A64", "#C9CED6"
 _CHART_HEIGHT = 170
 _FAMILY, _BOLD = "Vera", "VeraBd"
@@ -74,10 +77,13 @@ def write_pdf(document: Document, path: str) -> None:
         for number, section in enumerate(sections):
             if number and board:
                 story.append(PageBreak())
-            if section.title and not board:
+            if section.title and (number or not board):
                 story.append(Text(_safe(section.title), styles["heading"]))
             for block in section.blocks:
                 story += _block(block, width, styles)
+        if board and len(sections) > 1 and document.sources:  # for whom a page was made that asks for them
+            rows = [dict(source) for _, source in sorted(document.sources.items())]
+            story += _block(Table(_SOURCES, rows, "Sources"), width, styles)
         if document.warnings:
             story.append(Text("Warnings", styles["heading"]))
             story += [Text(f"• {_safe(warning)}", styles["note"]) for warning in document.warnings]
@@ -114,6 +120,9 @@ def _styles() -> dict[str, Any]:
         "heading": style(
             "heading", fontName=_BOLD, fontSize=10, leading=13, spaceBefore=7, spaceAfter=2, keepWithNext=1
         ),
+        "heading of many": style(
+            "heading of many", fontName=_BOLD, fontSize=10, leading=13, spaceBefore=7, spaceAfter=2
+        ),
         "question": style("question", fontName=_BOLD, textColor=HexColor("#0B57A4"), spaceBefore=4, keepWithNext=1),
         "decided": style("decided", fontName=_BOLD, fontSize=10.5, leading=13.5),
         "note": style("note", fontSize=_SMALLEST, leading=_SMALLEST * 1.25, textColor=HexColor(_SOFT)),
@@ -142,7 +151,7 @@ def _block(block: Block, width: float, styles: Mapping[str, Any]) -> list[Any]:
         style = {"lead": "lead", "note": "note", "code": "note"}.get(block.style, "usual")
         return [Text(_safe(line), styles[style]) for line in block.text.splitlines()]
     if isinstance(block, KeyFigures):
-        return _answers(block, styles) if block.style == "answers" else _figures(block, width, styles)
+        return _figures(block, width, styles) if block.style == "plain" else _answers(block, styles)
     if isinstance(block, Table):
         return _table(block, width, styles)
     return _chart(block, width, styles)
@@ -153,8 +162,9 @@ def _answers(block: KeyFigures, styles: Mapping[str, Any]) -> list[Any]:
 
     found: list[Any] = []
     for number, fact in enumerate(block.items):
+        decided = not number and block.style == "answers"
         found.append(Text(_safe(fact.label), styles["question"]))
-        found.append(Text(_safe(fact_text(fact)), styles["usual" if number else "decided"]))
+        found.append(Text(_safe(fact_text(fact)), styles["decided" if decided else "usual"]))
     return found
 
 
@@ -196,29 +206,34 @@ def _table(block: Table, width: float, styles: Mapping[str, Any]) -> list[Any]:
     from reportlab.platypus import Paragraph as Text
     from reportlab.platypus import Table as Grid
 
-    title = [Text(_safe(block.title), styles["heading"])] if block.title else []
+    heading = styles["heading" if len(block.rows) <= _TALL else "heading of many"]
+    title = [Text(_safe(block.title), heading)] if block.title else []
     if not block.rows:
         return [*title, Text(_safe(block.note or "No rows."), styles["note"])]
-    columns = [column for column in block.filled if column.priority < 2]
+    shown = [column for column in block.filled if column.priority < 2]
     rows = list(block.rows[:_MOST_ROWS])
-    texts = [[cell_text(row, column) for column in columns] for row in rows]
+    texts = [[cell_text(row, column) for column in shown] for row in rows]
     right = [
         is_numeric(column, rows) or all(map(_is_figure, (line[at] for line in texts)))
-        for at, column in enumerate(columns)
+        for at, column in enumerate(shown)
     ]
-    heads = [head_text(column) for column in columns]
+    heads = [head_text(column) for column in shown]
     asked = [
         max(
             max(stringWidth(word, _BOLD, _SMALLEST) for word in heads[at].split() or [""]) + 8,
             *(min(stringWidth(line[at], _FAMILY, _SMALLEST), width * 0.45) + 9 for line in texts),
         )
-        for at in range(len(columns))
+        for at in range(len(shown))
     ]
-    widths = (
-        [share * width / sum(asked) for share in asked]
-        if sum(asked) > width
-        else [share + (width - sum(asked)) / len(asked) for share in asked]
-    )
+    words = [{word for line in (heads, *texts) for word in line[at].split()} or {""} for at in range(len(heads))]
+    least = [min(max(stringWidth(word, _BOLD, _SMALLEST) for word in of), width / 4) + 9 for of in words]
+    spare, over = width - sum(least), sum(asked) - sum(least)
+    if sum(asked) <= width:
+        widths = [share + (width - sum(asked)) / len(asked) for share in asked]
+    elif spare > 0 and over > 0:
+        widths = [word + (share - word) * spare / over for word, share in zip(least, asked, strict=True)]
+    else:
+        widths = [share * width / sum(asked) for share in asked]
     body = [[Text(_safe(head), styles["head right" if right[at] else "head"]) for at, head in enumerate(heads)]]
     body += [
         [Text(_safe(text), styles["right" if right[at] else "cell"]) for at, text in enumerate(line)] for line in texts

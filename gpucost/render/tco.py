@@ -7,6 +7,8 @@ from typing import Any
 
 from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, leading, promised
 from gpucost.money.statements import ROWS
+from gpucost.render import evidence
+from gpucost.render.decision import TITLE, decision_of
 from gpucost.render.document import (
     Axis,
     Block,
@@ -23,6 +25,7 @@ from gpucost.render.document import (
     amount,
     columns,
     columns_of,
+    day_text,
     document_of,
     facts_of,
     format_named,
@@ -32,7 +35,8 @@ from gpucost.render.document import (
     present_figures,
     table_of,
 )
-from gpucost.units import HOURS_PER_MONTH, counted, percent, spanned, unit_of
+from gpucost.render.offers import chip_label
+from gpucost.units import HOURS_PER_MONTH, about, counted, percent, spanned, unit_of
 
 # --- Charts.
 
@@ -44,7 +48,6 @@ _JOINED = (
 _DRAWN = 6  # lines of the breakdown that have their own colour
 _NOTHING_USD = 0.005
 _LEAST_SHARE = 0.008  # of a side, below which the first screen leaves a line out
-_MOST_LINES = (100, 8, 6, 5, 4, 3, 2, 1)  # of a side on a first screen, until it has room
 _ENERGY = "own_energy_usd"
 _BRIEF = 8  # inputs of the short sensitivity
 _TOTALS = ("month", "on", "own_total_usd", "rent_total_usd")  # what stands first in a month
@@ -171,6 +174,7 @@ def document(answer: Tco) -> Document:
     return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
+        *_asked(answer),
         Section("The answer", _answer(answer), paper=True),
         Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
@@ -182,69 +186,188 @@ def document(answer: Tco) -> Document:
             detail=True,
         ),
         Section("Utilisation against rental price", [grid_of_two(answer["two_way"])], detail=True),
-        Section("Where the money goes", breakdown(answer["lines"])),
+        Section("Where the money goes", [*_pays(answer), *breakdown(answer["lines"])]),
         Section("Cash by year", _by_year(answer)),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
         Section("Scenarios", table_of("", _named(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
         Section("More figures", _more(answer), detail=True),
+        evidence.section(answer),
         Section("Assumptions", assumptions, detail=True),
+        headline=answer.get("headline", ""),
         screen=_screen(answer),
+        name=f"Rent or buy {gpus:,} × {chip_label(str(gpu))}, {_span(answer)}",
     )
+
+
+def _asked(answer: Tco) -> list[Section]:
+    """Return what a board asks, with the answers; a page has it with its figures."""
+    decision = decision_of(answer)
+    facts = tuple(Fact(question, said) for question, said in decision.answers.items()) if decision else ()
+    return [Section(TITLE, [KeyFigures(facts, style="answers")])] if facts else []
+
+
+_SHOWN = (
+    Column("side", heading=" "),
+    *(Column(name, right=True) for name in ("cost", "low", "high")),
+    Column("hour", "per GPU-hour", right=True),
+    Column("seller"),
+)
 
 
 def _screen(answer: Tco) -> list[Block]:
-    """Return what one screen shows: both sides and who decides, what moves the answer most, what to ask next."""
+    """Return what one screen shows: each way with its cost, the decision, its year, what turns it, what was assumed."""
+    return [
+        Table(_SHOWN, _ways(answer)),
+        KeyFigures(tuple(fact for fact in _said(answer) if fact.value)),
+        Paragraph("All ways and years: --details · workbook: -o FILE.xlsx · also --rent, --plan."),
+    ]
+
+
+def _span(answer: Tco) -> str:
+    """Say for how long, and until which day."""
+    last = answer["cash_flows"][-1]
+    return f"{spanned(last['month'])} to {day_text(last['on'])}"
+
+
+def _ways(answer: Tco) -> list[Row]:
+    """Return the cells of owning, also after the usual wait, of the ways to rent, and of contracts that were signed."""
     simulation: Row = answer["monte_carlo"] or {}
     best, runner_up = leading(answer["options"])
+    ways = {row["name"]: row for row in answer["options"] if row["name"] != "own_in_cash"}
+    shown = ("own", best["name"], runner_up["name"], "rent", "spot")
     rows: list[Row] = [
         {
-            "side": _option_name(row),
-            "npv_usd": row["npv_usd"],
-            "low_usd": simulation.get(f"{row['name']}_p10_usd"),
-            "high_usd": simulation.get(f"{row['name']}_p90_usd"),
-            "usd_per_gpu_hour": row["levelised_usd_per_gpu_hour"],
+            "side": _way(row),
+            "cost": about(row["npv_usd"]),
+            **{end: _amount(simulation.get(f"{name}_{tenth}_usd")) for end, tenth in (("low", "p10"), ("high", "p90"))},
+            "hour": None if (usd := row["levelised_usd_per_gpu_hour"]) is None else f"${format_value(usd, _HOUR)}",
+            "seller": row.get("seller") or row.get("provider") or "",
         }
-        for row in answer["options"]
-        if row["name"] in ("own", "rent", best["name"], runner_up["name"])
+        for name, row in ((name, ways[name]) for name in dict.fromkeys(shown) if name in ways)
     ]
-    rival: Row = best.get("rival", {})
-    saving = {"side": f"{_option_name(best)} saves", "npv_usd": runner_up["npv_usd"] - best["npv_usd"]}
-    saving |= {"low_usd": rival.get("saving_p10_usd"), "high_usd": rival.get("saving_p90_usd")}
-    chance = rival.get("probability_wins_fraction") if simulation else None
-    wins = (
-        f"{_option_name(best)} beats {_option_name(runner_up)} in {chance:.0%} of {simulation['draws']:,} draws. "
-        if chance and "confidence" not in answer  # the lead says how sure it is
-        else ""
+    spot = [row for row in rows if row["side"] == "spot"]
+    ranked = [row for row in rows if row not in spot]
+    return [ranked[0], *_delayed(answer, best, runner_up), *ranked[1:], *_signed(answer), *spot]
+
+
+def _signed(answer: Tco) -> list[Row]:
+    """Return what renting costs on contracts as others signed them."""
+    rows = [row for row in answer["scenarios"] if row["name"].startswith("contract of ")]
+    return [
+        {**_NO_CELLS, "side": row["name"].replace("of ", "", 1), "cost": about(row["npv_rent_usd"]), "seller": _OTHERS}
+        for row in rows
+    ]
+
+
+_NO_CELLS = dict.fromkeys(("low", "high", "hour", "seller"), "")  # of a row for which nobody asks them
+_OTHERS = "as others signed"
+
+
+def _delayed(answer: Tco, best: Row, runner_up: Row) -> list[Row]:
+    """Return what owning costs after the usual wait for delivery, where no wait was stated."""
+    sure = answer.get("confidence")
+    if sure is None or sure["wait_weeks"] is None or sure["saving_after_wait_usd"] is None:
+        return []
+    saving = sure["saving_after_wait_usd"]
+    if "own" not in (best["name"], runner_up["name"]):
+        return []
+    cost = runner_up["npv_usd"] - saving if best["name"] == "own" else best["npv_usd"] + saving
+    return [{**_NO_CELLS, "side": f"after {sure['wait_weeks']:g} weeks' wait", "cost": about(cost)}]
+
+
+def _way(row: Row) -> str:
+    """Name a way as a buyer does."""
+    return {"own": "buy", "rent": "rent"}.get(row["name"]) or in_words("name", row["name"])
+
+
+def _amount(usd: float | None) -> str | None:
+    return None if usd is None else about(usd)
+
+
+def _said(answer: Tco) -> list[Fact]:
+    """Return the facts of one screen, each with what is said of it where there is less room."""
+    stated = {fact["label"]: fact["text"] for fact in answer.get("stated") or ()}
+    point: Row = answer["breakeven"]
+    use, usd = point["utilisation_fraction"], point["usd_per_gpu_hour"]
+    even = [*([] if use is None else [f"{use:.0%} utilisation"]), *([f"${usd:.2f} per rented GPU-hour"] if usd else [])]
+    decision = decision_of(answer)
+    energy = [row for row in _apart(answer) if row["name"] == _ENERGY]
+    power = ", ".join(f"{part['description']} {about(part['npv_usd'])}" for part in energy)
+    moved, money = _moved(answer), answer["currency"]
+    return [
+        Fact("Answer", stated.get("Answer") or answer["lead"]),
+        Fact("Check", stated.get("Check", ""), shorter=_last_seen(answer) if "Check" in stated else ""),
+        Fact("Sure", stated.get("Sure", "")),
+        *([Fact(label, full, shorter=short) for label, full, short in decision.brief] if decision else []),
+        Fact("Turns", stated.get("Turns", ""), shorter=f"Buying wins above {' or '.join(even)}." if even else ""),
+        Fact(
+            "Outlook",
+            stated.get("Outlook", ""),
+            shorter=f"Rent may move {moved} in a year: its direction is open." if moved else "",
+        ),
+        Fact("Power", f"Of what buying costs {power}." if power else "", shorter=""),
+        *([Fact(f"In {money['currency']}", _in_short(answer), shorter=_in_short(answer, False))] if money else []),
+        Fact("Assumes", _taken(answer)),
+    ]
+
+
+def _last_seen(answer: Tco) -> str:
+    """Say when the offer that is compared was last seen."""
+    offer = next((row for row in leading(answer["options"]) if row.get("price_observed_on")), None)
+    if offer is None:
+        return ""
+    seller = offer.get("seller") or offer["provider"]
+    return f"{seller} last showed this price on {day_text(offer['price_observed_on'])}: check it."
+
+
+def _moved(answer: Tco) -> str:
+    """Return within what the rental price moves in a year, where its direction is open."""
+    outlook = next(row for row in answer["assumptions"] if row["name"] == "rent_outlook_ratio")
+    return outlook["note"].partition("after 12 months ")[2].partition(",")[0] if outlook["counts"] else ""
+
+
+def _taken(answer: Tco) -> str:
+    """Say what is taken as given, each with the option that changes it."""
+    values = {row["name"]: row["value"] for row in answer["assumptions"]}
+    priced = _PRICED.get(str(values["server_price_basis"]), "server_usd")
+    parts = (
+        f"{percent(_number(values['utilisation_fraction']))} of hours used (--utilisation)",
+        f"{_PRICE_OF[priced]} at {about(_number(values[priced]))} (--set {priced})" if values.get(priced) else "",
+        f"capital at {percent(_number(values['wacc_fraction']))} (--wacc)",
+        f"{_PAID[str(values['financing'])]} (--financing)",
     )
-    next_step = "--details (all lines, options, years), --print-plan, -o FILE.xlsx, --rent"
-    charts = [block for block in tornado(answer) if isinstance(block, Chart)]
-    wins = f"{wins[:1].upper() if best['name'] in _SIDES else wins[:1]}{wins[1:]}"
-    whole, *shorter = (f"{_pays(answer, most)} {wins}".strip() for most in _MOST_LINES)
-    told = [Paragraph(whole, shorter=tuple(shorter))] if whole else []
-    sides = Table(columns_of("tco sides"), [*rows, saving], note=_in_short(answer))
-    return [sides, *charts, *told, Paragraph(f"Next: {next_step}.")]
+    return f"{', '.join(part for part in parts if part)}."
 
 
-def _pays(answer: Tco, most: int) -> str:
+def _number(value: Any) -> float:
+    return float(value or 0)
+
+
+_PRICED = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}
+_PRICE_OF = {"server_usd": "a server", "gpu_usd": "a GPU", "all_in_usd_per_gpu": "a GPU, all in,"}
+_PAID = {"cash": "cash", "loan": "a loan", "lease": "a lease", "operating_lease": "an operating lease"}
+
+
+def _pays(answer: Tco) -> list[Block]:
     """Say what each side pays most for, in USD and per cent, and what owning pays for power and for cooling."""
     sentences: list[str] = []
     for side, name in _SIDES.items():
         whole = answer["npv_usd"][side]  # type: ignore[literal-required]
         lines = sorted((row for row in answer["lines"] if row["side"] == side), key=lambda row: -abs(row["npv_usd"]))
-        shares = {row["name"]: abs(row["npv_usd"] / whole) if whole else 0.0 for row in lines}
-        large = [row["name"] for row in lines if shares[row["name"]] > _LEAST_SHARE][:most]
+        shares = {row["name"]: row["npv_usd"] / whole if whole else 0.0 for row in lines}
         told = [
-            f"{_item(answer, row)} ({row['npv_usd'] / whole:.0%})"
+            f"{_item(answer, row)} ({shares[row['name']]:.0%})"
             for row in lines
-            if row["name"] in large or (row["name"] == _ENERGY and shares[_ENERGY])
+            if abs(shares[row["name"]]) > (0 if row["name"] == _ENERGY else _LEAST_SHARE)
         ]
         left = sum(abs(row["npv_usd"]) > _NOTHING_USD for row in lines) - len(told)
         if told:
-            more = f", {left} more" if left > 0 and most > 1 else ""
             unit = "" if sentences else " (USD today)"
-            sentences.append(f"{name.capitalize()} pays{unit}: {', '.join(told)}{more}.")
-    return " ".join(sentences)
+            sentences.append(
+                f"{name.capitalize()} pays{unit}: {', '.join(told)}{f', {left} more' if left > 0 else ''}."
+            )
+    return [Paragraph(" ".join(sentences))] if sentences else []
 
 
 def _item(answer: Tco, line: CostLine) -> str:
@@ -381,14 +504,14 @@ def _discounted(money: Row) -> str:
     return "" if wacc is None else f"discounted at {wacc:.2%} a year"
 
 
-def _in_short(answer: Tco) -> str:
+def _in_short(answer: Tco, discounted: bool = True) -> str:
     """Say the present values in the currency asked for in one sentence."""
     money = answer["currency"]
     if money is None:
         return ""
     rate = f"at {money['usd_per_unit']:g} USD ({money['usd_per_unit_on']})"
     sides = [f"{side} {text}" for side, text in _in_currency(money).items() if side in _SIDES.values()]
-    sentence = ", ".join(filter(None, (*sides, rate, _discounted(money))))
+    sentence = ", ".join(filter(None, (*sides, rate, _discounted(money) if discounted else "")))
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -598,7 +721,7 @@ def _lead(answer: Tco, rent: float) -> str:
     size = f"{counted(inputs['gpus'], 'GPU')}, {percent(utilisation or 0)} allocated"
     scope = f"over {spanned(inputs['months'])} (present value, {size})."
     winner = f"{saving} > 0 ? 'buying' : 'renting'"
-    difference_text = f"' costs $' + format(abs({saving}), ',.0f') + ' less {scope}'"
+    difference_text = f"' costs ' + {_about(f'abs({saving})')} + ' less {scope}'"
     hours = f"' (' + format({crossing} * {inputs.get('hours_per_month') or HOURS_PER_MONTH!r}, ',.0f') + ' hours"
     used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation' + {hours} a month of each GPU)"
     used_more += f"{f', or {above}' if above else '.'}'"
@@ -619,8 +742,13 @@ def _cheaper_option(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: f
         return "''"
     both = [f"{row['usd_per_gpu_month']!r} + (rent_price - {rent!r}) * {row['more_per_rent_usd']!r}" for row in rows]
     least = f"{gpu_months!r} * min({', '.join(both)}) - {fixed_price[0]['npv_usd']!r}"
-    option_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price is fixed, costs $")
-    return f"({least} > 0 ? {option_text} + format({least}, ',.0f') + ' less still.' : '')"
+    option_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price is fixed, costs ")
+    return f"({least} > 0 ? {option_text} + {_about(least)} + ' less still.' : '')"
+
+
+def _about(usd: str) -> str:
+    """Return what writes an amount as `about` does, from what computes it."""
+    return f"({usd} >= 1e6 ? format({usd} / 1e6, '$,.3r') + 'M' : format({usd}, '$,.3~r'))"
 
 
 def _more(answer: Tco) -> list[Block]:

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from operator import le
-from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -306,8 +305,8 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
                 f"{counted(left, 'more warning' if warnings else 'warning')} with --details.",
             )
         )
-        for words in range(1 + max((len(block.shorter) for block in document.screen if _is_text(block)), default=0)):
-            blocks = [_cut(block, rows, words) for block in document.screen if rows > 2 or not _can_go(block)]
+        for short in (False, True):
+            blocks = [_cut(block, rows, short) for block in document.screen]
             lines = [*_head(document, terminal, brief=True), *_section(Section("", blocks), terminal)]
             lines += _foot(document, terminal, shown_warnings, brief=True)[1:]
             if len(lines) <= _SCREEN_LINES:
@@ -315,22 +314,14 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
     return lines
 
 
-def _is_text(block: Block) -> TypeGuard[Paragraph]:
-    return isinstance(block, Paragraph)
-
-
-def _can_go(block: Block) -> bool:
-    """Tell whether a block leaves a screen that has no room: a tornado's first bar, which the lead names."""
-    return isinstance(block, Chart) and block.kind == "tornado"
-
-
-def _cut(block: Block, rows: int, words: int) -> Block:
+def _cut(block: Block, rows: int, short: bool) -> Block:
     """Return a block with its first rows, a chart with fewer than a table; what is cut of tables is counted."""
-    if _is_text(block):
-        return replace(block, text=(block.text, *block.shorter)[min(words, len(block.shorter))])
+    if isinstance(block, KeyFigures) and short:
+        facts = (fact if fact.shorter is None else replace(fact, value=fact.shorter) for fact in block.items)
+        return replace(block, items=tuple(fact for fact in facts if fact.value != ""))
     if isinstance(block, Table):
         return replace(block, most=rows)
-    if isinstance(block, Chart) and block.kind in ("bar", "tornado"):
+    if isinstance(block, Chart) and block.kind == "bar":
         return replace(block, data=block.data[: max(rows - 3, 1)])
     return block
 
@@ -388,6 +379,11 @@ def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
     if facts.title:
         yield from _title(facts.title, terminal, "2")
     if not facts.items:
+        return
+    if facts.style != "plain":
+        for fact in facts.items:
+            yield from _title(fact.label, terminal, "1")
+            yield from _wrap(f"  {fact_text(fact)}", terminal.width, "  ")
         return
     pad = min(max(len(fact.label) for fact in facts.items), terminal.width // 2)
     for fact in facts.items:

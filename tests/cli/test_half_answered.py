@@ -94,13 +94,12 @@ def test_hours_a_month_stand_for_a_utilisation(catalog):
         gpucost.tco(gpu="rtx-4090", gpus=2, hours_per_month=146, utilisation="20%", catalog=catalog)
 
 
-def test_power_and_cooling_stand_apart_and_add_up_on_one_screen(catalog):
+def test_power_and_cooling_stand_apart_and_add_up(catalog):
     answer = gpucost.tco(gpu="h100-sxm", gpus=8, catalog=catalog)
     energy = next(row for row in answer.payload["lines"] if row["name"] == "own_energy_usd")["npv_usd"]
     pue = next(row["value"] for row in answer.payload["assumptions"] if row["name"] == "pue_ratio")
-    screen = " ".join(
-        in_process("tco", "--gpu", "h100-sxm", "--gpus", "8", "--as-of", DAY, COLUMNS="80").stdout.split()
-    )
+    asked = ("tco", "--gpu", "h100-sxm", "--gpus", "8", "--as-of", DAY, "--details")
+    screen = " ".join(in_process(*asked, COLUMNS="80").stdout.split())
     assert f"power {energy / pue:,.0f}, cooling and losses (PUE {pue:g}) {energy * (1 - 1 / pue):,.0f}" in screen
 
 

@@ -8,6 +8,7 @@ import gpucost
 from gpucost.answers.ownership import promised
 from gpucost.errors import UsageError
 from gpucost.render.tco import document
+from gpucost.units import about
 from tests.money.plans import catalog, compare
 
 QUOTES = [
@@ -102,7 +103,7 @@ def test_what_is_drawn_of_the_rent_as_asked_is_what_the_simulation_draws():
 def test_the_first_words_say_the_cheapest_option_and_by_how_much_against_the_next(changes, first):
     payload = compare(**changes)
     best, other = sorted(payload["options"], key=lambda row: row["npv_usd"])[:2]
-    saving = f"${other['npv_usd'] - best['npv_usd']:,.0f} less over "
+    saving = f"{about(other['npv_usd'] - best['npv_usd'])} less over "
     assert payload["lead"].startswith(f"{first[0]} is cheapest: {saving}")
     assert f" than {first[1]}" in payload["lead"]
     sides = {best["name"], other["name"]} == {"own", "rent"}
@@ -113,16 +114,22 @@ def test_the_screen_shows_the_option_that_decides_and_what_it_saves():
     rent = {"value": 2.35, "low": 1.5, "high": 4.5}
     deal = [{"name": "deal", "rent_usd_per_gpu_hour": 0.5}]
     payload = compare(rent_options=deal, rent_usd_per_gpu_hour=rent, draws=50)
-    table, chart, said, _ = document(payload).screen
-    worth = {row["side"]: row["npv_usd"] for row in table.rows}
-    assert worth["deal saves"] == pytest.approx(min(worth["owning"], worth["renting"]) - worth["deal"])
-    assert "against renting" in chart.title
+    worth = payload["npv_usd"]
+    table, facts, _ = document(payload).screen
+    costs = {row["side"]: row["cost"] for row in table.rows}
+    assert costs == {side: about(worth[name]) for side, name in (("buy", "own"), ("deal", "deal"), ("rent", "rent"))}
+    told = {fact.label: fact.value for fact in facts.items}
+    assert told["Answer"] == payload["headline"]
+    assert about(worth["rent"] - worth["deal"]) in told["Answer"]
+    for option in ("--utilisation", "--set server_usd", "--wacc", "--financing"):
+        assert f"({option})" in told["Assumes"]
+    (part,) = [part for part in document(payload).sections if part.title == "Where the money goes"]
+    said = part.blocks[0]
     owning, renting = re.match(r"Owning pays \(USD today\): (.*?)\. Renting pays: (.*?)\.(?: |$)", said.text).groups()
     for line in ("servers", "people", "storage", "power", "cooling and losses (PUE 1.3)"):
         assert re.search(rf"{re.escape(line)}[^%]* [\d,]+ \(-?\d+%\)", owning), line
     for line in ("GPU-hours", "people", "storage"):
         assert re.search(rf"{re.escape(line)}[^%]* [\d,]+ \(-?\d+%\)", renting), line
-    assert not any("usd_per_gpu_hour" in column.key for column in table.columns)
     best = next(row for row in payload["options"] if row["name"] == "deal")
     assert payload["confidence"]["wins_of_ten"] == round(10 * best["rival"]["probability_wins_fraction"])
 
@@ -136,9 +143,9 @@ def test_spot_and_the_purchase_in_cash_are_no_decision():
 def test_spot_that_costs_less_than_the_decision_is_said_with_its_risk():
     found = gpucost.tco("l4", 64, catalog=catalog(), draws=0).payload
     best, spot = promised(found["options"])[0], found["options"][-1]
-    named = f"{spot['name'].capitalize()} from {spot['provider']}"
+    named = f"{spot['name'].capitalize()} from {spot['seller']}"
     said = f"{named} at ${spot['usd_per_gpu_hour']:.2f} per GPU-hour would cost "
-    assert found["lead"].endswith(f"{said}${best['npv_usd'] - spot['npv_usd']:,.0f} less, but is interruptible.")
+    assert found["lead"].endswith(f"{said}{about(best['npv_usd'] - spot['npv_usd'])} less, but is interruptible.")
 
 
 def test_no_lead_says_that_something_costs_nothing_less():

@@ -8,12 +8,22 @@ from html import unescape
 import pytest
 
 import gpucost
+from gpucost.answers.ownership import TIE
+from gpucost.render import evidence
 from gpucost.render.build import boarded
 from gpucost.render.decision import decision_of, flipping_ratio, mix_page, section
 from gpucost.render.document import Chart, KeyFigures
+from gpucost.render.text import write as write_text
 from tests.money.plans import catalog
 from tests.render.programs import profile
 
+AUDITED = [
+    "Where does this number come from?",
+    "When was it true?",
+    "Who changed it?",
+    "What is assumed?",
+    "Does it add up?",
+]
 QUESTIONS = ("What do we decide?", "What does it cost this year?", "What if rent halves?", "When does it end?")
 ASKED = {"gpu": "h100-sxm", "gpus": 64, "rent": 2.35, "years": 3, "draws": 20}
 
@@ -127,10 +137,16 @@ def test_a_small_plan_is_in_dollars_and_a_large_one_in_millions():
 # --- Every medium says it on its first page.
 
 
+PLANS = {  # a server for three years, and a cluster for five on credit
+    "small": {"gpus": 8, "years": 3, "rent": None, "draws": 300},
+    "large": {"gpu": "b200", "gpus": 1024, "years": 5, "rent": None, "financing": "loan"},
+}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("boards")
-    for name, result in (("tco", compared(financing="loan")), ("mix", mixed())):
+    for name, result in (*((plan, compared(**asked)) for plan, asked in PLANS.items()), ("mix", mixed())):
         for ending, write in (
             ("xlsx", result.to_excel),
             ("html", result.to_html),
@@ -158,26 +174,94 @@ def first_page(path):
     return unescape(re.sub("<[^>]*>", " ", body))
 
 
+def whole_text(path):
+    """Return the text of a whole file."""
+    if path.suffix == ".pdf":
+        from pypdf import PdfReader
+
+        return " ".join(page.extract_text() for page in PdfReader(path).pages)
+    if path.suffix == ".xlsx":
+        from openpyxl import load_workbook
+
+        sheets = load_workbook(path, data_only=True, read_only=True).worksheets
+        chosen = [sheet for sheet in sheets if sheet.title in ("Cover", "Sources")]
+        return "\n".join(
+            str(cell) for sheet in chosen for row in sheet.iter_rows(values_only=True) for cell in row if cell
+        )
+    return unescape(re.sub("<[^>]*>", " ", path.read_text(encoding="utf-8")))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tco", "mix"])
+@pytest.mark.parametrize("name", [*PLANS, "mix"])
 @pytest.mark.parametrize("ending", ["xlsx", "html", "pdf"])
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_answered_on_the_first_page(folder, name, ending, question):
-    payload = (compared(financing="loan") if name == "tco" else mixed()).payload
+def test_the_questions_of_a_board_are_answered_on_the_first_page(folder, name, ending):
+    payload = (mixed() if name == "mix" else compared(**PLANS[name])).payload
     page = plain(first_page(folder / f"{name}.{ending}"))
-    assert plain(question) in page
-    assert plain(answers_of(payload)[question]) in page
+    for question in QUESTIONS:
+        assert plain(question) in page
+        assert plain(answers_of(payload)[question]) in page, question
 
 
-@pytest.mark.parametrize("name", ["tco", "mix"])
-def test_a_print_has_two_pages_and_letters_of_8_points(folder, name):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("ending", ["xlsx", "html", "pdf"])
+def test_the_questions_of_an_auditor_are_answered_in_each_medium(folder, name, ending):
+    payload = compared(**PLANS[name]).payload
+    text = plain(whole_text(folder / f"{name}.{ending}"))
+    asked = evidence.answers(payload)
+    assert list(asked) == AUDITED
+    for question, said in asked.items():
+        assert plain(question) in text
+        assert plain(said) in text, question
+    for source in payload["sources"].values():  # where each number comes from, and when it was true
+        assert plain(source["title"]) in text
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_terminal_answers_both_and_calls_a_tie_as_every_medium_does(name):
+    result = compared(**PLANS[name])
+    details = plain(write_text(result.document(), width=100))
+    screen = plain(write_text(result.document(), width=80, one_screen=True))
+    for question, said in {**decision_of(result.payload).answers, **evidence.answers(result.payload)}.items():
+        assert plain(question) in details
+        assert plain(said) in details, question
+    for label in ("Answer", "This year", "Half rent", "Assumes"):
+        assert plain(label) in screen
+    assert plain(result.payload["headline"]) in screen
+    assert result.payload["confidence"]["toss_up"] == (name == "small")
+    told = (result.payload["lead"], decision_of(result.payload).answers["What do we decide?"])
+    before, _, after = TIE.split("{}")
+    assert [said.startswith(before) and after in said for said in told] == [name == "small"] * 2
+
+
+def test_an_auditor_is_told_what_was_given_what_is_assumed_and_that_sums_hold():
+    payload = compared(**PLANS["large"]).payload
+    said = evidence.answers(payload)
+    inputs = [row for row in payload["assumptions"] if row["counts"]]
+    without = sum(row["status"] == "assumed" for row in inputs)
+    assert said["What is assumed?"].startswith(f"{without} of {len(inputs)} inputs")
+    assert "financing loan" in said["Who changed it?"]
+    assert "2026-09" in said["When was it true?"]  # the quotes of the server
+    assert "Mercatus" in said["Where does this number come from?"]
+    assert evidence.gap_usd(payload) < 0.01
+    assert said["Does it add up?"].startswith("Yes")
+    line = payload["lines"][0]
+    broken = {**payload, "lines": [{**line, "npv_usd": line["npv_usd"] + 1.0}, *payload["lines"][1:]]}
+    assert evidence.answers(broken)["Does it add up?"].startswith("No")
+
+
+@pytest.mark.parametrize(("name", "most"), [("small", 4), ("large", 4), ("mix", 2)])
+def test_a_print_has_two_pages_for_a_board_and_two_for_an_auditor_in_letters_of_8_points(folder, name, most):
     from pypdf import PdfReader
 
     sizes = set()
     reader = PdfReader(folder / f"{name}.pdf")
-    for page in reader.pages:
+    texts = [
         page.extract_text(visitor_text=lambda text, _cm, tm, _font, size: text.strip() and sizes.add(size * tm[0]))
-    assert len(reader.pages) <= 2
+        for page in reader.pages
+    ]
+    assert len(reader.pages) <= most
+    assert [number for number, text in enumerate(texts) if evidence.TITLE in text] == ([2] if most == 4 else [])
     assert min(sizes) >= 8.0
 
 
@@ -204,13 +288,13 @@ def test_the_first_sheet_prints_on_two_pages_at_8_points(folder, require_program
 
 
 def test_a_print_of_a_page_says_its_size(folder):
-    assert "@page { size: A4" in (folder / "tco.html").read_text(encoding="utf-8")
+    assert "@page { size: A4" in (folder / "small.html").read_text(encoding="utf-8")
 
 
 def test_the_chart_of_the_first_sheet_is_drawn_from_nothing(folder):
     import zipfile
 
-    with zipfile.ZipFile(folder / "tco.xlsx") as packed:
+    with zipfile.ZipFile(folder / "large.xlsx") as packed:
         charts = [packed.read(name).decode() for name in packed.namelist() if "charts/chart" in name]
     (bridge,) = [text for text in charts if "to buying" in text]
     assert "<c:min" not in bridge.replace('<c:min val="0"/>', "")
@@ -272,7 +356,7 @@ def test_a_scenario_has_the_page_of_each_part():
         "parts": [{"name": "one", "payload": compared().payload}, {"name": "two", "payload": mixed().payload}],
     }
     pages = [part for part in boarded(payload).sections if part.board]
-    assert [page.title for page in pages] == ["one: the decision", "two: the decision"]
+    assert [page.title for page in pages] == ["one: the decision", "one: for an auditor", "two: the decision"]
 
 
 def test_the_page_of_a_mix_adds_up():

@@ -237,7 +237,7 @@ def test_the_first_words_of_the_page_follow_the_slider(
     slider.fill(f"{price:.2f}")
     shown.locator(".lead", has_text=f"${price:.2f}").wait_for()
     said = shown.locator(".lead").inner_text()
-    side, by, above = re.match(r"(\w+).+: (\$[\d,]+ less) .+ (above .+)", moved).groups()
+    side, by, above = re.match(r"(\w+).+: (\$[\d.,]+M? less) .+ (above .+)", moved).groups()
     assert said.startswith(f"At ${price:.2f} per rented GPU-hour {side.lower()} costs {by} over 4 years (present")
     assert said.endswith(above)
     slider.fill("2.35")

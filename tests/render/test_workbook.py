@@ -67,7 +67,7 @@ OWNERSHIP_CHANGES: list[tuple[str, dict[str, Any]]] = [
         "lead_time_months": 5.0, "bridge_usd_per_gpu_hour": 4.0, "financing": "lease", "lease_rate_fraction": 0.12,
         "rent_decline_fraction": 0.2,
     }),
-    ("base", {
+    ("rent rises", {
         "financing": "loan", "loan_repayment": "sculpted", "target_dscr_ratio": 1.4, "tax_basis": "after",
         "loan_term_months": 30.0, "min_dscr_ratio": 1.3, "max_ltv_fraction": 0.6, "lead_time_months": 3.0,
         "rent_floor_ratio": 0.8, "rent_cap_ratio": 1.1,
@@ -148,7 +148,8 @@ SCENARIOS = (
     "rent V",
     "rent P10",
     "rent P90",
-)  # as they are; two more stand beside changes, the base is delivered
+    "contract of 12 months",
+)  # as they are; three more stand beside changes, the base is delivered
 
 
 def chosen(scenario: str) -> str:

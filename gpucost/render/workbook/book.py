@@ -29,6 +29,7 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1 << 20, 1 << 14, 32_000  # of a shee
 _FAR_COLUMN = 1 << 12  # in which nothing is written
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
 _PAGE_PIXELS = 988  # between the margins of A4 across, at 96 to the inch
+_UPRIGHT_PIXELS = 660  # of A4 upright
 _LEAST_SCALE = 73  # percent: 11 points become 8
 
 
@@ -52,7 +53,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 18},
     "heading": {"bold": True, "font_size": 12, "bottom": 1},
     "head": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top"},
-    "head words": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "valign": "top", "indent": 1},
+    "head words": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "valign": "top", "align": "left", "indent": 1},
     "head line": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "valign": "top"},
     "head right": {
         "bold": True,
@@ -216,6 +217,11 @@ class Sheet:
         self.next_row += 1
         return row
 
+    def stand_upright(self) -> None:
+        """Print on paper upright where all columns fit across it with letters of 8 points."""
+        if self._shown_pixels() * _LEAST_SCALE / 100 <= _UPRIGHT_PIXELS:
+            self.page.set_portrait()
+
     def leave_unprinted(self) -> None:
         """Print nothing of this sheet: what decides stands on others."""
         self.page.print_area(0, _FAR_COLUMN, 0, _FAR_COLUMN)
@@ -231,18 +237,21 @@ class Sheet:
 
     def print_legibly(self) -> None:
         """Print on as many pages across as it takes for letters of 8 points; the first column stands on each."""
-        page = self.page
+        if self._shown_pixels() * _LEAST_SCALE / 100 > _PAGE_PIXELS:
+            self.page.set_print_scale(_LEAST_SCALE)
+            if not self.page.repeat_col_range:
+                self.page.repeat_columns(0, 0)
+
+    def _shown_pixels(self) -> float:
+        """Return how wide the columns are that are not folded away."""
         pixels = 0.0
         for column in range(self.widest + 1):
-            stated = page.col_info.get(column)
+            stated = self.page.col_info.get(column)
             if isinstance(stated, (list, tuple)):  # of older versions, in characters
                 pixels += 0 if stated[2] else (stated[0] or 8.43) * 7 + 5
             else:
                 pixels += 64 if stated is None else 0 if stated.hidden else stated.width or 64
-        if pixels * _LEAST_SCALE / 100 > _PAGE_PIXELS:
-            page.set_print_scale(_LEAST_SCALE)
-            if not page.repeat_col_range:
-                page.repeat_columns(0, 0)
+        return pixels
 
     def refuse_beyond(self, rows: int, columns: int) -> None:
         """Refuse what a sheet has no room for."""
@@ -257,7 +266,7 @@ class Sheet:
         self.row(Cell(text, "title"))
         self.next_row += 1
 
-    def heading(self, *texts: str) -> int:
+    def heading(self, *texts: str, figures_from: int = 99) -> int:
         """Write a table's heading row, high enough for its longest word over its column."""
         widths = [*self.widths, *(_USUAL_WIDTH,) * len(texts)]
         lines = max(
@@ -265,7 +274,8 @@ class Sheet:
         )
         if lines > 1:
             self.page.set_row(self.next_row, _LINE_HEIGHT * min(lines, 4))
-        return self.row(*(Cell(text, "head") for text in texts))
+        styles = ("head right" if column >= figures_from else "head" for column in range(len(texts)))
+        return self.row(*map(Cell, texts, styles))
 
     def paragraph(self, text: str, last_column: int, style: str = "wrap") -> None:
         """Write running text over several columns, in a row that is high enough for it."""

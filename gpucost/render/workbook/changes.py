@@ -8,7 +8,7 @@ from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel
 
 NAME = "Change log"
-WIDTHS = (34, 14, 14, 10, 10, 11, 54, 16, 12)
+WIDTHS = (34, 14, 14, 10, 10, 14, 58, 15, 11)
 _HEADS = ("input", "as delivered", "now", "changed?", "status", "dated", "source", "changed by", "on")
 STATUSES = "input_status"  # the name of the column of statuses
 
@@ -20,8 +20,9 @@ def write(book: Workbook, sheet: Sheet, models: Sequence[LiveModel], sources: Ma
     first = sheet.next_row + 3  # below the count and the heading
     last = first + count + len(models) - 1
     span = f"{address(first, 3, fixed=True)}:{address(last, 3, fixed=True)}"
-    text = f'COUNTIF({span},"yes")&" of "&COUNTIF({span},"*")&" inputs differ from what was delivered."'
-    sheet.row(Cell(Formula(text, f"0 of {count} inputs differ from what was delivered."), "note"))
+    folded = "Those that an alternative replaces are folded away."
+    text = f'COUNTIF({span},"yes")&" of "&COUNTIF({span},"*")&" inputs differ from what was delivered. {folded}"'
+    sheet.row(Cell(Formula(text, f"0 of {count} inputs differ from what was delivered. {folded}"), "note"))
     sheet.skip()
     head = sheet.heading(*_HEADS)
     assert head == first - 1, "the count reads the rows below"
@@ -39,6 +40,8 @@ def write(book: Workbook, sheet: Sheet, models: Sequence[LiveModel], sources: Ma
 
 def _write_input(sheet: Sheet, model: LiveModel, entry: LiveInput, source: Mapping[str, Any]) -> None:
     row = sheet.next_row
+    if not entry.counts:
+        sheet.page.set_row(row, None, None, {"level": 1, "hidden": True})
     shipped, now = address(row, 1), address(row, 2)
     publisher = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key))
     sheet.row(

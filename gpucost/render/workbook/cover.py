@@ -1,11 +1,13 @@
 """Cover, Summary and Checks: what the book is, what it answers, and whether it holds together."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from gpucost.answers import PRICED
 from gpucost.answers.common import old_prices
+from gpucost.answers.ownership import TIE, Tco
 from gpucost.gate import beside
+from gpucost.render import evidence
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import FlowRows, balances, shown_unit, solved
 from gpucost.render.workbook.changes import STATUSES
@@ -56,9 +58,31 @@ def write_cover(
     for number, text in enumerate(how, 1):
         sheet.row(str(number), Cell(text, "wrap"))
     for name, part in parts:
-        _write_remarks(sheet, name if len(parts) > 1 else "", part)
+        title = name if len(parts) > 1 else ""
+        if part.get("kind") == "tco":
+            _write_evidence(sheet, title, cast(Tco, part), live=bool(master))
+        _write_remarks(sheet, title, part)
+    sheet.stand_upright()
     if payload.get("kind") == "scenario":
         _write_remarks(sheet, "", {"warnings": payload.get("warnings")})
+
+
+def _write_evidence(sheet: Sheet, name: str, answer: Tco, live: bool) -> None:
+    """Write what an auditor asks: the answers as delivered, and beside them what the cells say now."""
+    now = {
+        "Who changed it?": Formula(_CHANGED_NOW, "0 inputs differ from what was delivered (Change log)."),
+        "Does it add up?": Formula(_SUMS_NOW, "Every check of the sheet Checks holds."),
+    }
+    sheet.skip()
+    sheet.row(Cell(f"{evidence.TITLE}: {name}" if name else evidence.TITLE, "heading"))
+    for question, said in evidence.answers(answer).items():
+        sheet.row(Cell(question, "cell"), Cell(said, "wrap"))
+        if live and question in now:
+            sheet.row("", Cell(now[question], "wrap"))
+
+
+_CHANGED_NOW = 'inputs_changed&" inputs differ from what was delivered (Change log)."'
+_SUMS_NOW = 'IF(master_check="OK","Every check of the sheet Checks holds.","A check of the sheet Checks fails.")'
 
 
 def _counted(models: Sequence[LiveModel]) -> Formula:
@@ -99,7 +123,7 @@ def write_summary(
     sheet.title("Summary")
     for title, lead in leads:
         sheet.row(Cell(title, "heading"))
-        sheet.paragraph(lead, 5)
+        sheet.paragraph(lead, 4)
     if leads and models:
         sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
     for model in models:
@@ -110,13 +134,15 @@ def write_summary(
                 for cell in (model.cell_name("npv_own_usd"), model.cell_name("npv_rent_usd"), f"ABS({saved})")
             )
             first, then = (f'IF({saved}>0,"{for_own}","{for_rent}")' for for_own, for_rent in zip(*_SIDES, strict=True))
-            text = (
-                f'{first}&" costs $"&{less}&" less than "&{then}&" (present value: own $"&{own}&", rent $"&{rent}&")"'
-            )
+            tied = any(_is_tie_of_sides(lead) for title, lead in leads if title == model.title or len(leads) == 1)
+            even = f"{TIE.format('buying', 'renting')}. " if tied else ""
+            tie = f'IF(inputs_changed=0,"{even}","")&' if tied else ""
+            text = f'{tie}{first}&" costs $"&{less}&" less than "&{then}'
+            text += f'&" (present value: own $"&{own}&", rent $"&{rent}&")"'
             value = {name: float(values[model.key][name]) for name in ("npv_own_usd", "npv_rent_usd", model.answer)}
             first, then = _SIDES[0] if value[model.answer] > 0 else _SIDES[1]
             said = (
-                f"{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
+                f"{even}{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
                 f" ${value['npv_own_usd']:,.0f}, rent ${value['npv_rent_usd']:,.0f})"
             )
             sheet.row(Cell(Formula(text, said), "heading"))
@@ -139,6 +165,14 @@ def write_summary(
                 Cell(name, "unit"),
             )
     sheet.page.print_area(0, 0, max(sheet.next_row - 1, 0), 4)  # without the names that formulas use
+
+
+def _is_tie_of_sides(lead: str) -> bool:
+    """Tell whether an answer calls buying and renting, as asked, a toss-up."""
+    before, _, after = TIE.partition("{}")
+    after = after.rpartition("{}")[2]
+    tied, found, _ = lead.partition(after)
+    return bool(found) and tied.startswith(before) and "buying" in tied and "renting" in tied
 
 
 def write_checks(

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from gpucost.answers.ownership import Mix, Tco
+from gpucost.answers.ownership import TIE, Mix, Tco
 from gpucost.formula.spreadsheet import LONGEST
 from gpucost.money.comparison import AT_DEBT_RATE
 from gpucost.render import decision as page
@@ -20,10 +20,11 @@ from gpucost.render.workbook.mix import MixCells
 from gpucost.render.workbook.options import SENSITIVITY, RentOptions, SensitivityCases, of_legs, place_of
 
 NAME, FIGURES = "Decision", "Decision figures"
-WIDTHS = (22, 10, 11, 10, 10, 10, 10, 12)
+WIDTHS = (22, 10, 11, 10, 10, 10, 10, 13)
 FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
 LAST = len(WIDTHS) - 1  # column
-_CHART_ROWS, _CHART_SIZE = 24, (720, 470)
+_SCALE, _FEW_YEARS = 73, 9  # percent: what fits across; a cash table of so many years leaves room on two pages
+_CHART_ROWS, _CHART_SIZE = 24, (710, 470)
 _TARGETS = ("npv_own_usd", "npv_rent_usd")
 _LABEL = 11  # points of a chart's labels: 8 where the print shrinks the page
 _BARS = ("end", "more", "less")
@@ -313,12 +314,14 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
     stated = of.answer.get("confidence")
     near = f"SMALL({span(2)},2)-MIN({span(2)})<{page.NOISE}*ABS(MIN({span(2)}))"
     tie = f"OR({near},inputs_changed=0)" if stated and stated["toss_up"] else near
-    before, after = page.TIE.split("{}")
-    said = f'"{before}"&INDEX({span(1)},{best})&"{after}"'
+    figures.add("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})", found["best_noun"])
+    figures.add("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})", found["second_noun"])
+    before, between, after = TIE.split("{}")
+    ways = (figures.here(key) for key in ("best_noun", "second_noun"))
+    said = f'&"{between}"&'.join(ways)
+    what = f'IF({tie},"{before}"&{said}&"{after}",INDEX({span(4)},{best}))'
     chosen: tuple[tuple[str, str, Kind, str], ...] = (
-        ("best_verb", "what to do", "word", f"IF({tie},{said},INDEX({span(4)},{best}))"),
-        ("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})"),
-        ("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})"),
+        ("best_verb", "what to do", "word", what),
         ("best_cost", "what the cheapest way costs, present value", "usd", f"MIN({span(2)})"),
         ("best_less", "how much less than the next", "usd", f"SMALL({span(2)},2)-MIN({span(2)})"),
         ("best_year", "cash of the cheapest way in the first year", "usd", f"INDEX({span(3)},{best})"),
@@ -581,7 +584,7 @@ def dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CH
 def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBook, bars: Bars) -> None:
     scale, answer = of.decision.scale, of.answer
     usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
-    lay_out(sheet, of.model.title, answer)
+    lay_out(sheet, of.model.title, answer, len(answer["by_year"]))
     for number, (question, answered) in enumerate(page.SENTENCES.items()):
         sheet.row(Cell(question, "question"))
         sheet.sentence(Cell(figures.sentence(answered), "said" if number else "decided"), LAST)
@@ -624,8 +627,8 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
     place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
     _write_risks(sheet, figures, of, usd)
     _write_reversals(sheet, figures, of)
-    _write_what_if(sheet, of, usd, figures)
     sheet.page.set_h_pagebreaks([sheet.next_row])
+    _write_what_if(sheet, of, usd, figures)
     _write_years(sheet, figures, of, usd)
     _write_dates(sheet, figures, of)
     write_owners(sheet, answer)
@@ -633,11 +636,14 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
     sheet.paragraph(answer["conventions"], LAST, "source")
 
 
-def lay_out(sheet: Sheet, title: str, answer: Any) -> None:
+def lay_out(sheet: Sheet, title: str, answer: Any, years: int) -> None:
     """Begin a page: two sheets of paper upright, narrow enough that 11 points stay above 8."""
     sheet.page.set_portrait()
     sheet.page.set_margins(left=0.5, right=0.5, top=0.5, bottom=0.7)
-    sheet.page.fit_to_pages(1, 2)
+    if years <= _FEW_YEARS:
+        sheet.page.set_print_scale(_SCALE)
+    else:  # more than two pages hold at that size
+        sheet.page.fit_to_pages(1, 2)
     issued = answer.get("issued") or {}
     sheet.row(Cell(title, "title"))
     stamp = f"{issued['status'].capitalize()} by {issued['by'] or 'nobody named'}, {issued['on']}. " if issued else ""
@@ -868,22 +874,21 @@ def _write_dates(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     table_head(sheet, "date", "what happens", "", "", "", "", "", "")
     start = of.answer["cash_flows"][0]["on"]
     sheet.row(start, "start")
-    debt = (
-        f'IF(ISNUMBER({figures.value("debt_on")}),"last payment of the "&{figures.said("debt")},"nothing is borrowed")'
+    owed = figures.values["debt_on"] is not None
+    at, day = figures.value("debt_on"), figures.said("debt_on")
+    debt = Formula(
+        f'IF(ISNUMBER({at}),"last payment of the "&{figures.said("debt")},"")',
+        f"last payment of the {figures.words['debt']}" if owed else "",
     )
     for key, event in (
         ("year_end", "end of the first year of cost"),
         ("payback_on", "buying has paid back"),
-        ("debt_on", ""),
+        ("debt_on", debt),
         ("end", "end of the comparison"),
     ):
-        paid = (
-            "nothing is borrowed"
-            if figures.values["debt_on"] is None
-            else f"last payment of the {figures.words['debt']}"
-        )
-        said = event if event else Formula(debt, paid)
-        sheet.row(Formula(figures.said(key), figures.words[key]), said)
+        said = Formula(figures.said(key), figures.words[key])
+        on_day = said if key != "debt_on" else Formula(f'IF(ISNUMBER({at}),{day},"")', said.value if owed else "")
+        sheet.row(on_day, event)
     for row in of.answer.get("contract_ends") or ():
         sheet.row(row["ends_on"], f"{row['option'].replace('_', ' ')} ends (as delivered), then {row['then']}")
     sheet.skip()
@@ -915,7 +920,7 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -
     said = page.mix_page(answer)
     scale = said.scale
     usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
-    lay_out(sheet, "The cheapest mix of capacity", answer)
+    lay_out(sheet, "The cheapest mix of capacity", answer, len(said.years))
     for number, (question, text) in enumerate(said.answers.items()):
         sheet.row(Cell(question, "question"))
         sheet.sentence(Cell(text, "said" if number else "decided"), LAST)

@@ -50,7 +50,7 @@ def write(
     sheet.paragraph(
         f"What pays the debt: {lender['income']}. Less running costs, replacements, and income tax before interest."
         " Coverage is tested monthly over the last twelve; what reselling the hardware settles is no debt service.",
-        7,
+        max(_FIRST + len(years) - 1, 6),
     )
     sheet.skip()
     for column, _ in enumerate(years, _FIRST):

@@ -36,6 +36,7 @@ class LiveInput(Struct, frozen=True):
     minimum: float | None = None
     maximum: float | None = None
     observed: str = ""
+    counts: bool = True  # False where an alternative of the same group counts instead
 
 
 class LiveModel(Struct, frozen=True):
@@ -230,6 +231,7 @@ def _ownership_input(row: Mapping[str, Any]) -> LiveInput:
         minimum=row.get("minimum"),
         maximum=row.get("maximum"),
         observed=str(row.get("observed") or ""),
+        counts=bool(row.get("counts", True)),
     )
 
 

@@ -160,7 +160,7 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
             text = f"INDEX({_span(_FIRST, last, name)},MATCH({address(picked, 1, fixed=True)},{listed},0))"
             value = figures[at][name]
             live_cell = Cell(Formula(text, "none" if value is None else value), "answer", column.unit)
-            sheet.row(Cell(column.heading, "plain"), live_cell)
+            sheet.row(Cell(column.heading, "wrap"), live_cell)
     sheet.next_row = _FIRST - 1
     sheet.heading(*(column.heading for column in COLUMNS.values()))
     for index, row in enumerate(ways.rows_of):
@@ -171,11 +171,12 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
             "note",
         )
     )
+    printed = sheet.next_row - 1
     _layers(sheet, ways.rows_of)
     _write_legs(book, sheet, ways)
     folded = PLACES["raw_price"], PLACES["rival_worth"]
     sheet.page.set_column(*folded, WIDTHS[-1], None, {"level": 1, "hidden": True})
-    sheet.page.print_area(0, 0, sheet.next_row, PLACES["wins"])  # the range of the option picked stands above
+    sheet.page.print_area(0, 0, printed, PLACES["wins"])  # the range of the option picked stands above
     return _FIRST, last
 
 

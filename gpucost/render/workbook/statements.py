@@ -75,7 +75,12 @@ def write(
         sheet.row(Cell(model.title, "heading"))
         for block, rows in groupby(ROWS, lambda row: row.block):
             sheet.skip()
-            sheet.heading(f"{block}, {unit.removesuffix(' in whole')}", "name", *(span.title for span in columns))
+            sheet.heading(
+                f"{block}, {unit.removesuffix(' in whole')}",
+                "name",
+                *(span.title for span in columns),
+                figures_from=_FIRST,
+            )
             for row in rows:
                 _line(sheet, model, row, columns, values[model.key], flows, location)
         _check(book, sheet, model, columns, location)
@@ -83,6 +88,7 @@ def write(
     sheet.page.freeze_panes(0, _FIRST)
     sheet.page.repeat_columns(0, _FIRST - 1)
     sheet.page.fit_to_pages(1, 0)
+    sheet.stand_upright()
     return places
 
 
@@ -188,7 +194,8 @@ def write_owning(
     sheet.row(Cell(model.title, "heading"))
     sheet.row("P80 ÷ P50 of owning comes from the simulation as delivered: a lognormal through its P50 and P90.")
     book.define(name, BUDGET, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
-    sheet.heading(location.unit.removesuffix(" in whole"), "name", *location.years.values())
+    sheet.heading(location.unit.removesuffix(" in whole"), "name", *location.years.values(), figures_from=2)
+    sheet.page.set_column(2, 1 + len(location.years), _WIDTH)
     for line in _OWNING:
         cells = [
             Cell(
