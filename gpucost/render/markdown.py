@@ -67,7 +67,8 @@ def _block(block: Block) -> Iterator[str]:
         if block.title:
             yield from (f"**{escape(block.title)}**", "")
         for fact in block.items:
-            yield f"- {escape(fact.label)}: {escape(fact_text(fact))}"
+            label = f"{escape(fact.label)}:" if block.style == "plain" else f"**{escape(fact.label)}**"
+            yield f"- {label} {escape(fact_text(fact))}"
     elif isinstance(block, Table):
         yield from table_lines(block)
     else:
