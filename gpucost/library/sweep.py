@@ -69,7 +69,7 @@ def sweep(
         grid: A TOML file of arguments, each a value, a list or a range such as "8:512:x2".
         workers: Processes of this machine.
         scheduler: Address of a running Dask cluster, such as tcp://10.0.0.5:8786 (extra `cluster`).
-        executor: Any executor of `concurrent.futures`; `gpucost.sweeping.executors.RayExecutor` and those of mpi4py.
+        executor: Any executor of `concurrent.futures`, also those of mpi4py and Dask.
         into: Folder that keeps the chunks: a sweep that was stopped goes on from there.
         shared: Whether the workers of a cluster or an executor reach that folder: each writes its chunks there itself.
         best: How many of the first cases of each kind of work the answer names.

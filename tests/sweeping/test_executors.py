@@ -1,20 +1,16 @@
-"""Sweeps on Ray and under MPI, where these are installed: the same bytes as in one process, and what a kill costs."""
+"""Sweeps under MPI, where it is installed: the same bytes as in one process, and what a kill costs."""
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 import gpucost
-from gpucost.errors import UsageError
 from gpucost.sweeping import chunks
-from gpucost.sweeping.executors import RayExecutor
 
 DAY = "2026-11-20"
 ASKED = {"model": "8b,70b", "gpu": "h100,b200", "gpus": "8:64:x2", "tokens": "10b:100b:10b", "as_of": DAY}
@@ -30,39 +26,6 @@ def alone(monkeypatch, tmp_path):
     monkeypatch.setattr(chunks, "CASES", 2)
     gpucost.sweep(**ASKED, into=tmp_path / "alone")
     return digests(tmp_path / "alone")
-
-
-def test_without_ray_its_executor_says_what_it_needs(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageError, match="Ray"):
-        RayExecutor()
-
-
-@pytest.mark.slow
-def test_a_sweep_on_ray_loses_nothing_with_a_worker(alone, tmp_path):
-    ray = pytest.importorskip("ray", reason="needs Ray")
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
-    try:
-
-        @ray.remote
-        def worker():
-            time.sleep(0.5)  # so that each of the two is asked
-            return os.getpid()
-
-        workers = ray.get([worker.remote() for _ in range(2)])
-        heard = []
-
-        def told(done, total):
-            heard.append(done)
-            if len(heard) == 2:
-                os.kill(workers[0], signal.SIGKILL)
-
-        gpucost.sweep(**ASKED, into=tmp_path / "back", executor=RayExecutor(num_cpus=1), told=told)
-        gpucost.sweep(**ASKED, into=tmp_path / "shared", executor=RayExecutor(), shared=True)
-    finally:
-        ray.shutdown()
-    assert heard[-1] == 1600
-    assert digests(tmp_path / "back") == digests(tmp_path / "shared") == alone
 
 
 _OF_MPI = """
