@@ -2,6 +2,7 @@
 
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
 METHODS = ("full", "lora", "qlora")
+DISPATCHERS = ("alltoall", "fused")  # how tokens reach experts on other ranks
 RECOMPUTES = ("none", "selective", "full")
 STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast", "trainer")
 OFFLOADS = ("none", "states", "all")

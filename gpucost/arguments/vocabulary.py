@@ -41,7 +41,7 @@ from gpucost.arguments.kinds import (
     whole,
 )
 from gpucost.arguments.signature import Group, detail
-from gpucost.words import METHODS, OFFLOADS, PRECISIONS, RANKS
+from gpucost.words import DISPATCHERS, METHODS, OFFLOADS, PRECISIONS, RANKS
 
 if TYPE_CHECKING:
     from gpucost.types import Architecture
@@ -262,6 +262,12 @@ UsuallyFlash = Annotated[
     FLAG,
     "Fused attention, or its scores kept in memory; unsaid, a few of those who run general stacks do the latter.",
     detail(usual="fused"),
+]
+Dispatcher = Annotated[
+    str,
+    one_of(*DISPATCHERS),
+    "How tokens reach experts on other ranks: all-to-all, or a fused kernel (DeepEP, HybridEP).",
+    detail(usual="all-to-all, and fused by some"),
 ]
 TrainedModel = Annotated[
     "str | PathLike[str] | Architecture",

@@ -25,7 +25,7 @@ from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import FULL, HALF_BYTES, TrainingCase, build_case, recipe_columns, software_codes
-from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
+from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR, UNSAID
 from gpucost.units import GB, SECONDS_PER_HOUR, TERA
 
 METRIC = "tokens_per_s_per_gpu"
@@ -210,6 +210,7 @@ def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibra
     closer = own_runs.closeness(own_runs.runs_of(runs), configurations(seen)) if runs else 1.0
     slower, faster = (core.width_of(doubts, calibration.ranges, side) * closer for side in cal.SCHEME.sides)
     slower = with_unsaid_attention(seen, found, calibration.values, slower, closer)
+    faster = with_unsaid_dispatcher(seen, calibration.values, faster, closer)
     return found.items(np.exp(logged), slower, above=faster)
 
 
@@ -222,6 +223,16 @@ def with_unsaid_attention(
     speed = step.tokens_per_s_per_gpu
     low = cal.unsaid_attention_low(seen.software, case, step, speed * np.exp(-slower), closer * unsaid)
     wider: Floats = np.log(speed / low)
+    return wider
+
+
+def with_unsaid_dispatcher(
+    seen: cal.Observations, values: Values, faster: Floats, closer: Floats | float = 1.0
+) -> Floats:
+    """Return the logarithmic widths above predictions, wider where tokens may reach their experts by a fused kernel."""
+    case, one = cal.with_values(seen, values), np.ones(len(seen))
+    unsaid = seen.dispatcher == UNSAID
+    wider: Floats = np.log(cal.unsaid_dispatcher_high(case, seen.software_year, one, np.exp(faster), closer, unsaid))
     return wider
 
 

@@ -29,7 +29,7 @@ from gpucost.physics.training import layouts as search
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import LORA, PARTS, Step, TrainingCase, build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
-from gpucost.physics.training.efficiency import FUSED_YEAR
+from gpucost.physics.training.efficiency import FUSED_YEAR, dispatcher_code
 from gpucost.physics.training.memory import from_training, training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.types import Accelerator, Architecture, Layout
@@ -51,7 +51,7 @@ from gpucost.workloads.training import (
     own_speed,
     token_bytes,
 )
-from gpucost.workloads.unsaid import ATTENTION, STACK, TRAINING, Unsaid, costliest
+from gpucost.workloads.unsaid import ATTENTION, DISPATCHER, STACK, TRAINING, Unsaid, costliest
 
 # --- Explicit layouts: a question about one or a million of them, read into columns and timed.
 #
@@ -89,6 +89,7 @@ class Wanted(Struct, frozen=True):
     software: str = "typical"
     software_year: float | None = None
     flash: bool | None = None  # fused where nobody says
+    dispatcher: str | None = None  # how tokens reach their experts
     mfu: float | None = None  # one's own speed, in one of three forms
     tokens_per_s_per_gpu: float | None = None
     step_time: float | None = None
@@ -204,7 +205,16 @@ def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, 
     low, high = interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
     if layouts.wanted.flash is None:
         low = cal.unsaid_attention_low(layouts.software(calibration), case, step, low, closer)
+    if layouts.wanted.dispatcher is None:
+        year = years_of(layouts, case.hardware)
+        high = cal.unsaid_dispatcher_high(case, year, step.tokens_per_s_per_gpu, high, closer)
     return low, high
+
+
+def years_of(layouts: Layouts, hardware: HardwareColumns) -> Floats:
+    """Return the age of the software on each chip."""
+    year = layouts.wanted.software_year
+    return search.usual_year(hardware, layouts.latest_year) if year is None else np.full(len(hardware), year)
 
 
 def make_case(
@@ -225,10 +235,16 @@ def make_case(
         document_tokens=wanted.document_tokens or np.inf,
         offload=wanted.offload,
     )
-    year = wanted.software_year
-    years = search.usual_year(hardware, layouts.latest_year) if year is None else np.full(count, year)
-    software = np.broadcast_to(layouts.software(calibration), (count,))
-    return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=years)
+    return build_case(
+        shape,
+        hardware,
+        layout,
+        recipe,
+        calibration.values,
+        software=np.broadcast_to(layouts.software(calibration), (count,)),
+        software_year=years_of(layouts, hardware),
+        dispatcher=dispatcher_code(wanted.dispatcher),
+    )
 
 
 # Names and defaults --------------------------------------------------------------------------------------------------
@@ -372,18 +388,27 @@ def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     return timed if own_speed is not None else with_unsaid(timed, wanted, catalog)
 
 
+def stated_layout(timed: shape.Timed) -> dict[str, Any]:
+    """Return the layout of an answer as a question states it."""
+    return {name: value for name, value in timed["layout"].items() if name in Wanted.__struct_fields__}
+
+
 def with_unsaid(timed: shape.Timed, wanted: Wanted, catalog: Catalog) -> shape.Timed:
     """Return a timed layout that says what would narrow its range most."""
     calibration, unsaid = training_calibration(catalog), []
     point = timed["tokens_per_s_per_gpu"]
     low, high = timed["tokens_per_s_per_gpu_low"], timed["tokens_per_s_per_gpu_high"]
-    fused = low
+    fused, plain = low, high
     if wanted.flash is None:
-        stated = {name: value for name, value in timed["layout"].items() if name in Wanted.__struct_fields__}
-        fused = explicit_answer(catalog, replace(wanted, **stated, flash=True))["tokens_per_s_per_gpu_low"]
+        said = explicit_answer(catalog, replace(wanted, **stated_layout(timed), flash=True))
+        fused = said["tokens_per_s_per_gpu_low"]
         unsaid.append(Unsaid(*ATTENTION, fused, high))
+    if wanted.dispatcher is None and catalog.architecture(texts(wanted.model, 1)[0]).experts:
+        said = explicit_answer(catalog, replace(wanted, **stated_layout(timed), dispatcher="alltoall"))
+        plain = said["tokens_per_s_per_gpu_high"]
+        unsaid.append(Unsaid(*DISPATCHER, low, plain))
     if class_of(wanted.software, calibration.stacks) == TYPICAL:
-        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, high, TRAINING))
+        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, plain, TRAINING))
     sentence = costliest(unsaid, point, low, high)
     return {**timed, "lead": f"{timed['lead']} {sentence}".strip()}
 
@@ -481,6 +506,7 @@ def workload_of(layouts: Layouts) -> Workload:
         document_tokens=wanted.document_tokens,
         offload=wanted.offload,
         flash=wanted.flash,
+        dispatcher=wanted.dispatcher,
     )
 
 

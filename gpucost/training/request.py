@@ -43,6 +43,7 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
     lora_targets: str
     offload: str
     flash: bool | None  # fused attention; None: usual, and some do without
+    dispatcher: str | None  # how tokens reach their experts; None: all-to-all, and some fuse it
     as_of: str | None
     known_as_of: str | None
     software: str
@@ -143,6 +144,7 @@ def make_request(values: Mapping[str, Any], deadline_given: bool = False, today:
         lora_targets=values["lora_targets"],
         offload=values["offload"],
         flash=values["flash"],
+        dispatcher=values["dispatcher"],
         as_of=values["as_of"],
         known_as_of=values["known_as_of"],
         software=values["software"],

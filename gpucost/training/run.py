@@ -96,7 +96,7 @@ from gpucost.workloads.training import (
     too_long,
     with_loading,
 )
-from gpucost.workloads.unsaid import ATTENTION, STACK, TRAINING, Unsaid, costliest
+from gpucost.workloads.unsaid import ATTENTION, DISPATCHER, STACK, TRAINING, Unsaid, costliest
 
 # --- The answer of a training estimate as a JSON-able payload; rendering needs nothing else.
 
@@ -625,6 +625,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture, day: date)
         offload=request.offload,
         rollouts=request.written,
         flash=request.flash,
+        dispatcher=request.dispatcher,
     )
     return with_loading(workload, request.data_flow, request.tokens)
 
@@ -839,9 +840,10 @@ def _unsaid(problem: Problem, best: RankedOption, speed: Speeds, *, of_steps: bo
     point = best["tokens_per_s_per_gpu"]
     low, high = best["tokens_per_s_per_gpu_low"], best["tokens_per_s_per_gpu_high"]
     fused = float(speed.tokens_per_s_per_gpu_low_fused[0])
-    unsaid = [Unsaid(*ATTENTION, fused, high)]
+    plain = float(speed.tokens_per_s_per_gpu_high_plain[0])
+    unsaid = [Unsaid(*ATTENTION, fused, high), Unsaid(*DISPATCHER, low, plain)]
     if class_of(workload.software, calibration.stacks) == TYPICAL:
-        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, high, TRAINING))
+        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, plain, TRAINING))
     sentence = costliest(unsaid, point, low, high)
     return [sentence] if sentence else []
 

@@ -15,10 +15,20 @@ from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.hardware import peak_tflops
-from gpucost.physics.training.calibration import ceiling, traits, unsaid_attention_low
+from gpucost.physics.training.calibration import ceiling, traits, unsaid_attention_low, unsaid_dispatcher_high
 from gpucost.physics.training.cases import PARTS
+from gpucost.physics.training.efficiency import dispatcher_code
 from gpucost.physics.training.grid import make_grid
-from gpucost.physics.training.layouts import NO_MEMORY, Candidates, Keys, make_job, make_keys, reduce_best, search
+from gpucost.physics.training.layouts import (
+    NO_MEMORY,
+    Candidates,
+    Keys,
+    make_job,
+    make_keys,
+    reduce_best,
+    search,
+    year_of,
+)
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.recomputation import Job
@@ -55,6 +65,7 @@ class Speeds(NamedTuple):
     tokens_per_s_per_gpu_low: Floats
     tokens_per_s_per_gpu_high: Floats
     tokens_per_s_per_gpu_low_fused: Floats  # the low end once attention is said to be fused
+    tokens_per_s_per_gpu_high_plain: Floats  # the high end once tokens are said to reach their experts by all-to-all
     mfu_fraction: Floats
     peak_tflops: Floats
     memory_gb: Floats
@@ -189,12 +200,14 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     step = corrected(best.step, own_runs, alike)
     doubts = traits(alike, step, stated_layout=True)  # the plan chooses its layout
     closer = narrowing(own_runs, alike)
-    fused, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
-    low = fused
-    if workload.flash is None:
-        case = layouts.setting.case(best.layout, pairs.pair)
-        with np.errstate(all="ignore"):  # rows without a layout
+    fused, plain = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
+    low, high, case = fused, plain, layouts.setting.case(best.layout, pairs.pair)
+    with np.errstate(all="ignore"):  # rows without a layout
+        if workload.flash is None:
             low = unsaid_attention_low(job.software, case, step, fused, closer)
+        if workload.dispatcher is None:
+            year = year_of(job, chips)
+            high = unsaid_dispatcher_high(case, year, step.tokens_per_s_per_gpu, plain, closer)
     timed = Speeds(
         fits=best.fits,
         reason=best.reason,
@@ -202,6 +215,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
         tokens_per_s_per_gpu_low_fused=fused,
+        tokens_per_s_per_gpu_high_plain=plain,
         mfu_fraction=step.mfu_fraction,
         peak_tflops=peak_tflops(chips, pairs.precision[pairs.pair]),
         memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
@@ -290,6 +304,7 @@ def job_of(workload: Workload, calibration: Calibration) -> Job:
         document_tokens=workload.document_tokens,
         offload=workload.offload,
         flash=workload.flash,
+        dispatcher=dispatcher_code(workload.dispatcher),
         values=calibration.values,
     )
 

@@ -297,6 +297,7 @@ class Workload(Struct, frozen=True):
     document_tokens: float = np.inf  # over which tokens attend, where documents are shorter than the sequence
     rollouts: Rollouts | None = None  # what the model writes to be trained on
     flash: bool | None = None  # fused attention; None: usual, and some do without
+    dispatcher: str | None = None  # how tokens reach their experts; None: all-to-all, and some fuse it
 
     @property
     def attended_tokens(self) -> float:
@@ -358,6 +359,7 @@ def make_workload(
     offload: str = "none",
     rollouts: Rollouts | None = None,
     flash: bool | None = None,
+    dispatcher: str | None = None,
 ) -> Workload:
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
     if rollouts is not None:
@@ -392,6 +394,7 @@ def make_workload(
         offload=offload,
         rollouts=rollouts,
         flash=flash,
+        dispatcher=dispatcher,
     )
 
 

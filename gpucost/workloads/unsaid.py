@@ -40,6 +40,7 @@ STACK = Doubt("the training stack", "--software NAME", ("unknown_software",))
 SERVER = Doubt("how the server is set up", "--server tuned", ("served", "unstated_server"))
 PREFIX = Doubt("whether prompts begin alike", "--prefix-hit 0", ("unstated_prefix",))
 ATTENTION = ("that attention is fused", "--flash")
+DISPATCHER = ("that tokens reach experts by all-to-all", "--dispatcher alltoall")
 
 
 def costliest(unsaid: Sequence[Unsaid], speed: float, low: float, high: float) -> str:

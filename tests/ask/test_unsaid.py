@@ -9,8 +9,8 @@ import gpucost
 from gpucost.calibration.fits import training_shipped
 from gpucost.catalog import open_catalog
 from gpucost.physics.software import CLASSES
-from gpucost.physics.training.calibration import APART_SHARE
-from gpucost.physics.training.efficiency import FUSED_YEAR
+from gpucost.physics.training.calibration import APART_SHARE, FUSED_DISPATCH_YEAR, FUSED_SHARE
+from gpucost.physics.training.efficiency import FUSED, FUSED_YEAR
 from gpucost.workloads.unsaid import ATTENTION, PREFIX, SERVER, STACK
 
 CATALOG = open_catalog()
@@ -92,6 +92,30 @@ def test_unsaid_attention_reaches_down_to_those_who_do_not_fuse_it(ask):
     assert unsaid[1:] == fused[1:]  # what is usual is still the point
     assert apart[1] < 0.9 * fused[1]
     assert apart[0] < unsaid[0] < fused[0]
+
+
+def mixture(**wanted):
+    asked = {"gpu": "h200-sxm", "gpus": 64, "software": "megatron", "flash": True, "catalog": CATALOG}
+    answer = gpucost.throughput("qwen3-30b-a3b", **asked, **wanted).payload
+    return answer["lead"], [answer[name] for name in NAMES]
+
+
+def test_an_unsaid_dispatcher_reaches_up_to_those_who_fuse_it():
+    (lead, unsaid), (_, plain), (_, fused) = mixture(), mixture(dispatcher="alltoall"), mixture(dispatcher="fused")
+    assert unsaid[:2] == plain[:2]  # what is usual is still the point
+    assert fused[1] > 1.05 * plain[1]
+    assert plain[2] < unsaid[2] < fused[2]
+    assert PROMISE.search(lead)[1] == "dispatcher"
+    old, said = (mixture(software_year=2024.5, **more)[1] for more in ({}, {"dispatcher": "alltoall"}))
+    assert old == said, "there was no such kernel then"
+
+
+@pytest.mark.slow
+def test_the_share_of_fused_dispatchers_is_that_of_the_sources_that_say_so():
+    rows = [row for row in training_shipped(CATALOG).rows if row.architecture.experts]
+    rows = [row for row in rows if row.software_year >= FUSED_DISPATCH_YEAR and row.software != "compiler"]
+    fused = {row.source for row in rows if row.dispatcher == FUSED}
+    assert pytest.approx(len(fused) / len({row.source for row in rows}), abs=0.02) == FUSED_SHARE
 
 
 def test_the_more_scores_there_are_the_more_their_kernel_may_cost_until_they_fit_no_memory():

@@ -173,6 +173,7 @@ def round_physics(workload, keys, gpus, calibration):
         tokens_per_s_per_gpu_low=speed / SPREAD,
         tokens_per_s_per_gpu_high=speed * SPREAD,
         tokens_per_s_per_gpu_low_fused=speed / SPREAD,
+        tokens_per_s_per_gpu_high_plain=speed * SPREAD,
         mfu_fraction=np.full(count, 0.4),
         peak_tflops=np.array([key.accelerator.bf16_tflops for key in keys]),
         memory_gb=np.full(count, 60.0),

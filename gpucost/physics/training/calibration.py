@@ -205,6 +205,36 @@ def unsaid_attention_low(
     return mixed_low(speed, low, speed * training.apart_ratio(case, step), share)
 
 
+# Share of those who train mixtures and do not say how tokens reach their experts, whose dispatcher is a fused kernel:
+# of eleven sources since such kernels exist, three say that theirs is; none names the other kind.
+FUSED_SHARE, FUSED_DISPATCH_YEAR = 3 / 11, 2025.0
+
+
+def unsaid_dispatcher_high(
+    case: TrainingCase,
+    software_year: Floats | float,
+    speed: Floats,
+    high: Floats,
+    closer: Floats | float = 1.0,
+    unsaid: Flags | bool = True,
+) -> Floats:
+    """Return the high end of a speed's range where nobody says how tokens reach their experts: some fuse that.
+
+    `high` is that of plain all-to-all. Runs of one's own lessen the share as they narrow a range.
+    """
+    mixtures = (case.shape.experts > 0) & (np.asarray(software_year) >= FUSED_DISPATCH_YEAR) & unsaid
+    share = np.broadcast_to(FUSED_SHARE * closer * mixtures, speed.shape)
+    rows = np.flatnonzero((share > 0) & (high > speed))
+    if not len(rows):
+        return high
+    plain = case.take(rows)
+    fused = replace(plain, efficiency=replace(plain.efficiency, dispatch_ratio=np.ones(len(rows))))
+    faster = training.step(plain).total_s / training.step(fused).total_s
+    above = high.copy()
+    above[rows] = 1 / mixed_low(1 / speed[rows], 1 / high[rows], 1 / (speed[rows] * faster), share[rows])
+    return above
+
+
 def doublings_beyond(what: Alike) -> Floats:
     """Return how many doublings more accelerators a case has than the largest cluster of its chip that was measured.
 

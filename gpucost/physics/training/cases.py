@@ -20,7 +20,7 @@ from gpucost.physics.columns import (
 )
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.software import CLASSES
-from gpucost.physics.training.efficiency import Efficiencies, resolve
+from gpucost.physics.training.efficiency import UNSAID, Efficiencies, resolve
 from gpucost.physics.transformer import Shape
 from gpucost.words import OFFLOADS
 
@@ -191,7 +191,8 @@ def build_case(
     *,
     software: Integers,
     software_year: Floats,
+    dispatcher: int = UNSAID,
 ) -> TrainingCase:
     """Join the parts of a case and look its efficiencies up in the calibration's values."""
-    efficiency = resolve(values, hardware, software, software_year)
+    efficiency = resolve(values, hardware, software, software_year, dispatcher)
     return TrainingCase(shape, hardware, layout, recipe, efficiency)

@@ -11,9 +11,10 @@ from math import prod
 import numpy as np
 
 from gpucost.physics.calibration import declared
-from gpucost.physics.columns import ColumnStruct, Floats, Integers
+from gpucost.physics.columns import ColumnStruct, Floats, Integers, code_of
 from gpucost.physics.hardware import FAMILIES, HardwareColumns
 from gpucost.physics.software import CLASSES
+from gpucost.words import DISPATCHERS
 
 PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
@@ -164,6 +165,15 @@ MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
 
 UNSAID, ALLTOALL, FUSED = -1, 0, 1  # how tokens are sent to their experts: by plain all-to-all or a fused kernel
+
+
+def dispatcher_code(word: str | None) -> int:
+    """Return the code of a dispatcher, unsaid where there is no word.
+
+    >>> dispatcher_code("fused"), dispatcher_code(None)
+    (1, -1)
+    """
+    return code_of(word, DISPATCHERS, "dispatcher") if word else UNSAID
 
 
 def dispatch_ratio(values: Mapping[str, float], software: Integers, dispatcher: Integers | int = UNSAID) -> Floats:

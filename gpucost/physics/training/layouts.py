@@ -31,7 +31,7 @@ from gpucost.physics.software import CLASSES, decimal_year
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import MicroStep, Step, TrainingCase, recipe_columns
 from gpucost.physics.training.defaults import default_batch
-from gpucost.physics.training.efficiency import Efficiencies, resolve
+from gpucost.physics.training.efficiency import UNSAID, Efficiencies, resolve
 from gpucost.physics.training.grid import USUAL_EXPERT, Grid, make_grid
 from gpucost.physics.training.memory import from_training, usable_bytes
 from gpucost.physics.training.recomputation import Job, grid_layouts, least_recompute
@@ -155,6 +155,12 @@ def usual_year(hardware: HardwareColumns, latest_year: float = np.inf) -> Floats
     return np.minimum(usual, latest_year)
 
 
+def year_of(job: Job, hardware: HardwareColumns) -> Floats:
+    """Return the age of a job's software on each chip."""
+    usual = usual_year(hardware, job.latest_year)
+    return usual if job.software_year is None else np.full(len(hardware), job.software_year)
+
+
 def latest_year(day: date) -> float:
     """Return the year that software of a day can be of at most; without end from the newest that was measured on.
 
@@ -167,11 +173,10 @@ def latest_year(day: date) -> float:
 
 def setting_of(job: Job, keys: Keys) -> SearchSetting:
     """Look the efficiencies of a job up for each pair."""
-    hardware, count = keys.hardware, len(keys.hardware)
-    usual = usual_year(hardware, job.latest_year)
-    year = usual if job.software_year is None else np.full(count, job.software_year)
-    software = np.full(count, job.software, dtype=np.int64)
-    return SearchSetting(job, hardware, keys.precision, resolve(job.values, hardware, software, year))
+    hardware, year = keys.hardware, year_of(job, keys.hardware)
+    software = np.full(len(hardware), job.software, dtype=np.int64)
+    efficiency = resolve(job.values, hardware, software, year, job.dispatcher)
+    return SearchSetting(job, hardware, keys.precision, efficiency)
 
 
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
@@ -235,6 +240,7 @@ def make_job(
     document_tokens: float = np.inf,
     offload: str = "none",
     flash: bool | None = None,
+    dispatcher: int = UNSAID,
 ) -> Job:
     """Describe a training job for the search."""
     batch = global_batch or default_batch(architecture, sequence_tokens, method)
@@ -257,6 +263,7 @@ def make_job(
         latest_year=latest_year,
         values=values,
         fused=flash,
+        dispatcher=dispatcher,
     )
 
 

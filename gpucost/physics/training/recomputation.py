@@ -20,7 +20,7 @@ from gpucost.physics.columns import (
     distinct,
 )
 from gpucost.physics.training.cases import BF16, SELECTIVE, Recipe
-from gpucost.physics.training.efficiency import FUSED_YEAR, SPLIT_NORMS_YEAR
+from gpucost.physics.training.efficiency import FUSED_YEAR, SPLIT_NORMS_YEAR, UNSAID
 from gpucost.physics.training.grid import Grid
 from gpucost.physics.training.memory import stages_of
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
@@ -43,6 +43,7 @@ class Job(Struct, frozen=True):
     latest_year: float  # of the question's day, where it is one of the past
     values: Mapping[str, float]
     fused: bool | None = None  # attention, where it is stated
+    dispatcher: int = UNSAID  # how tokens reach their experts: unsaid (-1), all-to-all (0), fused (1)
 
     @property
     def flash(self) -> bool:
