@@ -513,6 +513,7 @@ class FitRow(TypedDict):
     longest_tokens: int
     largest_batch: int
     sold: str  # the seller; where nobody hosts so many, how it is sold
+    seller: NotRequired[str]  # the same, a seller by the name under which people know it
     usd_per_gpu_hour: float | None
     usd_per_hour: float | None
 

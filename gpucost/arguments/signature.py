@@ -241,7 +241,6 @@ def described(question: Question) -> str:
 
 _NAMED = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])(?:([= ])('[^']*'|[^\s;:()]*[^\s,;:().!?]))?")
 _NUMBER = re.compile(r"-?\d+(,\d{3})*(\.\d+)?")
-_QUOTE = "'"
 
 
 def python_names(sentence: str, names: Collection[str]) -> str:
@@ -251,22 +250,29 @@ def python_names(sentence: str, names: Collection[str]) -> str:
     'Give max_age=, not --quiet.'
     >>> python_names("None with --gpu=h100-sxm. Try --gpus 1,024, --gpu h100 or --gpu NAME.", {"gpu", "gpus"})
     'None with gpu="h100-sxm". Try gpus=1024, gpu="h100" or gpu=NAME.'
-    >>> python_names("--gpus needs --gpu.", {"gpu", "gpus"})
-    'gpus= needs gpu=.'
+    >>> python_names("--gpus needs --gpu, --pool h100-sxm=8.", {"gpu", "gpus", "pool"})
+    'gpus= needs gpu=, pool={"h100-sxm": 8}.'
     """
 
     def renamed(option: re.Match[str]) -> str:
         name, between, value = option[1].replace("-", "_"), option[2] or "", option[3] or ""
         if name not in names:
             return option[0]
-        if not value or value.isupper():
-            return f"{name}={value}"
-        stated = between == "=" or value[0] == "'" or value[0].isupper() or value in CLOSED_WORDS
+        key, entry, inner = value.partition("=")
+        stated = between == "=" or entry or value[:1] == "'" or value[:1].isupper() or value in CLOSED_WORDS
         if not (stated or any(map(str.isdigit, value))):
-            return f"{name}= {value}"  # the sentence goes on
-        return f"{name}={value.replace(',', '')}" if _NUMBER.fullmatch(value) else f'{name}="{value.strip(_QUOTE)}"'
+            return f"{name}={between}{value}"  # the sentence goes on
+        return f'{name}={{"{key}": {_written(inner)}}}' if entry else f"{name}={_written(value)}"
 
     return _NAMED.sub(renamed, sentence) if "--" in sentence else sentence
+
+
+def _written(value: str) -> str:
+    """Write a value as Python does; what only stands for one, such as NAME, as it is."""
+    if value.isupper() or _NUMBER.fullmatch(value):
+        return value.replace(",", "")
+    quoted = value.strip("'")
+    return f'"{quoted}"'
 
 
 def plain_signature(function: Callable[..., Any]) -> Signature:

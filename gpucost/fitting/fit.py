@@ -23,6 +23,7 @@ from gpucost.gate import beside
 from gpucost.market.facts import Market, market_of
 from gpucost.market.filters import usual
 from gpucost.market.hires import cheapest
+from gpucost.market.supply import Providers
 from gpucost.physics.columns import RECOMPUTES, Flags, Integers, LayoutColumns, layout_columns
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_batch, default_sequence
@@ -836,6 +837,9 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
             f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora."
         ).offering(method="qlora")
     rows.sort(key=lambda row: (row["usd_per_hour"] or float("inf"), not row["sold"], row["gpus"], row["gpu"]))
+    sellers = Providers(catalog.rows("providers"))
+    for row in rows:
+        row["seller"] = sellers.name(row["sold"])
     settings = {"model": job.architecture.name} | {
         name: value for name, value in arguments.items() if value is not None
     }

@@ -3,21 +3,24 @@
 from collections.abc import Sequence
 
 from gpucost.answers.serving import Serves, ServingFit
-from gpucost.answers.training import Component, Everywhere, Fit
+from gpucost.answers.training import Component, Everywhere, Fit, FitRow
 from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Fact,
     KeyFigures,
     Paragraph,
+    Row,
     Section,
     Table,
     columns_of,
     document_of,
     table_of,
 )
+from gpucost.render.offers import chip_label
 from gpucost.units import counted
 
 # --- Training on one accelerator.
@@ -43,7 +46,7 @@ def document(answer: Fit) -> Document:
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
         screen=_screen(answer),
-        name=f"Fit {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
+        name=f"Fit {answer['model']} on {answer['gpus']:,} × {chip_label(answer['gpu'])}",
     )
 
 
@@ -182,21 +185,54 @@ _ROWS_OF_SERVING = 15
 _MEMORY_PARTS = {"weights_gb": "weights", "cache_gb": "key-value cache", "workspace_gb": "workspace", "free_gb": "free"}
 
 
+_SERVES = (
+    Column("machine", right=True),
+    Column("format"),
+    Column("batch", "at once", right=True),
+    Column("first", "first token", right=True),
+    Column("each", "each token", right=True),
+    Column("speed", "tokens/s", right=True),
+    Column("price", "per hour", right=True),
+)
+
+
+def _served(row: Serves) -> Row:
+    """Return the cells of an accelerator that serves, one figure each."""
+    price = row["usd_per_hour"]
+    return {
+        "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+        "format": row["precision"],
+        "batch": f"{row['batch']:,}",
+        "first": f"{row['ttft_ms']:,.3g} ms",
+        "each": f"{row['tpot_ms']:,.3g} ms",
+        "speed": f"{row['output_tokens_per_s']:,.3g}",
+        "price": None if price is None else f"${price:,.2f}",
+    }
+
+
 def serving_document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
     picks = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
     rows = answer["options"]
-    ask = "All of them, and memory by part: --details · also --tpot, --ttft, --precision, --prompt-tokens."
-    remarks = Paragraph(" ".join([answer["lead"], *answer["said"]]))
-    table = Table(columns_of("serving fit"), rows, note="Cheapest first. Speed is at saturation, within the targets.")
+    model_said, *assumed = answer["said"] or [""]
+    facts = [Fact("Model", model_said), Fact("Assumes", " ".join(assumed).removeprefix("Assumes "))]
+    least = answer["smallest"]
+    if least is not None:
+        facts.insert(
+            0, Fact("Least", f"{least['memory_gb']:,.0f} GB of memory: {least['gpus']:,} × {chip_label(least['gpu'])}.")
+        )
+    told = KeyFigures(tuple(fact for fact in facts if fact.value))
+    note = "Cheapest first. Times at saturation, within the targets."
+    table = Table(_SERVES, [*map(_served, rows)], note=note)
+    ask = Paragraph("All of them, memory by part: --details · also --tpot, --ttft, --precision")
     return document_of(
         answer,
         f"Accelerators that serve {model}",
         Section("What can serve it", [_options(answer)]),
         Section("Memory", [_memory(row, title) for row, title in picks if row is not None]),
         Section("What cannot, and why", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
-        screen=(table, remarks, Paragraph(ask)) if rows else (),
+        screen=(table, told, ask) if rows else (),
         name=f"Accelerators that serve {model}",
     )
 
@@ -223,11 +259,34 @@ def _memory(row: Serves, title: str) -> KeyFigures:
 
 # --- All accelerators.
 
-_ROWS_OF_EVERYWHERE = 11
+_ROWS_OF_EVERYWHERE = 10
 _NOTE_OF_EVERYWHERE = (
-    "GPUs: the fewest that fit. Price: the lowest on-demand price of a seller that hosts so many for one job."
+    "The fewest of each that fit, at the lowest on-demand price of a seller that hosts so many for one job."
     " 'as singles': sold only one at a time. 'up to N': no seller offers that many."
 )
+
+
+_EVERYWHERE = (
+    Column("machine", right=True),
+    Column("needed", right=True),
+    Column("longest", "longest context", right=True),
+    Column("batch", "largest batch", right=True),
+    Column("price", "per hour", right=True),
+    Column("seller", "sold by"),
+)
+
+
+def _place(row: FitRow) -> Row:
+    """Return the cells of an accelerator, one figure each."""
+    price = row["usd_per_hour"]
+    return {
+        "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+        "needed": f"{row['needed_gb']:.0f} GB",
+        "longest": f"{row['longest_tokens']:,} tokens",
+        "batch": f"{row['largest_batch']:,}",
+        "price": None if price is None else f"${price:,.2f}",
+        "seller": row.get("seller") or row["sold"],
+    }
 
 
 def everywhere_document(answer: Everywhere) -> Document:
@@ -248,10 +307,6 @@ def everywhere_document(answer: Everywhere) -> Document:
         f"Accelerators that fit {answer['model']}",
         Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE_OF_EVERYWHERE)]),
         Section("Does not fit on any number of", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
-        screen=(
-            Table(columns_of("fit everywhere"), rows[:_ROWS_OF_EVERYWHERE], note=_NOTE_OF_EVERYWHERE),
-            facts,
-            ask,
-        ),
+        screen=(Table(_EVERYWHERE, [*map(_place, rows[:_ROWS_OF_EVERYWHERE])], note=_NOTE_OF_EVERYWHERE), facts, ask),
         name=f"Accelerators that fit {answer['model']}",
     )

@@ -315,7 +315,7 @@ def test_other_currencies_are_planned_at_the_budget_rate(tmp_path):
     bare = gpucost.reconcile(invoice, plan)  # the catalog's rates, said
     assert bare.payload["currencies"][0]["paid_usd_per_unit"] > 1
     strange = write(tmp_path / "x.csv", charge(BillingCurrency="XXX"))
-    with pytest.raises(PriceMissingError, match=r"no exchange rate for XXX: give (--budget-rate|budget_rate=) XXX=USD"):
+    with pytest.raises(PriceMissingError, match=r'no exchange rate for XXX: give budget_rate=\{"XXX": USD\}'):
         gpucost.reconcile(strange, plan)
 
 
@@ -630,7 +630,7 @@ def test_a_saved_answer_that_gives_no_charges_is_refused(name, value, said):
 
 
 def test_a_plan_that_starts_after_all_calendars_is_refused():
-    with pytest.raises(UsageError, match=r"(--start|start=) 9999-12-31"):
+    with pytest.raises(UsageError, match="--start 9999-12-31"):
         focus_rows(answers.training(), datetime(9999, 12, 31))
 
 

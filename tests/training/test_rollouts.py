@@ -130,9 +130,9 @@ def test_a_saved_estimate_is_reproduced_by_both_calibrations():
     [
         ({"output_tokens": None}, "needs output_tokens="),
         ({"rollouts": None, "output_tokens": None}, "needs rollouts= and output_tokens="),
-        ({"sequence": 4096}, "^sequence= does not go with method= grpo"),
-        ({"mfu": "40%"}, "does not go with method= grpo"),
-        ({"method": "full"}, "only with method= grpo"),
+        ({"sequence": 4096}, '^sequence= does not go with method="grpo"'),
+        ({"mfu": "40%"}, 'does not go with method="grpo"'),
+        ({"method": "full"}, 'only with method="grpo"'),
     ],
 )
 def test_what_is_missing_or_said_twice_is_refused(changed, said):
