@@ -20,7 +20,7 @@ from gpucost.render.document import (
     document_of,
     table_of,
 )
-from gpucost.render.offers import chip_label
+from gpucost.render.wording import chip_label
 from gpucost.units import counted
 
 # --- Training on one accelerator.

@@ -35,7 +35,7 @@ from gpucost.render.document import (
     present_figures,
     table_of,
 )
-from gpucost.render.offers import chip_label
+from gpucost.render.wording import chip_label
 from gpucost.units import HOURS_PER_MONTH, about, counted, percent, spanned, unit_of
 
 # --- Charts.
