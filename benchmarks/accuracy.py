@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from gpucost.calibration import fits, measurements, serving, training
+from gpucost.calibration import fits, load, measurements, serving, training
 from gpucost.calibration.measurements import Measurements
 from gpucost.calibration.training_rows import TrainingRow
 from gpucost.catalog import Catalog, open_catalog
@@ -498,6 +498,50 @@ def calculon() -> dict[str, float]:
         return {row["id"]: float(row["tokens_per_s_per_gpu"]) for row in csv.DictReader(file)}
 
 
+LOADED = """
+## Load tests
+
+Each test is simulated with the steps of serving; no figure of a load test is fitted. By metric: today's median error, its
+mean over sources, and how many lie inside the 80 % range; then what others say of the same rows, each beside ours on
+those (`benchmarks/load_peers.py`). AIConfigurator 0.12.0 knows the models of its list and plain layers on its own
+systems, and no arrivals: a rate is the batch that Little's law gives, its means stand for themselves alone. BLIS (commit
+f90a1e3 of 2026-08-22, its own coefficients, fitted to vLLM on H100) is asked for clients that wait on vLLM and plain
+layers: mixtures of experts all of them, on chips that it was not fitted to. Dynamo's replay of AISimulate was not run.
+"""
+LOAD_PEERS = Path(__file__).with_name("load_peers.csv")
+LOAD_METRICS = ("ttft_mean_ms", "ttft_p50_ms", "ttft_p99_ms", "tpot_mean_ms", "tpot_p50_ms", "tpot_p99_ms",
+                "e2e_mean_s", "e2e_p50_s", "e2e_p99_s")  # fmt: skip
+
+
+def load_peers() -> dict[tuple[str, str, str], float]:
+    """Return what others say of load tests, by peer, test and metric."""
+    with LOAD_PEERS.open(encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        return {(row["peer"], row["id"], row["metric"]): float(row["predicted"]) for row in rows}
+
+
+def load_table(catalog: Catalog) -> list[str]:
+    """Write how load tests are predicted by metric, and what others say of the rows that they can."""
+    items = load.predict(catalog.rows("load_measurements"), catalog, serving_calibration(catalog))[0]
+    said = load_peers()
+    peers = sorted({peer for peer, _, _ in said})
+    columns = [column for peer in peers for column in (peer, "ours there")]
+    lines = [LOADED, head("metric", "figures", "median error", "by source", "inside", *columns)]
+    lines.append(head("---", *["--:"] * (4 + 2 * len(peers))))
+    for metric in LOAD_METRICS:
+        some = [item for item in items if item.metric == metric]
+        mine = measurements.statistics(some)
+        cells = [str(len(some)), *(f"{mine[name]:.0%}" for name in ("median_abs_error_fraction",
+                 "macro_median_abs_error_fraction", "interval_coverage_fraction"))]  # fmt: skip
+        for peer in peers:
+            both = [(said[peer, item.id, metric], item) for item in some if (peer, item.id, metric) in said]
+            theirs = np.median([abs(value / item.measured - 1) for value, item in both]) if both else np.nan
+            ours = np.median([abs(item.predicted / item.measured - 1) for _, item in both]) if both else np.nan
+            cells += [f"{theirs:.0%} of {len(both)}", f"{ours:.0%}"] if both else ["", ""]
+        lines.append(head(f"`{metric}`", *cells))
+    return lines
+
+
 def beside_calculon() -> dict[str, str]:
     """Return the median errors of Calculon, of 6·N·D and of ours, left out of the fit, on all rows that it can say."""
     ran, found = calculon(), fits.training_shipped(open_catalog())
@@ -628,6 +672,7 @@ def page(table: str) -> str:
             if row["part"].startswith(prefix) and not re.search(r"core: (family|software) ", row["part"])
         ]
         lines += [f"\n## {title}\n", *markdown(kept)]
+    lines += load_table(open_catalog())
     lines += terms.page()
     return "\n".join(lines) + "\n" + READING
 
