@@ -501,16 +501,20 @@ def calculon() -> dict[str, float]:
 LOADED = """
 ## Load tests
 
-Each test is simulated with the steps of serving; no figure of a load test is fitted. By metric: today's median error, its
-mean over sources, and how many lie inside the 80 % range; then what others say of the same rows, each beside ours on
-those (`benchmarks/load_peers.py`). AIConfigurator 0.12.0 knows the models of its list and plain layers on its own
-systems, and no arrivals: a rate is the batch that Little's law gives, its means stand for themselves alone. BLIS (commit
-f90a1e3 of 2026-08-22, its own coefficients, fitted to vLLM on H100) is asked for clients that wait on vLLM and plain
-layers: mixtures of experts all of them, on chips that it was not fitted to. Dynamo's replay of AISimulate was not run.
+Each test is simulated with the steps of serving; no figure of a load test is fitted. By metric: today's median error,
+its mean over sources, how many lie inside the 80 % range; then what others say of the same rows, each beside ours on
+those (`benchmarks/load_peers.py`). AIConfigurator 0.12.0 is asked for models of its list and of plain layers on its own
+systems; it knows no arrivals: a rate is the batch that Little's law gives, and it answers with means. BLIS (commit
+f90a1e3 of 2026-08-22, the coefficients that it brings, fitted to vLLM) is asked for clients that wait on vLLM and plain
+layers, which here are mixtures of experts, most on chips that its list lacks. The replay of AISimulate was not run.
 """
 LOAD_PEERS = Path(__file__).with_name("load_peers.csv")
-LOAD_METRICS = ("ttft_mean_ms", "ttft_p50_ms", "ttft_p99_ms", "tpot_mean_ms", "tpot_p50_ms", "tpot_p99_ms",
-                "e2e_mean_s", "e2e_p50_s", "e2e_p99_s")  # fmt: skip
+LOAD_METRICS = tuple(
+    f"{time}_{name}_{unit}"
+    for time, unit in (("ttft", "ms"), ("tpot", "ms"), ("e2e", "s"))
+    for name in ("mean", "p50", "p99")
+)
+LOAD_FIGURES = ("median_abs_error_fraction", "macro_median_abs_error_fraction", "interval_coverage_fraction")
 
 
 def load_peers() -> dict[tuple[str, str, str], float]:
@@ -531,8 +535,7 @@ def load_table(catalog: Catalog) -> list[str]:
     for metric in LOAD_METRICS:
         some = [item for item in items if item.metric == metric]
         mine = measurements.statistics(some)
-        cells = [str(len(some)), *(f"{mine[name]:.0%}" for name in ("median_abs_error_fraction",
-                 "macro_median_abs_error_fraction", "interval_coverage_fraction"))]  # fmt: skip
+        cells = [str(len(some)), *(f"{mine[name]:.0%}" for name in LOAD_FIGURES)]  # type: ignore[literal-required]
         for peer in peers:
             both = [(said[peer, item.id, metric], item) for item in some if (peer, item.id, metric) in said]
             theirs = np.median([abs(value / item.measured - 1) for value, item in both]) if both else np.nan

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import accuracy, calculon
+from benchmarks import accuracy, calculon, load_peers
 from gpucost.calibration import fits, measurements, training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
@@ -62,6 +62,25 @@ def test_the_model_beats_both_rules(table):
 def test_the_page_shows_the_table(table):
     text = Path(accuracy.PAGE).read_text("utf-8")
     assert text == accuracy.page(Path(accuracy.TABLE).read_text("utf-8"))
+
+
+def test_peers_are_asked_the_load_tests_that_they_can_say():
+    """Plain layers have the parameters of their model; what they say belongs to figures that the rows state."""
+    catalog = open_catalog()
+    rows = {row["id"]: row for row in catalog.rows("load_measurements")}
+    said = accuracy.load_peers()
+    assert {peer for peer, _, _ in said} == {"aiconfigurator", "blis"}
+    for (_, name, metric), value in said.items():
+        assert value > 0
+        assert rows[name][metric], "generate benchmarks/load_peers.csv again"
+    for name, matrices in (("llama-3.1-70b", 3 * 28672), ("qwen3-coder-30b-a3b", 128 * 3 * 768)):
+        model = catalog.architecture(name)
+        made = load_peers.config(model, "int4")
+        assert load_peers.plain(model)
+        held = made.get("num_experts", 1) * 3 * made.get("moe_intermediate_size", made["intermediate_size"])
+        assert held == matrices
+        assert made["quantization_config"]["bits"] == 4
+    assert not load_peers.plain(catalog.architecture("deepseek-v3"))
 
 
 def test_calculon_is_asked_the_runs_that_it_can_express():
