@@ -506,7 +506,8 @@ its mean over sources, how many lie inside the 80 % range; then what others say 
 those (`benchmarks/load_peers.py`). AIConfigurator 0.12.0 is asked for models of its list and of plain layers on its own
 systems; it knows no arrivals: a rate is the batch that Little's law gives, and it answers with means. BLIS (commit
 f90a1e3 of 2026-08-22, the coefficients that it brings, fitted to vLLM) is asked for clients that wait on vLLM and plain
-layers, which here are mixtures of experts, most on chips that its list lacks. The replay of AISimulate was not run.
+layers, which here are mixtures of experts, most on chips that its list lacks. AISimulate 0.13, which replays
+schedulers, was not run: a package that it needs is not on PyPI itself.
 """
 LOAD_PEERS = Path(__file__).with_name("load_peers.csv")
 LOAD_METRICS = tuple(
