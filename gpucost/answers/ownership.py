@@ -635,6 +635,7 @@ class SupplyRow(LayeredPrice):
     until_months: NotRequired[float | None]
     after_usd_per_gpu_hour: NotRequired[float | None]
     note: str
+    seller: NotRequired[str]  # the name under which people know who rents it out, where the catalog does
     source_id: str
 
 

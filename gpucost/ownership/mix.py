@@ -17,6 +17,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import CheckFailedError, NothingFitsError, UsageError
 from gpucost.gate import repeated
 from gpucost.market.contract_ends import months_until
+from gpucost.market.supply import Providers
 from gpucost.market.terms import credited_by_month
 from gpucost.money import mix as program
 from gpucost.money.mix import Crew, MixSupply, Team
@@ -295,7 +296,7 @@ def answer(
     pure = {name: None if option is None else option.ledger.cost_usd for name, option in alone.items()}
     best_pure = min((cost for cost in pure.values() if cost is not None), default=None)
     plan_ = plan_rows(problem, solved, ledger)
-    paid, ends = _paid(case, ledger, rents), contract_ends(case, rents)
+    paid, ends = _paid(case, ledger, rents, Providers(catalog.rows("providers"))), contract_ends(case, rents)
     used = {name for name, gpus in solved.used_gpus.items() if gpus.any()}
     saving = None if best_pure is None else max(0.0, best_pure - ledger.cost_usd)  # the search takes the single one too
     return {
@@ -650,14 +651,18 @@ def contract_ends(case: OwnershipCase, rents: Sequence[Rent]) -> list[shape.Cont
     return rows
 
 
-def _paid(case: OwnershipCase, ledger: Ledger, rents: list[Rent]) -> list[shape.SupplyRow]:
+def _paid(case: OwnershipCase, ledger: Ledger, rents: list[Rent], sellers: Providers) -> list[shape.SupplyRow]:
     """Return the ways to rent with the layers of their prices, and what the same credits pay of each in this mix."""
     priced_rents = [rent for rent in rents if rent.offer]
     bills = [_bill(ledger, rent.name) for rent in priced_rents]
     offers = [rent.offer for rent in priced_rents if rent.offer]
     paid = credited_by_month(case.credits, offers, np.array(bills), case.as_of) if case.credits and priced_rents else ()
     drawn = dict(zip((rent.name for rent in priced_rents), zip_longest(bills, paid, fillvalue=0.0), strict=True))
-    return [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
+    rows = [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
+    for row, rent in zip(rows, rents, strict=True):
+        if rent.offer:
+            row["seller"] = sellers.name(rent.offer.provider)
+    return rows
 
 
 def _bill(ledger: Ledger, name: str) -> Array:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gpucost.answers.ownership import Mix
+from gpucost.options import OPTIONS
 from gpucost.render.document import (
     Axis,
     Block,
@@ -21,6 +22,7 @@ from gpucost.render.document import (
     heading_of,
     table_of,
 )
+from gpucost.render.wording import chip_label
 
 _NOT_SUPPLIES = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
@@ -47,8 +49,13 @@ def document(answer: Mix) -> Document:
         Section("Month by month", _months(answer)),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=_screen(answer),
-        name=f"Cheapest mix of capacity over {len(answer['months'])} months",
+        name=f"Cheapest mix of {_chip(answer)} over {len(answer['months'])} months",
     )
+
+
+def _chip(answer: Mix) -> str:
+    gpu = answer["request"].get("gpu")
+    return chip_label(gpu) if isinstance(gpu, str) else "capacity"
 
 
 _CENT = 0.01
@@ -77,7 +84,7 @@ def _screen(answer: Mix) -> list[Block]:
             "GPU-hours": f"{sum(gpus) / hours:.0%}",
             "price": f"${sold[name]['usd_per_gpu_hour']:,.2f}" if name in sold else "",
             "present value": about(_worth(answer, name)),
-            "seller": sold[name]["note"].split(" ")[0] if name in sold else "",
+            "seller": (sold[name].get("seller") or sold[name]["note"].split(" ")[0]) if name in sold else "",
         }
         for name, gpus in used.items()
         if any(gpus)
@@ -89,10 +96,7 @@ def _screen(answer: Mix) -> list[Block]:
     return [
         Table(_SUPPLIES, rows, total=total),
         KeyFigures(tuple(Fact(label, text) for label, text in _alone(answer))),
-        Paragraph(
-            "What to order in which month, what binds: --details · as a workbook: -o FILE.xlsx · also --budget,"
-            " --max-owned, --lead-time, --spot-share."
-        ),
+        Paragraph("What to order in which month, what binds: --details · also --budget, --max-owned"),
     ]
 
 
@@ -111,13 +115,24 @@ def _alone(answer: Mix) -> list[tuple[str, str]]:
     unable = [row["option"].replace("_", " ") for row in answer["pure"] if row["cost_usd"] is None]
     cannot = f" {' and '.join(unable).capitalize()} alone cannot carry the demand." if unable else ""
     demand = [row["demand_gpus"] for row in answer["months"]]
+    steady = f"{demand[0]:,.0f} GPUs in every month."
+    moving = f"{demand[0]:,.0f} GPUs in the first month, {demand[-1]:,.0f} in the last, {max(demand):,.0f} at most."
     return [
-        (
-            "Demand",
-            f"{demand[0]:,.0f} GPUs in the first month, {demand[-1]:,.0f} in the last, {max(demand):,.0f} at most.",
-        ),
+        ("Demand", steady if len(set(demand)) == 1 else moving),
         *([("Alone", f"{', '.join(costs)}.{cannot}")] if costs or unable else []),
+        ("Assumes", _assumed(answer)),
     ]
+
+
+def _assumed(answer: Mix) -> str:
+    """Say what the plan takes as given, and which options change it."""
+    given = {row["name"]: row["value"] for row in answer["assumptions"]}
+    spot = next((row["max_share_fraction"] for row in answer["supplies"] if OPTIONS[row["kind"]].interruptible), None)
+    parts = [f"capital at {given['wacc_fraction']:.0%} a year (--wacc)"] if "wacc_fraction" in given else []
+    parts += [f"spot for at most {spot:.0%} of a month's GPUs (--spot-share)"] if spot is not None else []
+    owns = any(row.get("own_gpus") for row in answer["months"])
+    parts += [f"servers at ${given['server_usd']:,.0f} (--set server_usd)"] if owns and given.get("server_usd") else []
+    return f"{', '.join(parts)}."
 
 
 def _supply_keys(keys: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ FOR_PROGRAMS = {
     "checkpoint_interval_hours", "credits_usd", "differences_found", "flop", "full_gb",
     "gap_fraction", "hardware_flop_per_token_flop", "host_s", "layouts_timed", "link_bytes",
     "loaded_ttft", "loading", "lora_gb", "memory_bytes", "model_flop_per_token_flop", "model_status",
-    "model_tflops", "needed_gb_per_s", "needed_loader_workers", "offers_found", "offers_ranked", "option_rank",
+    "model_tflops", "needed_gb_per_s", "needed_loader_workers", "offers_found", "option_rank",
     "output_tokens_per_s_per_gpu", "serving_option", "serving_usd_per_gpu_hour",
     "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "preempted_fraction", "price_confidence",
     "prices_age_days", "qlora_gb",
