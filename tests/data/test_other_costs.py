@@ -170,6 +170,7 @@ def test_cached_input_is_never_dearer_than_input():
         ("coreweave", "gpt-oss-120b", (0.03, 0.17), "2026-11-20"),  # W&B Inference, as litellm 1.110.2 lists it
         ("gmicloud", "minimax-m3", (0.24, 0.96), "2026-11-20"),
         ("stepfun", "step-3.7-flash", (0.2, 1.15), "2026-10-07"),  # its own page
+        ("chutes", "kimi-k2.6", (0.5, 2.85), "2026-09-28"),  # its interface, as models.dev reads it
     ],
 )
 def test_hosted_prices_of_autumn(provider, listing, usd, seen):
