@@ -46,6 +46,11 @@ def test_the_cut_of_june_2025_as_it_was_known(as_of, known_as_of, usd):
         ("gcp/tpu-v4-pod-chip/1xtpu-v4/us-central2/on_demand", "2025-01-01", 3.22),
         ("azure/standard-nd96isr-h100-v5/8xh100-sxm5-80gb/eastus/on_demand", "2026-08-01", 98.32),
         ("lambda/gpu-8x-h100-sxm5/8xh100-sxm5-80gb/global/on_demand", "2026-10-01", 31.92),
+        # its price page on the days on which the Internet Archive kept it
+        ("lambda/gpu-8x-h100-sxm5/8xh100-sxm5-80gb/global/on_demand", "2023-11-30", 20.72),
+        ("lambda/gpu-8x-h100-sxm5/8xh100-sxm5-80gb/global/on_demand", "2024-07-24", 27.92),
+        ("lambda/gpu-8x-h100-sxm5/8xh100-sxm5-80gb/global/on_demand", "2024-10-01", 23.92),
+        ("lambda/gpu-8x-b200-sxm6/8xb200-sxm/global/on_demand", "2026-01-20", 39.92),
     ],
 )
 def test_list_prices(offer_id, as_of, usd):
