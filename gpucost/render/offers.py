@@ -154,7 +154,8 @@ def time_text(days: float | None) -> str | None:
 def price_text(row: Row, hours: str = "") -> str:
     """Say at which price an offer is counted, of which day it is, and whether it may be gone."""
     where = f" in {row['region']}" if row.get("region") else ""
-    seen = f", seen on {day_text(row['price_observed_on'])}" if row.get("price_observed_on") else ""
+    known = "your own price of" if row.get("price_book") == "user" else "seen on"
+    seen = f", {known} {day_text(row['price_observed_on'])}" if row.get("price_observed_on") else ""
     seller = row.get("seller") or row["provider"]
     doubt = unlisted(row.get("age_days"), row.get("price_book") or "")
     terms = option_text(row["option"], row.get("term_months") or 0)
