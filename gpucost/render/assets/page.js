@@ -28,19 +28,37 @@
   };
 
   let views = [];
-  const draw = () => {
+  const embed = (place) => {
+    const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
+    const bind = document.getElementById(place.dataset.spec + "-controls");
+    if (bind) bind.textContent = "";
+    vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined }).then((made) => {
+      place.querySelector("svg")?.setAttribute("aria-hidden", "true");  // its place has the words, its figures a table
+      views.push(made.view);
+      follow(made);
+    });
+  };
+  const draw = () => {  // what is folded has no width yet: it is drawn once it is opened
     views = [];
     for (const place of document.querySelectorAll(".chart")) {
-      const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
-      const bind = document.getElementById(place.dataset.spec + "-controls");
-      if (bind) bind.textContent = "";
-      vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined }).then((made) => {
-        place.querySelector("svg")?.setAttribute("aria-hidden", "true");  // its place has the words, its figures a table
-        views.push(made.view);
-        follow(made);
-      });
+      place.textContent = "";
+      if (!place.closest(".fold:not([open])")) embed(place);
     }
   };
+  const folds = [...document.querySelectorAll(".fold")];
+  for (const fold of folds) {
+    fold.addEventListener("toggle", () => {
+      if (fold.open) for (const place of fold.querySelectorAll(".chart")) if (!place.firstChild) embed(place);
+    });
+  }
+  const unfold = () => {  // what a link leads to
+    const place = document.getElementById(location.hash.slice(1)), fold = place?.closest(".fold");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    place.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
 
   const button = document.querySelector(".theme");
   button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; draw(); });
@@ -49,7 +67,10 @@
 
   const every = document.getElementById("all-parts");  // there where paper shows the answer alone
   if (every) {
-    const follow = () => { root.dataset.print = every.checked ? "all" : "answer"; };
+    const follow = () => {
+      root.dataset.print = every.checked ? "all" : "answer";
+      if (every.checked) for (const fold of folds) fold.open = true;
+    };
     every.addEventListener("change", follow);
     every.checked = /[?&#]print=all\b/.test(location.href);
     follow();
