@@ -53,13 +53,14 @@ class Tab(NamedTuple):
     said: list[str]
 
     def open(self, page: str, folder: Path, width: int = 1400, scheme: str = "light", media: str = "screen") -> Any:
-        """Open a page; return it when its charts are drawn."""
+        """Open a page and all of its parts; return it when its charts are drawn."""
         path = folder / "page.html"
         path.write_text(page, encoding="utf-8")
         self.said.clear()
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.emulate_media(color_scheme=scheme, media="screen")  # nobody opens a page on paper
         self.page.goto(path.as_uri(), wait_until="domcontentloaded")
+        self.page.evaluate("document.querySelectorAll('.fold').forEach((part) => { part.open = true; })")
         charts = self.page.locator(".chart")
         if charts.count():
             charts.last.locator("svg.marks").wait_for()
@@ -92,6 +93,20 @@ def test_nothing_outside_the_file_is_referenced(page: str, ownership_page: str) 
         assert "default-src 'none'" in text
         assert "@import" not in text
         assert len(text.encode()) < 2_000_000
+
+
+def test_what_two_pages_leave_out_is_folded_and_a_link_to_it_opens_it(
+    tab: Tab, ownership_page: str, tmp_path: Path
+) -> None:
+    shown = tab.open(ownership_page, tmp_path)
+    whole = shown.evaluate("document.documentElement.scrollHeight")
+    shown.reload()
+    assert shown.evaluate("document.documentElement.scrollHeight") < whole / 2
+    closed = shown.locator("details.fold:not([open])")
+    before = closed.count()
+    shown.evaluate("location.hash = document.querySelector('.fold:has(.chart) h2').id")
+    shown.locator(".fold[open] .chart svg.marks").first.wait_for()
+    assert closed.count() == before - 1
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (390, "dark")])
