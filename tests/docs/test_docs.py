@@ -24,6 +24,7 @@ from tests.docs.blocks import Block, blocks_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "tests/calibration/results"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 INSTALLS = {"test-command", "first-command"}  # run whole by .ci/run, in environments of their own
 SHELL = {  # by their text: what several pages show runs once
@@ -116,6 +117,7 @@ def ran(script: str, folder: Path) -> bool:
         (folder / name).write_text(bench_on_record(), encoding="utf-8")
     (folder / "train.log").write_text("step: 10  loss:  4.2  tps: 7,123  tflops: 412.4  mfu: 41.7%\n", encoding="utf-8")
     (folder / "vllm.log").write_text("Avg generation throughput: 2400.0 tokens/s, Running: 64 reqs\n", encoding="utf-8")
+    (folder / "profile_export_aiperf.json").write_bytes((RESULTS / "profile_export_aiperf.json").read_bytes())
     (folder / "runs.csv").write_text(RUN, encoding="utf-8")
     (folder / "book").mkdir(exist_ok=True)
     (folder / "demand.csv").write_text("month,gpus\n1,16\n2,32\n3,64\n4,64\n", encoding="utf-8")
