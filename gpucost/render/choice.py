@@ -103,50 +103,30 @@ def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Blo
 
 
 _CARDS = ("desk", "workstation")  # purposes for which cards are bought
-_MACHINE, _SELLER = Column("machine", right=True), Column("seller")
-_RENTED = (
-    _MACHINE,
-    Column("rent", "to rent", right=True),
-    Column("budget", right=True),
-    Column("time", right=True),
-    Column("buy", "to buy", right=True),
-    Column("pays off", right=True),
-    Column("within", "reaches", priority=1),
-    _SELLER,
-)
-_BOUGHT = (
-    _MACHINE,
-    Column("buy", "to buy", right=True),
-    Column("seen", "price of"),
-    Column("tunes", right=True),
-    Column("answers", right=True, priority=1),
-    Column("rent", "to rent", right=True),
-    Column("within", "reaches", priority=1),
-    Column("seller", "rented by", priority=2),
-)
-_MATRIX = (
-    Column("job", heading=" "),
-    _MACHINE,
-    Column("rent", "to rent", right=True),
-    Column("range", right=True),
-    _SELLER,
-    Column("seen", "price of"),
-)
-_TOGETHER = (
-    Column("workload", heading=" "),
-    _MACHINE,
-    Column("cost", right=True),
-    Column("time", right=True, priority=1),
-    _SELLER,
-)
-_EACH = (
-    Column("workload", heading=" "),
-    _MACHINE,
-    Column("rent", "to rent", right=True),
-    Column("budget", right=True),
-    Column("time", right=True, priority=1),
-    Column("buy", "to buy", right=True),
-    _SELLER,
+_COLUMNS = {
+    column.key: column
+    for column in (
+        Column("workload", heading=" "),
+        Column("job", heading=" "),
+        Column("rent", "to rent", right=True),
+        Column("buy", "to buy", right=True),
+        *(Column(name, right=True) for name in ("machine", "budget", "range", "cost", "time", "pays off", "tunes")),
+        Column("answers", right=True, priority=1),
+        Column("seen", "price of"),
+        Column("within", "reaches", priority=1),
+        Column("seller"),
+        Column("rented by", priority=2),
+    )
+}
+_RENTED, _BOUGHT, _MATRIX, _TOGETHER, _EACH = (
+    tuple(_COLUMNS[key] for key in keys)
+    for keys in (
+        ("machine", "rent", "budget", "time", "buy", "pays off", "within", "seller"),
+        ("machine", "buy", "seen", "tunes", "answers", "rent", "within", "rented by"),
+        ("job", "machine", "rent", "range", "seller", "seen"),
+        ("workload", "machine", "cost", "time", "seller"),
+        ("workload", "machine", "rent", "budget", "time", "buy", "seller"),
+    )
 )
 
 
@@ -154,6 +134,7 @@ def _cells(row: Row) -> Row:
     """Return the cells of a candidate, or of what a workload gets, one figure each."""
     usd = {name: row.get(f"{name}_usd") for name in ("rent", "budget", "buy", "cost")}
     months, tunes, answers = (row.get(key) for key in ("breakeven_months", "tokens_per_s", "answer_tokens_per_s"))
+    seller = "your own" if row["provider"] == "own" else seller_text({"option": None, **row})
     return {
         **{name: None if value is None else about(value) for name, value in usd.items()},
         "workload": row["workload"],
@@ -164,7 +145,8 @@ def _cells(row: Row) -> Row:
         "answers": None if answers is None else f"{answers:,.0f}/s",
         "seen": row.get("buy_seen"),
         "within": row.get("within") or None,
-        "seller": "your own" if row["provider"] == "own" else seller_text({"option": None, **row}),
+        "seller": seller,
+        "rented by": seller,
     }
 
 
