@@ -142,6 +142,7 @@ class Confidence(TypedDict):
     saving_after_wait_usd: float | None  # of the cheapest way against the next, then
     sentence: str
     delivery: NotRequired[str]  # the end of the sentence: what is taken of delivery
+    too_late: NotRequired[bool]  # the usual wait is longer than what is compared
 
 
 class OwnershipOption(LayeredPrice):
@@ -519,6 +520,7 @@ class Tco(AnswerFrame, Levels):
     kind: Literal["tco"]
     headline: NotRequired[str]
     stated: NotRequired[list[StatedFact]]
+    remarks: NotRequired[list[str]]  # what only a full view says, not one screen
     settings: Mapping[str, Any]
     conventions: str
     npv_usd: Annotated[Worth, float]

@@ -57,17 +57,16 @@ def stated(
     """Say the decision: the cheapest option or a tie, how sure that is, what turns it, and where rent may go."""
     best, runner_up = shape.leading(options)
     used, over = case.number("utilisation_fraction"), f" over {spanned(case.months)}" if sure["toss_up"] else ""
-    spot = [_spot(best, options)] if not shape.interruptible(best) else []
     parts = (
         ("Answer", _decision(case, best, runner_up, sure)),
         ("Scope", f"Present value{over}, {counted(case.number('gpus'), 'GPU')}, {percent(used)} allocated."),
         ("Check", _listed(best, runner_up)),
         ("Sure", sure["sentence"].removesuffix(sure.get("delivery", "")).rstrip()),
-        ("Delivery", sure.get("delivery", "")),
+        ("Delivery", "" if _then(sure) else sure.get("delivery", "")),
         ("Contracts", " ".join(_signed(row) for row in listed if row["name"].startswith(CONTRACT))),
         ("Outlook", _outlook(case)),
         ("Turns", _turns(point, best, runner_up)),
-        ("Spot", *spot) if spot else ("Spot", f"{_first(_called(best))} is interruptible."),
+        ("Spot", "" if shape.interruptible(best) else _spot(best, options)),
     )
     return [{"label": label, "text": text} for label, text in parts if text]
 
@@ -78,11 +77,20 @@ def _decision(
     """Say which option costs least and by how much, or that two cost the same."""
     by, span = runner_up["npv_usd"] - best["npv_usd"], spanned(case.months)
     named, other = _called(best), _called(runner_up)
+    fragile = " It is interruptible." if shape.interruptible(best) else ""
     if sure["toss_up"]:
         ahead = f"{about(by)} ({percent(by / max(abs(best['npv_usd']), 1e-9))}) ahead"
-        return f"{shape.TIE.format(named, other)}: {_way(best)} is {ahead}."
+        return f"{shape.TIE.format(named, other)}: {_way(best)} is {ahead}{_then(sure)}.{fragile}"
     against = f"{about(by)} less over {span} than" if round(by) else f"as much over {span} as"
-    return f"{_first(named) if best['name'] in SIDES else named} is cheapest: {against} {other}."
+    return f"{_first(named) if best['name'] in SIDES else named} is cheapest: {against} {other}{_then(sure)}.{fragile}"
+
+
+def _then(sure: shape.Confidence) -> str:
+    """Say what is left of the lead after the usual wait for delivery, where none was stated."""
+    later, weeks = sure["saving_after_wait_usd"], sure["wait_weeks"]
+    if later is None or weeks is None or sure.get("too_late"):
+        return ""
+    return f", {about(abs(later))} {'ahead' if later >= 0 else 'behind'} after the usual wait of {weeks:g} weeks"
 
 
 def _listed(best: shape.OwnershipOption, runner_up: shape.OwnershipOption) -> str:
@@ -165,6 +173,7 @@ def confidence(
     by = runner_up["npv_usd"] - best["npv_usd"]
     chance = best.get("rival", {}).get("probability_wins_fraction")
     weeks = _usual_wait(case) if "own" in (best["name"], runner_up["name"]) else None
+    too_late = weeks is not None and weeks / WEEKS_PER_MONTH >= case.months
     later, least = by, _NOISE * abs(best["npv_usd"])
     said: list[str] = []
     delivery = ""
@@ -177,7 +186,7 @@ def confidence(
         lead_weeks = case.number("lead_time_months") * WEEKS_PER_MONTH
         asked = f"Servers are taken to work {lead_weeks:.0f} weeks after the order." if lead_weeks else ""
         delivery = asked or "Capacity is taken to be there at once."
-    elif weeks / WEEKS_PER_MONTH >= case.months:
+    elif too_late:
         delivery = f"Orders usually wait {weeks:g} weeks, longer than what is compared: buying comes too late."
         later = by if best["name"] != "own" else -by
     else:
@@ -198,6 +207,7 @@ def confidence(
         "saving_after_wait_usd": None if weeks is None else later,
         "sentence": " ".join([*said, delivery]),
         "delivery": delivery,
+        "too_late": too_late,
     }
 
 
@@ -240,16 +250,19 @@ def not_sold(case: OwnershipCase) -> list[str]:
     return [f"{chip.vendor} rents {chip.id} out and does not sell it: the cost of owning it is hypothetical"]
 
 
+_CENT = 0.005  # USD: less is what rounding leaves
+
+
 def _financing_said(paid: shape.Financing | None) -> list[str]:
     if paid is None:
         return []
     adds = paid["adds_usd"]
     saved = paid["saving_in_cash_usd"]
     return [
-        f"Paid in cash, owning would {'save' if saved >= 0 else 'cost'} ${abs(saved):,.0f}"
+        f"Paid in cash, owning would {'save' if saved >= 0 else 'cost'} {about(abs(saved))}"
         f"{'' if saved >= 0 else ' more than renting'}; the {paid['kind']} "
-        f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f}, valued at "
-        f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax"
+        f"{'adds' if adds >= 0 else 'costs'} {about(abs(adds) if abs(adds) >= _CENT else 0.0)}, valued at "
+        f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax."
     ]
 
 
@@ -283,7 +296,6 @@ def warnings(
     case: OwnershipCase,
     values: Mapping[str, Any],
     irr_fraction: float | None,
-    paid: shape.Financing | None,
 ) -> list[str]:
     """Collect what a reader must know."""
     messages = [*case.warnings, *not_sold(case)]
@@ -297,18 +309,21 @@ def warnings(
     ]
     if irr_fraction is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
         messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
-    messages += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
-    outlook = case.assumptions["rent_outlook_ratio"]
-    if outlook.counts and outlook.status == "derived":
-        messages.append(f"The rental price of later months: {outlook.note} (`gpucost prices forward`).")
-    elif decline.status != "given" and np.all(case.rent_path() == 1):
+    if not forward_said(case) and decline.status != "given" and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         messages.append(
             f"The rental price is {moved}{why}; the scenarios show a fall, a rise, and both as they came since 2023."
         )
     return messages
+
+
+def forward_said(case: OwnershipCase) -> list[str]:
+    """Say what the rental price is let move by in each horizon, where the forward curve of the chip moves it."""
+    outlook = case.assumptions["rent_outlook_ratio"]
+    counts = outlook.counts and outlook.status == "derived"
+    return [f"The rental price of later months: {outlook.note} (`gpucost prices forward`)."] if counts else []
 
 
 # --- The whole answer to "rent or buy?" as a payload, with everything that a workbook or an explanation needs.
@@ -381,8 +396,9 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "model": statements.block(case),
         "warnings": lender.said(lent)
         + ends_said(case, ends)
-        + warnings(case, values, compared["irr_fraction"], paid)
+        + warnings(case, values, compared["irr_fraction"])
         + credits_said(listed, HOURS),
+        "remarks": [*_financing_said(paid), *forward_said(case)],
         "sources": sources(catalog, case, listed),
     }
 

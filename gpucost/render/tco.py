@@ -210,8 +210,8 @@ def _asked(answer: Tco) -> list[Section]:
 _SHOWN = (
     Column("side", heading=" "),
     *(Column(name, right=True) for name in ("cost", "low", "high")),
-    Column("hour", "per GPU-hour", right=True),
-    Column("seller"),
+    Column("hour", "per hour", right=True),
+    Column("seller", "price"),
 )
 
 
@@ -242,38 +242,45 @@ def _ways(answer: Tco) -> list[Row]:
             "cost": about(row["npv_usd"]),
             **{end: _amount(simulation.get(f"{name}_{tenth}_usd")) for end, tenth in (("low", "p10"), ("high", "p90"))},
             "hour": None if (usd := row["levelised_usd_per_gpu_hour"]) is None else f"${format_value(usd, _HOUR)}",
-            "seller": row.get("seller") or row.get("provider") or "",
+            "seller": _paid_to(answer, row),
         }
         for name, row in ((name, ways[name]) for name in dict.fromkeys(shown) if name in ways)
     ]
     spot = [row for row in rows if row["side"] == "spot"]
-    ranked = [row for row in rows if row not in spot]
-    return [ranked[0], *_delayed(answer, best, runner_up), *ranked[1:], *_signed(answer), *spot]
+    return [*(row for row in rows if row not in spot), *_signed(answer), *spot]
 
 
 def _signed(answer: Tco) -> list[Row]:
     """Return what renting costs on contracts as others signed them."""
     rows = [row for row in answer["scenarios"] if row["name"].startswith("contract of ")]
     return [
-        {**_NO_CELLS, "side": row["name"].replace("of ", "", 1), "cost": about(row["npv_rent_usd"]), "seller": _OTHERS}
+        {
+            **_NO_CELLS,
+            "side": row["name"].replace("of ", "", 1),
+            "cost": about(row["npv_rent_usd"]),
+            "seller": f"${row['changes']['rent_usd_per_gpu_hour']:.2f}, index",
+        }
         for row in rows
     ]
 
 
-_NO_CELLS = dict.fromkeys(("low", "high", "hour", "seller"), "")  # of a row for which nobody asks them
-_OTHERS = "as others signed"
+_NO_CELLS = dict.fromkeys(("low", "high", "hour"), "")  # of a row for which nobody asks them
 
 
-def _delayed(answer: Tco, best: Row, runner_up: Row) -> list[Row]:
-    """Return what owning costs after the usual wait for delivery, where no wait was stated."""
-    sure = answer.get("confidence")
-    if sure is None or sure["wait_weeks"] is None or sure["saving_after_wait_usd"] is None:
-        return []
-    saving = sure["saving_after_wait_usd"]
-    if "own" not in (best["name"], runner_up["name"]):
-        return []
-    cost = runner_up["npv_usd"] - saving if best["name"] == "own" else best["npv_usd"] + saving
-    return [{**_NO_CELLS, "side": f"after {sure['wait_weeks']:g} weeks' wait", "cost": about(cost)}]
+def _paid_to(answer: Tco, row: Row) -> str:
+    """Say at which price a way is bought, and from whom."""
+    if row["name"] == "own":
+        priced, usd = _server(answer)
+        return f"{about(usd)} {_PRICE_OF[priced]}" if usd else ""
+    seller, price = row.get("seller") or row.get("provider"), row.get("usd_per_gpu_hour")
+    return ", ".join([*([f"${price:.2f}"] if price else []), *([seller] if seller else [])])
+
+
+def _server(answer: Tco) -> tuple[str, float]:
+    """Return the input that prices a server, and its value."""
+    values = {row["name"]: row["value"] for row in answer["assumptions"]}
+    priced = _PRICED.get(str(values["server_price_basis"]), "server_usd")
+    return priced, _number(values.get(priced))
 
 
 def _way(row: Row) -> str:
@@ -308,7 +315,7 @@ def _said(answer: Tco) -> list[Fact]:
         ),
         Fact("Power", f"Of what buying costs {power}." if power else "", shorter=""),
         *([Fact(f"In {money['currency']}", _in_short(answer), shorter=_in_short(answer, False))] if money else []),
-        Fact("Assumes", _taken(answer)),
+        Fact("Assumes", _taken(answer, False), shorter=_taken(answer, True)),
     ]
 
 
@@ -327,17 +334,17 @@ def _moved(answer: Tco) -> str:
     return outlook["note"].partition("after 12 months ")[2].partition(",")[0] if outlook["counts"] else ""
 
 
-def _taken(answer: Tco) -> str:
-    """Say what is taken as given, each with the option that changes it."""
+def _taken(answer: Tco, brief: bool) -> str:
+    """Say what is taken as given, each with the option that changes it; prices stand above."""
     values = {row["name"]: row["value"] for row in answer["assumptions"]}
-    priced = _PRICED.get(str(values["server_price_basis"]), "server_usd")
-    parts = (
-        f"{percent(_number(values['utilisation_fraction']))} of hours used (--utilisation)",
-        f"{_PRICE_OF[priced]} at {about(_number(values[priced]))} (--set {priced})" if values.get(priced) else "",
-        f"capital at {percent(_number(values['wacc_fraction']))} (--wacc)",
-        f"{_PAID[str(values['financing'])]} (--financing)",
+    use, wacc = (percent(_number(values[name])) for name in ("utilisation_fraction", "wacc_fraction"))
+    paid = _PAID[str(values["financing"])]
+    if brief:
+        return f"{use} used (--utilisation), {wacc} a year (--wacc), {paid} (--financing)."
+    return (
+        f"{use} of hours used (--utilisation), capital at {wacc} a year (--wacc), {paid} (--financing), prices as above"
+        f" (--rent, --set {_server(answer)[0]})."
     )
-    return f"{', '.join(part for part in parts if part)}."
 
 
 def _number(value: Any) -> float:
@@ -345,7 +352,7 @@ def _number(value: Any) -> float:
 
 
 _PRICED = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}
-_PRICE_OF = {"server_usd": "a server", "gpu_usd": "a GPU", "all_in_usd_per_gpu": "a GPU, all in,"}
+_PRICE_OF = {"server_usd": "a server", "gpu_usd": "a GPU", "all_in_usd_per_gpu": "a GPU, all in"}
 _PAID = {"cash": "cash", "loan": "a loan", "lease": "a lease", "operating_lease": "an operating lease"}
 
 

@@ -170,7 +170,7 @@ def test_the_rent_moves_within_the_forward_curve_of_the_chip_and_says_so():
         assert rows["rent_path_basis"]["value"] == "forward"
         assert rows["rent_decline_fraction"]["value"] == 0
         assert [rows["rent_outlook_ratio"][end] for end in ("low", "value", "high")] == [-1, 0, 1]
-        assert any("forward curve" in text for text in payload["warnings"])
+        assert any("forward curve" in text for text in payload["remarks"])
     given = gpucost.tco(
         "h100-sxm", 64, rent=2.35, draws=0, set={"rent_decline_fraction": 0.1}, catalog=catalog()
     ).payload

@@ -36,7 +36,7 @@ FOR_PROGRAMS = {
     "own_usd_per_owned_gpu_hour", "planned_usd", "rest_usd",
     "so_far_usd", "total_high_usd",
     "total_low_usd", "until_months",
-    "hangs_on", "wins_of_ten",
+    "delivery", "hangs_on", "saving_after_wait_usd", "too_late", "wait_weeks", "wins_of_ten",
 }  # fmt: skip
 
 
