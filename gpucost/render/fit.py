@@ -60,6 +60,7 @@ def _screen(answer: Fit) -> list[Block]:
         Fact("Run", f"{METHODS[answer['method']]} with {answer['optimizer']}, {sequences} of"
              f" {answer['sequence_tokens']:,} tokens per GPU and pass (--method, --sequence, --optimizer)"),
         Fact("Layout", f"{_degrees(answer)}, sharding {layout['sharding']}, recomputation {layout['recompute']}"),
+        Fact("Memory", _largest(answer)),
     )  # fmt: skip
     helpful = [row for row in answer["changes"] if row["helps"]]
     seen = [row["cost"] for row in helpful]
@@ -67,10 +68,16 @@ def _screen(answer: Fit) -> list[Block]:
         row for _, row in sorted(enumerate(helpful), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))
     ]
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
-    picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])
     table = [Table(columns_of("fit changes")[:3], gentlest_first, title)] if gentlest_first else []
     ask = "Savers of memory side by side: --details · each term with its formula: --explain · also --gpus."
-    return [KeyFigures(facts), picture, *table, Paragraph(ask)]
+    return [KeyFigures(facts), *table, Paragraph(ask)]
+
+
+def _largest(answer: Fit) -> str:
+    """Say what fills most of the memory of a GPU."""
+    rows = sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST]
+    parts = (f"{row['component']} {row['needed_gb']:.3g}" for row in rows)
+    return f"{', '.join(parts)} GB"
 
 
 METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
