@@ -145,7 +145,7 @@ def write_summary(
                 f"{even}{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
                 f" ${value['npv_own_usd']:,.0f}, rent ${value['npv_rent_usd']:,.0f})"
             )
-            sheet.row(Cell(Formula(text, said), "heading"))
+            sheet.sentence(Cell(Formula(text, said), "decided"), 4)  # wraps within what is printed
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
