@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, leading, promised
+from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, interruptible, leading, promised
 from gpucost.money.statements import ROWS
 from gpucost.render import evidence
 from gpucost.render.decision import TITLE, decision_of
@@ -236,18 +236,19 @@ def _ways(answer: Tco) -> list[Row]:
     best, runner_up = leading(answer["options"])
     ways = {row["name"]: row for row in answer["options"] if row["name"] != "own_in_cash"}
     shown = ("own", best["name"], runner_up["name"], "rent", "spot")
-    rows: list[Row] = [
-        {
+    steady: list[Row] = []
+    fragile: list[Row] = []
+    for name, row in ((name, ways[name]) for name in dict.fromkeys(shown) if name in ways):
+        usd = row["levelised_usd_per_gpu_hour"]
+        cells = {
             "side": _way(row),
             "cost": about(row["npv_usd"]),
             **{end: _amount(simulation.get(f"{name}_{tenth}_usd")) for end, tenth in (("low", "p10"), ("high", "p90"))},
-            "hour": None if (usd := row["levelised_usd_per_gpu_hour"]) is None else f"${format_value(usd, _HOUR)}",
+            "hour": None if usd is None else f"${format_value(usd, _HOUR)}",
             "seller": _paid_to(answer, row),
         }
-        for name, row in ((name, ways[name]) for name in dict.fromkeys(shown) if name in ways)
-    ]
-    spot = [row for row in rows if row["side"] == "spot"]
-    return [*(row for row in rows if row not in spot), *_signed(answer), *spot]
+        (fragile if interruptible(row) else steady).append(cells)
+    return [*steady, *_signed(answer), *fragile]
 
 
 def _signed(answer: Tco) -> list[Row]:

@@ -99,7 +99,7 @@ def test_every_kind_of_first_answer_says_that_no_list_had_its_offer_lately(catal
     heads = [
         estimate(**ASKED, **place).headline,
         inference("8b", **place).headline,
-        tco(**place).headline,
+        tco(**place).payload["lead"],
         choose("8b", purpose="training", **place).headline,
         choose("8b", purpose="research", **place).headline,
     ]

@@ -135,6 +135,7 @@ def test_every_field_has_an_effect(field, monkeypatch):
 
 @pytest.fixture
 def burst(monkeypatch):
+    assert TABLES["offers"].column("option")  # kept once read, without what is put in here
     monkeypatch.setitem(OPTIONS, "burst", BURST)
 
 
