@@ -24,8 +24,10 @@ RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --usd-per-gpu-hour 2 
 ENTRYPOINT ["dask", "worker"]
 
 # docker run --rm -v "$PWD:/work" gpucost estimate --model 8b --tokens 100b
+# docker run --rm -v "$PWD:/work" gpucost serve --static plan --question "model=8b&tokens=100b"
+# docker run --rm -i gpucost mcp                    # tools for agents; the page itself answers this machine alone
 FROM base AS command
-RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[report,serve,pdf]" && chown gpucost /work
+RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[report,serve,pdf,mcp]" && chown gpucost /work
 USER gpucost
 RUN gpucost estimate --model 8b --tokens 1b --gpu h100-sxm --usd-per-gpu-hour 2 --top 1 >/dev/null
 ENTRYPOINT ["gpucost"]
