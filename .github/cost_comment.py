@@ -122,7 +122,9 @@ def pieces_of(out: Path, scenario: str, base: Path) -> list[Piece]:
         answer.unlink(missing_ok=True)
     must(ask(out, "report", scenario, "-o", after))
     known: Path | None = None
-    if not (base / scenario).exists():
+    if not base.exists():
+        why = f"The branch `{said('BASE')}` cannot be read, so nothing is compared."
+    elif not (base / scenario).exists():
         why = "This scenario is new: all of its cost is new."
     elif ask(out, "report", scenario, "-o", before, folder=base) not in (0, OVER):
         why = f"What the scenario costs on `{said('BASE')}` cannot be read, so nothing is compared."

@@ -157,12 +157,12 @@ def test_what_init_writes_answers_with_the_default_part(change):
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 def test_a_base_that_cannot_be_read_is_said_and_leaves_no_worktree(change):
-    base = change.parent / "before"
-    (base / "plan.toml").write_text("[[training]]\nmodel = ", "utf-8")
-    git(base, "commit", "-qam", "Break the plan")
+    before = change.parent / "before"
+    (before / "plan.toml").write_text("[[training]]\nmodel = ", "utf-8")
+    git(before, "commit", "-qam", "Break the plan")
     git(change, "fetch", "-q")
-    for _ in range(2):  # the next run works as well
-        code, text = commented(change)
+    for base in ("main", "main", "nowhere"):  # the next run works as well, and so where the branch is not there
+        code, text = commented(change, BASE=base)
         assert code == 0, text
         assert "be read" in text
     listed = subprocess.run(["git", "worktree", "list"], cwd=change, capture_output=True, text=True).stdout
