@@ -1,4 +1,7 @@
-"""Answers for readers who pay by the token: the lead, a few rows, what to know, and where the rest is."""
+"""Answers for readers who pay by the token: the lead, a few rows, what to know, and where the rest is.
+
+The tools that give these answers are agents/server.py; what stands in a full answer is gpucost/answers.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,87 +11,32 @@ from gpucost.errors import UsageError
 
 Answer = Mapping[str, Any]
 
-ROWS = 3  # options and the like in a short answer
-_DETAIL_SIGNS = 8_000  # of one part of an answer, about 2,000 tokens
-_DIGITS = 4
-_LONG_TEXT = 300
+ROWS = 3  # options and the like in a short answer: three fit a few hundred tokens
+_DETAIL_CHARACTERS = 8_000  # of one part of an answer, about 2,000 tokens
+_DIGITS = 4  # of a figure: more would cost tokens and say nothing
+_TEXT_CHARACTERS = 300  # of a sentence; a longer one ends at a word
 
-_PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
-    "estimate": (
-        "rank",
-        "provider",
-        "region",
-        "option",
-        "gpus",
-        "gpu",
-        "days",
-        "cost_usd",
-        "cost_low_usd",
-        "cost_high_usd",
-        "budget_usd",
-        "chance_available_fraction",
-        "usd_per_gpu_hour",
-        "age_days",
-    ),
-    "inference": (
-        "rank",
-        "provider",
-        "region",
-        "option",
-        "gpus",
-        "gpu",
-        "usd_per_mtok",
-        "usd_per_mtok_low",
-        "usd_per_mtok_high",
-        "usd_per_month",
-        "budget_usd",
-        "chance_available_fraction",
-        "tpot_ms",
-        "ttft_ms",
-        "age_days",
-    ),
+_COLUMNS: dict[str, tuple[str, ...]] = {  # of a row of each kind of answer, in short
+    "estimate": ("rank", "provider", "region", "option", "gpus", "gpu", "days", "cost_usd", "cost_low_usd",
+        "cost_high_usd", "budget_usd", "chance_available_fraction", "usd_per_gpu_hour", "age_days"),
+    "inference": ("rank", "provider", "region", "option", "gpus", "gpu", "usd_per_mtok", "usd_per_mtok_low",
+        "usd_per_mtok_high", "usd_per_month", "budget_usd", "chance_available_fraction", "tpot_ms", "ttft_ms",
+        "age_days"),
     "fit": ("component", "needed_gb"),
     "serving_fit": ("gpu", "gpus", "precision", "batch", "tpot_ms", "memory_gb"),
     "audit": ("name", "verdict", "value", "low", "typical", "high", "unit"),
     "comparison": ("factor", "name", "effect", "before", "after", "note"),
-    "choice": (
-        "workload",
-        "gpus",
-        "gpu",
-        "provider",
-        "option",
-        "days",
-        "rent_usd",
-        "usd_per_gpu_hour",
-        "buy_usd",
-        "breakeven_months",
-        "budget_usd",
-        "age_days",
-    ),
-    "throughput": (
-        "gpus",
-        "tensor",
-        "pipeline",
-        "context",
-        "expert",
-        "data",
-        "sharding",
-        "micro_batch",
-        "recompute",
-        "precision",
-        "tokens_per_s_per_gpu",
-        "mfu_fraction",
-        "memory_gib",
-    ),
-    "mix": (
-        *("month", "demand_gpus", "own_gpus", "on_demand_gpus", "reserved_1y_gpus", "reserved_3y_gpus"),
-        *("spot_gpus", "idle_gpus"),
-    ),
+    "choice": ("workload", "gpus", "gpu", "provider", "option", "days", "rent_usd", "usd_per_gpu_hour", "buy_usd",
+        "breakeven_months", "budget_usd", "age_days"),
+    "throughput": ("gpus", "tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "recompute",
+        "precision", "tokens_per_s_per_gpu", "mfu_fraction", "memory_gib"),
+    "mix": ("month", "demand_gpus", "own_gpus", "on_demand_gpus", "reserved_1y_gpus", "reserved_3y_gpus", "spot_gpus",
+        "idle_gpus"),
     "side_by_side": ("model", "gpu", "gpus", "days", "cost_usd", "provider", "usd_per_gpu_hour", "usd_per_mtok"),
     "tco": ("npv_usd", "levelised_usd_per_gpu_hour", "irr_fraction", "payback_months"),
-}
+}  # fmt: skip
 _KIND_OF = {"choose": "choice", "compare": "comparison"}  # questions whose answers are called otherwise
-_TEXTS = frozenset(
+_TEXT_COLUMNS = frozenset(
     (
         *("provider", "region", "option", "gpu", "component", "precision", "name", "verdict", "unit", "factor"),
         *("note", "workload", "recompute", "best"),
@@ -100,12 +48,12 @@ def short(answer: Answer) -> dict[str, Any]:
     """Return an answer in a few hundred tokens; `parts` names what `detail` gives in full."""
     kind = str(answer.get("kind", ""))
     names = names_in(answer)
-    short_answer: dict[str, Any] = {"answer": _said(quoting(str(answer["lead"]), names))}
-    short_answer |= _FIGURES.get(kind, _rows_of)(answer)
+    short_answer: dict[str, Any] = {"answer": _shortened(quoting(str(answer["lead"]), names))}
+    short_answer |= _ROWS_OF_KIND.get(kind, _rows_of)(answer)
     if assumed := assumptions(answer):
         short_answer["assumed"] = assumed
     if answer.get("warnings"):
-        short_answer["know"] = [_said(quoting(text, names)) for text in answer["warnings"][:ROWS]]
+        short_answer["know"] = [_shortened(quoting(text, names)) for text in answer["warnings"][:ROWS]]
     short_answer["as_of"] = answer.get("as_of")
     short_answer["parts"] = _parts(answer)
     return {name: rounded(value) for name, value in short_answer.items()}
@@ -165,7 +113,7 @@ def _parts(answer: Answer) -> list[str]:
 
 def columns(question: str) -> tuple[str, ...]:
     """Return the columns that a row of a question's answer says in short."""
-    return _PARTS[_KIND_OF.get(question, question)]
+    return _COLUMNS[_KIND_OF.get(question, question)]
 
 
 def schema(question: str) -> dict[str, Any]:
@@ -189,7 +137,7 @@ def schema(question: str) -> dict[str, Any]:
 
 
 def _type_of(column: str) -> dict[str, Any]:
-    return {"type": "string" if column in _TEXTS else ["boolean", "number", "string"]}
+    return {"type": "string" if column in _TEXT_COLUMNS else ["boolean", "number", "string"]}
 
 
 def rows(listed: Sequence[Mapping[str, Any]], names: Sequence[str], count: int = ROWS) -> list[dict[str, Any]]:
@@ -218,32 +166,32 @@ def _number(value: float) -> int | float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def _said(text: str) -> str:
-    return text if len(text) <= _LONG_TEXT else text[:_LONG_TEXT].rsplit(" ", 1)[0] + " …"
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TEXT_CHARACTERS else text[:_TEXT_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
 def _fitting(value: Any) -> Any:
     """Return as many rows of a part as the limit takes."""
     import json
 
-    if all(isinstance(row, Mapping) and "status" in row for row in value or (0,)):  # what was assumed is never cut
+    if all(isinstance(row, Mapping) and "status" in row for row in value or (0,)):  # assumptions: never cut
         return value
     if not isinstance(value, list):
         text = json.dumps(value, ensure_ascii=False)
-        return value if len(text) <= _DETAIL_SIGNS else {"cut": text[:_DETAIL_SIGNS]}
-    fitting = first_rows(value, _DETAIL_SIGNS)
+        return value if len(text) <= _DETAIL_CHARACTERS else {"cut": text[:_DETAIL_CHARACTERS]}
+    fitting = first_rows(value, _DETAIL_CHARACTERS)
     more = len(value) - len(fitting)
     return [*fitting, {"more": f"{more} further rows"}] if more else fitting
 
 
-def first_rows(listed: Sequence[Any], signs: int) -> list[Any]:
-    """Return as many rows, from the first on, as so many signs take."""
+def first_rows(listed: Sequence[Any], characters: int) -> list[Any]:
+    """Return as many rows, from the first on, as so many characters of JSON take."""
     import json
 
     first: list[Any] = []
     for row in listed:
-        signs -= len(json.dumps(row, ensure_ascii=False))
-        if signs < 0:
+        characters -= len(json.dumps(row, ensure_ascii=False))
+        if characters < 0:
             break
         first.append(row)
     return first
@@ -253,47 +201,47 @@ def _rows_of(answer: Answer) -> dict[str, Any]:
     from gpucost.answers import main_list
 
     kind, name = str(answer["kind"]), main_list(str(answer["kind"]))
-    return {name: rows(_distinct(answer.get(name) or []), _PARTS.get(kind, ()))} if kind in _PARTS else {}
+    return {name: rows(_distinct(answer.get(name) or []), _COLUMNS.get(kind, ()))} if kind in _COLUMNS else {}
 
 
-_LEVEL = ("gpu", "replicas", "layout", "held_requests_per_s", "ttft_p95_ms", "tpot_p95_ms", "e2e_p95_s", "usd_per_mtok",
-          "usd_per_1000_requests")  # fmt: skip
+_LEVEL_COLUMNS = ("gpu", "replicas", "layout", "held_requests_per_s", "ttft_p95_ms", "tpot_p95_ms", "e2e_p95_s",
+    "usd_per_mtok", "usd_per_1000_requests")  # fmt: skip
 
 
-def _served(answer: Answer) -> dict[str, Any]:
+def _inference(answer: Answer) -> dict[str, Any]:
     levels = answer.get("levels")
-    return _rows_of(answer) | ({"levels": rows(levels, _LEVEL)} if levels else {})
+    return _rows_of(answer) | ({"levels": rows(levels, _LEVEL_COLUMNS)} if levels else {})
 
 
-_SAME = ("provider", "option", "gpus", "gpu")  # of an offer: a reader with three rows has no use for it twice
+_OFFER = ("provider", "option", "gpus", "gpu")  # of an offer: a reader with three rows has no use for it twice
 
 
 def _distinct(listed: Sequence[Answer]) -> list[Answer]:
     """Return rows without those whose offer stands before them, in another region or for another term."""
-    kept: dict[Any, Answer] = {}
+    first_of: dict[Any, Answer] = {}
     for number, row in enumerate(listed):
-        offer = tuple(row.get(name) for name in _SAME)
-        kept.setdefault(offer if row.get("provider") else number, row)
-    return list(kept.values())
+        offer = tuple(row.get(name) for name in _OFFER)
+        first_of.setdefault(offer if row.get("provider") else number, row)
+    return list(first_of.values())
 
 
-def _training(answer: Answer) -> dict[str, Any]:
-    shown = _distinct(answer["options"])[:ROWS]
+def _estimate(answer: Answer) -> dict[str, Any]:
+    options = _distinct(answer["options"])[:ROWS]
     kinds: list[Answer] = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
-    others = _distinct([*shown, *kinds[1:]])[len(shown) :]
+    others = _distinct([*options, *kinds[1:]])[len(options) :]  # kinds[0] is the cheapest, which leads the options
     return {
-        "options": rows(shown, _PARTS["estimate"]),
+        "options": rows(options, _COLUMNS["estimate"]),
         "other_kinds": rows(others, ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),
     }
 
 
-def _timed(answer: Answer) -> dict[str, Any]:
+def _throughput(answer: Answer) -> dict[str, Any]:
     layout = {name: value for name, value in dict(answer["layout"]).items() if value is not None}
     figures = {name: answer.get(name) for name in ("tokens_per_s_per_gpu", "mfu_fraction", "memory_gib", "fits")}
-    return {"layout": layout | figures, "alternatives": rows(answer["alternatives"], _PARTS["throughput"])}
+    return {"layout": layout | figures, "alternatives": rows(answer["alternatives"], _COLUMNS["throughput"])}
 
 
-def _owning(answer: Answer) -> dict[str, Any]:
+def _tco(answer: Answer) -> dict[str, Any]:
     even = answer["breakeven"]
     return {
         "present_value_usd": dict(answer["npv_usd"]),
@@ -305,17 +253,17 @@ def _owning(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _compared(answer: Answer) -> dict[str, Any]:
+def _comparison(answer: Answer) -> dict[str, Any]:
     largest = sorted(answer["changes"], key=lambda row: -abs(row["effect"]))
-    return {"changes": rows(largest, _PARTS["comparison"])}
+    return {"changes": rows(largest, _COLUMNS["comparison"])}
 
 
-_FIGURES: dict[str, Callable[[Answer], dict[str, Any]]] = {
-    "estimate": _training,
-    "inference": _served,
-    "tco": _owning,
-    "comparison": _compared,
-    "throughput": _timed,
+_ROWS_OF_KIND: dict[str, Callable[[Answer], dict[str, Any]]] = {
+    "estimate": _estimate,
+    "inference": _inference,
+    "tco": _tco,
+    "comparison": _comparison,
+    "throughput": _throughput,
 }
 _LISTS = {  # lists of rows in the short answer of a question
     "estimate": ("options", "other_kinds"),

@@ -61,14 +61,14 @@ def read_estimate(path: str | Path, accept_changed: bool = False) -> Estimate:
     return cast(Estimate, payload)
 
 
-def with_changes_told(answer: Mapping[str, Any], *saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer that begins its warnings with those of the saved ones it was made from that were changed."""
-    warnings = [warning for saved in saved for warning in changes_told(saved)]
+def with_change_warnings(answer: Mapping[str, Any], *saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer whose warnings begin with those that name a changed one among the saved answers behind it."""
+    warnings = [warning for saved in saved for warning in change_warnings(saved)]
     return {**answer, "warnings": list(dict.fromkeys([*warnings, *answer["warnings"]]))}
 
 
-def changes_told(answer: Mapping[str, Any]) -> list[str]:
-    """Return the warnings of an answer that say which saved ones were changed."""
+def change_warnings(answer: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of an answer that name a changed saved one."""
     return [warning for warning in answer.get("warnings") or () if _CHANGED in warning]
 
 
@@ -78,7 +78,7 @@ def reading(name: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, OSError) or hasattr(error, "exit_code"):  # said already, by us or by the command line
+        if isinstance(error, OSError) or hasattr(error, "exit_code"):  # a sentence already, ours or the command line's
             raise
         raise BrokenAnswerError(
             f"{shown(name)} is inconsistent ({type(error).__name__}): it was changed, saved by another version,"
@@ -99,7 +99,7 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
         stated = "no schema version" if version is None else f"the schema version {shown(version)}"
         raise UsageError(f"{path!r} has {stated}; this version reads {SCHEMA_VERSION}. {_AGAIN}.")
     answer: dict[str, Any] = dict(payload)
-    if misfit := _misfit(answer, answer_type(kind)):
+    if misfit := _misfit(answer, answer_type(kind)):  # only then: completing walks the whole answer
         answer = _completed(answer, answer_type(kind))
         misfit = _misfit(answer, answer_type(kind))
     if misfit:
@@ -114,6 +114,7 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     parts = [part for part in answer.get("parts") or () if isinstance(part.get("payload"), Mapping)]
     if parts:
         answer["parts"] = [
+            # a part that names no kind is refused as one of the kind None
             {**part, "payload": checked({"kind": None, **part["payload"]}, path)} if part in parts else part
             for part in answer["parts"]
         ]
@@ -127,7 +128,7 @@ def _decoded(text: str) -> Any:
         decoded = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from None
-    json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=once)  # a key that is there twice it lets pass
+    json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=once)  # msgspec lets a key stand twice
     return decoded
 
 
@@ -146,7 +147,7 @@ def _misfit(payload: Mapping[str, Any], kind: Any) -> str:
 
 
 def _completed(value: Any, hint: Any) -> Any:
-    """Return a value with None for each key that its type lets be None and that it lacks."""
+    """Return a value with None for each key that its type lets be None and that it lacks, at any depth."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Annotated, NotRequired):
         return _completed(value, inner[0])

@@ -284,10 +284,10 @@ class Output:
             return
         plan = getattr(result, "to_plan", None) if "print_plan" in heeded else None
         if "quiet" in heeded:
-            from gpucost.answers.saved import changes_told
+            from gpucost.answers.saved import change_warnings
 
             self.text(result.headline)
-            for warning in changes_told(result.payload):
+            for warning in change_warnings(result.payload):
                 say(warning)
             return
         if plan and self.format != "table":

@@ -393,13 +393,13 @@ def refresh(
     """
     from gpucost.catalog import open_catalog
     from gpucost.refresh.changes import words_of
-    from gpucost.refresh.run import Wish
+    from gpucost.refresh.run import RefreshOptions
     from gpucost.refresh.run import refresh as refreshed
 
     folder = folder_of(store, written=True)
     progress, wiped = _progress()
-    wish = Wish(accept, mirror, timeout, regions, _mapped(columns), progress)
-    outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, wish)
+    options = RefreshOptions(accept, mirror, timeout, regions, _mapped(columns), progress)
+    outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, options)
     wiped()
     outcome_text = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."

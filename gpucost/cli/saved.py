@@ -44,7 +44,7 @@ def rerun(
     gpucost saved rerun run.json --format json | cmp - run.json
     gpucost saved rerun run.json --explain
     """
-    from gpucost.answers.saved import read_estimate, reading, with_changes_told
+    from gpucost.answers.saved import read_estimate, reading, with_change_warnings
     from gpucost.answers.training import Estimate
     from gpucost.ask.estimate import rerun
     from gpucost.ask.result import Result
@@ -57,10 +57,10 @@ def rerun(
     calibration = training_calibration(shared_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
-        fresh = cast(Estimate, with_changes_told(fresh, saved))
+        fresh = cast(Estimate, with_change_warnings(fresh, saved))
         verdict_row = verdict(saved, fresh)
         say(f"{verdict_row['lead']}")
-        out.result(Result(with_changes_told(verdict_row, saved) if explain else fresh))
+        out.result(Result(with_change_warnings(verdict_row, saved) if explain else fresh))
 
 
 # --- Report: a workbook, page or text from a scenario file or a saved answer.

@@ -1,8 +1,9 @@
 """Exports of clouds in their own columns, and a small CSV, read as charges of FOCUS.
 
 AWS's Cost and Usage Report 2.0, Google Cloud's billing export, Azure's cost export, and date, gpu, hours, amount. Each
-FOCUS column is an expression over the file's own columns; where a file lacks one of them the cell is empty. Their
-names are those of the vendors' data dictionaries: docs.aws.amazon.com/cur/latest/userguide/table-dictionary-cur2.html,
+FOCUS column is SQL over the file's own columns in brackets: [a|b] is the first of them that the file has, [a.b] a
+field of a nested one; where it has none the cell is empty. Reading the file is invoices/reading.py. The names are
+those of the vendors' data dictionaries: docs.aws.amazon.com/cur/latest/userguide/table-dictionary-cur2.html,
 cloud.google.com/billing/docs/how-to/export-data-bigquery-tables,
 learn.microsoft.com/azure/cost-management-billing/automate/understand-usage-details-fields.
 """
@@ -15,14 +16,14 @@ from gpucost.catalog.loader import named, quoted
 
 Types = Mapping[str, tuple[str, str]]  # the file's columns by their names in small letters: the name, its type
 
-_FIELD = re.compile(r"\[([a-z0-9_ ./|]+)\]")
+_COLUMN = re.compile(r"\[([a-z0-9_ ./|]+)\]")
 
 
 class Export(NamedTuple):
     """A vendor's form: columns that only it has, and what each FOCUS column is in it."""
 
     vendor: str
-    signs: tuple[frozenset[str], ...]  # one of these sets is among the columns
+    signs: tuple[frozenset[str], ...]  # a file whose columns hold one of these sets is of this form
     columns: Mapping[str, str]
 
 
@@ -30,6 +31,7 @@ def _number(text: str) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE), 0)"
 
 
+# exports state UTC in words or not at all; days in any of three forms
 _UTC = "regexp_replace(replace({0}, ' UTC', 'Z'), '^([0-9-]+[ T][0-9:.]+)$', '\\1Z')"
 _DAY = (
     "coalesce(TRY_CAST({0} AS DATE), TRY_CAST(TRY_STRPTIME({0}, '%m/%d/%Y') AS DATE),"
@@ -158,8 +160,9 @@ _AZURE = Export(
     },
 )
 
-_SMALL_DAY = _DAY.format("[date|day]")
-_SMALL = Export(
+# a CSV written by hand, one GPU a row: its amount is both what was billed and what the use cost
+_BY_HAND_DAY = _DAY.format("[date|day]")
+_BY_HAND = Export(
     "date, gpu, hours, amount",
     tuple(frozenset({day, "gpu", "hours", "amount"}) for day in ("date", "day")),
     {
@@ -167,8 +170,8 @@ _SMALL = Export(
         "EffectiveCost": "[amount]",
         "BillingCurrency": "coalesce([currency], 'USD')",
         "ChargeCategory": "'Usage'",
-        "ChargePeriodStart": f"coalesce({_START.format(_SMALL_DAY)}, [date|day])",
-        "ChargePeriodEnd": _END.format(_SMALL_DAY),
+        "ChargePeriodStart": f"coalesce({_START.format(_BY_HAND_DAY)}, [date|day])",
+        "ChargePeriodEnd": _END.format(_BY_HAND_DAY),
         "PricingQuantity": "[hours]",
         "PricingUnit": "'GPU-hour'",
         "ProviderName": "[provider]",
@@ -177,12 +180,12 @@ _SMALL = Export(
     },
 )
 
-EXPORTS = (_AWS, _GCP, _AZURE, _SMALL)
-FIELDS = frozenset(  # that are read of any of them, nested ones by their outer name
+EXPORTS = (_AWS, _GCP, _AZURE, _BY_HAND)
+FIELDS = frozenset(  # of any export, nested ones by their outer name
     name.partition(".")[0]
     for export in EXPORTS
     for text in export.columns.values()
-    for group in _FIELD.findall(text)
+    for group in _COLUMN.findall(text)
     for name in group.split("|")
 )
 
@@ -190,10 +193,10 @@ FIELDS = frozenset(  # that are read of any of them, nested ones by their outer 
 _LEGACY = re.compile(r"^(identity|bill|lineitem|product|pricing|reservation|savingsplan|discount|costcategory)/", re.I)
 
 
-def in_words(column: str) -> str:
+def current_name(column: str) -> str:
     """Return a column of AWS's older report under its name in Cost and Usage Report 2.0; any other stays.
 
-    >>> in_words("lineItem/UnblendedCost"), in_words("savingsPlan/SavingsPlanARN"), in_words("cost")
+    >>> current_name("lineItem/UnblendedCost"), current_name("savingsPlan/SavingsPlanARN"), current_name("cost")
     ('line_item_unblended_cost', 'savings_plan_savings_plan_a_r_n', 'cost')
     """
     if not _LEGACY.match(column):
@@ -213,7 +216,7 @@ def as_focus(export: Export, types: Types, source: str) -> tuple[dict[str, tuple
     """Return the columns that a file has as FOCUS, and the SQL that reads it so."""
     texts = {**export.columns, **_tags_by_column(types)} if export is _AWS else export.columns
     columns = ", ".join(
-        f"CAST({_FIELD.sub(lambda found: _cell(found[1], types), text)} AS VARCHAR) AS {named(name)}"
+        f"CAST({_COLUMN.sub(lambda column: _cell(column[1], types), text)} AS VARCHAR) AS {named(name)}"
         for name, text in texts.items()
     )
     return {name.lower(): (name, "VARCHAR") for name in export.columns}, f"(SELECT {columns} FROM {source})"

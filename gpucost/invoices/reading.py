@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from gpucost.catalog.loader import engine, file_name, named, quiet, quoted, refuse_long, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
-from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, export_of, in_words
+from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, current_name, export_of
 from gpucost.invoices.rows import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
 
@@ -204,7 +204,7 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
         columns = [(key, "VARCHAR") for key in sorted(keys) if key.lower() in _READ or key.lower() in FIELDS]
     else:
         columns = [row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-    names = [_AGAIN.sub("", in_words(name).lower()) for name, _ in columns]
+    names = [_AGAIN.sub("", current_name(name).lower()) for name, _ in columns]
     if twice := next((name for name in repeated(names) if name in _READ), None):
         reason = "the column is there twice, whatever the case of its letters. Keep one."
         raise DataError(reason, file=path, column=_READ[twice])
@@ -218,7 +218,7 @@ def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tupl
     if packed:
         texts = ", ".join(f"{named(name)}: 'VARCHAR'" for name, _ in columns)
         source = f"{source.removesuffix(_WHOLE_DOCUMENT)}columns = {{{texts}}}, records = true)"
-    types = {in_words(name).lower(): (name, kind) for name, kind in columns}
+    types = {current_name(name).lower(): (name, kind) for name, kind in columns}
     return (types, source) if export is None else as_focus(export, types, source)
 
 

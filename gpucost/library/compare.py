@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 from gpucost.answers.combined import AtBatch, Pair, SideBySide
 from gpucost.answers.common import cited
-from gpucost.answers.saved import checked, read_answer, reading, with_changes_told
+from gpucost.answers.saved import checked, read_answer, reading, with_change_warnings
 from gpucost.arguments import read
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import ANSWER, FLAG, GPUS, MODELS
@@ -166,7 +166,7 @@ def _of_answers(values: Mapping[str, Any]) -> Answer:
         second_answer, called = _loaded(values["second"], accept_changed)
         with reading("one of the answers"):
             names = (name, called) if name != called else ("first", "second")
-            return with_changes_told(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
+            return with_change_warnings(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
     parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
     if len(parts) < 2:
         raise UsageError(
@@ -179,7 +179,7 @@ def _of_answers(values: Mapping[str, Any]) -> Answer:
             for part in later_parts
         ]
     if len(comparisons) == 1:
-        return with_changes_told(comparisons[0]["payload"], first_answer)
+        return with_change_warnings(comparisons[0]["payload"], first_answer)
     return {**first_answer, "lead": "", "parts": comparisons}
 
 
@@ -201,7 +201,7 @@ def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
         return _answer_scenario(path, part), part or Path(path).stem
     payload = read_answer(path, accept_changed)
     if part:
-        return with_changes_told(_part(payload, part, path), payload), part
+        return with_change_warnings(_part(payload, part, path), payload), part
     return payload, Path(path).stem
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from gpucost import clock
 from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.combined import ScenarioAnswer as Answer
-from gpucost.answers.saved import read_answer, reading, seal_of, with_changes_told
+from gpucost.answers.saved import read_answer, reading, seal_of, with_change_warnings
 from gpucost.arguments import read_list
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.kinds import named
@@ -120,7 +120,7 @@ def _shared(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[st
     saved = read_answer(source, accept_changed)
     with reading(source):
         request = asked_anew(saved)
-    return with_changes_told(_asked_in_public(request), saved)
+    return with_change_warnings(_asked_in_public(request), saved)
 
 
 def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,4 +1,7 @@
-"""The server of the page: loopback only, a token in the address, answers on GET, nothing that changes state."""
+"""The server of the page: loopback only, a token in the address, answers on GET, nothing that changes state.
+
+What a question asks and what answers it is page/questions.py; the page's own text is page/static.py and assets.
+"""
 
 import json
 import secrets
@@ -20,9 +23,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
-SIDE_BY_SIDE, WAITING, PATIENCE_S = 2, 128, 60.0  # answers made at once, connections kept, and how long one waits
-HEAD_S = 10.0  # in which a request has arrived
-_turns = threading.BoundedSemaphore(SIDE_BY_SIDE)  # each answer holds tens of megabytes while it is made
+SIDE_BY_SIDE = 2  # answers made at once: each holds tens of megabytes
+WAITING, PATIENCE_S = 128, 60.0  # connections kept, and how long a question waits for its turn
+HEAD_S = 10.0  # in which a request must have arrived
+_turns = threading.BoundedSemaphore(SIDE_BY_SIDE)
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _HEADERS = {
     "Content-Security-Policy": (
@@ -44,8 +48,8 @@ _ANSWERS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "serve": questions.serve,
     "own": questions.own,
     "fit": questions.fit,
-    "choices": lambda asked: questions.choices(),
-    "facts": lambda asked: questions.facts(),
+    "choices": lambda query: questions.choices(),
+    "facts": lambda query: questions.facts(),
 }
 
 
@@ -110,21 +114,21 @@ def _answer(request: "Request") -> "Response":
     answer = _ANSWERS.get(request.path_params["name"])
     if answer is None:
         return _plain("there is no such question.", 404)
-    asked = _query(request)
-    return _safely(lambda: _json(answer(asked), 200), asked, request.path_params["name"])
+    query = _query(request)
+    return _in_turn(lambda: _json(answer(query), 200), query, request.path_params["name"])
 
 
 def _export(request: "Request") -> "Response":
     """Hand out the answer as a workbook, a page or a scenario."""
-    name, asked = request.path_params["name"], _query(request)
+    name, query = request.path_params["name"], _query(request)
     if name == "scenario.toml":
-        return _safely(lambda: _download(questions.scenario(asked).encode(), "application/toml", name), asked)
+        return _in_turn(lambda: _download(questions.scenario(query).encode(), "application/toml", name), query)
     if name == "plan.html":
-        return _safely(lambda: _download(static.page([asked]).encode(), _DOCUMENT[".html"], name), asked)
+        return _in_turn(lambda: _download(static.page([query]).encode(), _DOCUMENT[".html"], name), query)
     ending = Path(name).suffix
     if name not in ("estimate.xlsx", "estimate.html"):
         return _plain("there is no such file. Files: estimate.xlsx, estimate.html, plan.html, scenario.toml.", 404)
-    return _safely(lambda: _download(_document(asked, ending), _DOCUMENT[ending], name), asked)
+    return _in_turn(lambda: _download(_document(query, ending), _DOCUMENT[ending], name), query)
 
 
 def _document(query: Mapping[str, str], ending: str) -> bytes:
@@ -139,25 +143,29 @@ def _query(request: "Request") -> dict[str, str]:
     return dict(request.query_params)
 
 
-def _safely(make: Callable[[], "Response"], asked: Mapping[str, str], name: str = "plan") -> "Response":
-    """Answer in turn, so that many who ask at once need no more memory; what goes wrong is said."""
+def _in_turn(make: Callable[[], "Response"], query: Mapping[str, str], name: str = "plan") -> "Response":
+    """Answer in turn, so that many who ask at once need no more memory; an error becomes a response."""
     if not _turns.acquire(timeout=PATIENCE_S):
         return _plain("too many questions at once. Ask again in a minute.", 503)
     try:
         return make()
     except GpuCostError as error:
-        return _json(refusal(error, asked, name), 422)
+        return _json(refusal(error, query, name), 422)
     except Exception as error:  # the page says it and lives on
         return _json({"error": f"internal error: {type(error).__name__}. Please report it."}, 500)
     finally:
         _turns.release()
 
 
-def refusal(error: GpuCostError, asked: Mapping[str, str], name: str) -> dict[str, Any]:
+def refusal(error: GpuCostError, query: Mapping[str, str], name: str) -> dict[str, Any]:
     """Return a refusal: the command's sentence, the same without flags, and the nearest questions with an answer."""
-    sentence = " ".join(without_contents(error, asked).split())
-    said = {"error": sentence, "said": without_commands(sentence), "exit_code": error.exit_code}
-    return {**said, "nearest": questions.nearest(error, asked, name)}
+    sentence = " ".join(without_contents(error, query).split())
+    return {
+        "error": sentence,
+        "said": without_commands(sentence),
+        "exit_code": error.exit_code,
+        "nearest": questions.nearest(error, query, name),
+    }
 
 
 def _json(value: Any, status: int) -> "Response":
@@ -213,13 +221,13 @@ def server_of(app: "Starlette", **more: Any) -> Any:
     """Return the server of an application: it keeps few connections and waits for none for long."""
     import uvicorn
 
-    bounds: dict[str, Any] = {"http": _timed(), "limit_concurrency": WAITING}
-    # what is wrong with a request is said to who sent it
+    bounds: dict[str, Any] = {"http": _impatient_protocol(), "limit_concurrency": WAITING}
+    # nothing on the terminal: whoever sent a bad request reads why in its response
     quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
     return uvicorn.Server(uvicorn.Config(app, **bounds, **quiet, **more))
 
 
-def _timed() -> Any:
+def _impatient_protocol() -> Any:
     """Return the server's reader of requests, made to close a connection whose request does not arrive in time."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

@@ -50,8 +50,8 @@ def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
         yield from (item for item in items if isinstance(item, dict))
         if not (url := page.get("NextPageLink") or ""):
             return
-        if desk.asked.get("told"):
-            desk.asked["told"]("azure", f"page {number + 2}")
+        if desk.asked.get("progress"):
+            desk.asked["progress"]("azure", f"page {number + 2}")
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 

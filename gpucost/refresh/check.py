@@ -1,4 +1,7 @@
-"""Prices of a few offers, read again from their sellers: what one does before an order, and nothing is kept of it."""
+"""Prices of a few offers, read again from their sellers before an order; nothing is stored.
+
+Renewing the stored prices is refresh/run.py.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 SELLERS = frozenset(("azure", "oci", "vast", "lambda", "runpod"))  # each has a source of its own name
 FIRST_OFFERS = 5  # of an answer: those that one would order
-WAIT_S = 60.0
+WAIT_S = 60.0  # for all sellers together
 _SAME = 0.0005  # of a price: below it two are equal
 
 
@@ -36,7 +39,7 @@ class CheckedPrice(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Say what came of it."""
+        """Return the price now against the one quoted, in a sentence."""
         offer = self.offer
         place = f" in {offer['region']}" if offer["region"] else ""
         name = f"{offer['provider']} {offer['instance_type']}{place}, {str(offer['option']).replace('_', ' ')}"
@@ -56,14 +59,15 @@ class CheckedPrice(Struct, frozen=True):
 def checked(catalog: "Catalog", offers: Iterable[Mapping[str, Any]], mirror: str | None = None) -> list[CheckedPrice]:
     """Read the prices of some offers again; `offers` have an offer_id, provider, instance_type, gpus and a price."""
     by_seller: dict[str, list[Mapping[str, Any]]] = {}
-    for offer in {offer["offer_id"]: offer for offer in offers}.values():
+    for offer in {offer["offer_id"]: offer for offer in offers}.values():  # each once
         by_seller.setdefault(str(offer["provider"]), []).append(offer)
     deadline, known = Deadline(WAIT_S), cache(lambda: known_of(catalog))  # gathered once, where a seller can be read
     results = []
-    for seller, of_seller in by_seller.items():
-        prices, failure = _prices(known, seller, of_seller, mirror, deadline)
+    for seller, offers_of_seller in by_seller.items():
+        prices, failure = _prices(known, seller, offers_of_seller, mirror, deadline)
         results += [
-            CheckedPrice(offer, _quote(offer), prices.get(str(offer["offer_id"])), failure) for offer in of_seller
+            CheckedPrice(offer, _quote(offer), prices.get(str(offer["offer_id"])), failure)
+            for offer in offers_of_seller
         ]
     return results
 

@@ -1,6 +1,7 @@
 """The price tables that Karpenter's providers ship: AWS and Azure on demand as Go source, Google also spot as JSON.
 
-The tables are as old as they say (`generated at …`), else as their last change in the repository.
+The Go source is read line by line, not as Go: a region opens a map, a pair below it is an instance and its price. The
+tables are as old as they say (`generated at …`), else as their last change in the repository.
 """
 
 import re
@@ -14,7 +15,8 @@ from gpucost.refresh.aws import INSTANCES
 from gpucost.refresh.source import Desk, Source, held, last_change
 
 ADDRESS = "https://raw.githubusercontent.com/"
-# provider -> file, instances with accelerators
+_MOST_BYTES = 64_000_000  # of a table
+# provider -> file, a pattern of its instances with accelerators
 FILES = {
     "aws": ("aws/karpenter-provider-aws/main/pkg/providers/pricing/zz_generated.pricing_aws.go", INSTANCES),
     "azure": ("Azure/karpenter-provider-azure/main/pkg/providers/pricing/zz_generated.pricing.go", r"Standard_N\w+"),
@@ -23,43 +25,43 @@ FILES = {
 # a region begins either as a key of the outer map or by an assignment to it
 _REGION = re.compile(r'^\s*(?:"([a-z0-9-]+)":\s*\{|\w+\["([a-z0-9-]+)"\]\s*=\s*map)')
 _PRICE = re.compile(r'"([A-Za-z0-9_.-]+)":\s*([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)')
-_MADE = re.compile(r"generated at (\d{4}-\d\d-\d\d)T")
+_GENERATED = re.compile(r"generated at (\d{4}-\d\d-\d\d)T")
 
 
 def fetch(desk: Desk) -> None:
     """Fetch and read every table."""
-    desk.each({provider: partial(_read, desk, provider) for provider in FILES})
+    desk.each({provider: partial(_add_table, desk, provider) for provider in FILES})
 
 
-def _read(desk: Desk, provider: str) -> None:
+def _add_table(desk: Desk, provider: str) -> None:
     desk.add(table_rows(desk, provider))
 
 
 def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
     """Fetch and read the table of one provider."""
-    path, wanted = FILES[provider]
+    path, instances = FILES[provider]
     address = ADDRESS + path
     if path.endswith(".json"):
-        table = held(desk.client.json(address, most_bytes=64_000_000), "prices", kind=dict, what="it holds no prices")
-        rows = list(rows_of_json(table, provider, wanted))
-        made_on = None
+        table = held(desk.client.json(address, most_bytes=_MOST_BYTES), "prices", kind=dict, what="it holds no prices")
+        rows = list(rows_of_json(table, provider, instances))
+        generated_on = None
     else:
-        text = desk.client.body(address, most_bytes=64_000_000).decode("utf-8", "replace")
-        rows = list(rows_of(text, provider, wanted))
-        made = _MADE.search(text)
-        made_on = date.fromisoformat(made[1]) if made else None
+        text = desk.client.body(address, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
+        rows = list(rows_of(text, provider, instances))
+        stamp = _GENERATED.search(text)
+        generated_on = date.fromisoformat(stamp[1]) if stamp else None
     if not rows:
         raise UsageError("its table holds no prices: its format has changed.")
-    seen_on = made_on or last_change(desk, address)
+    seen_on = generated_on or last_change(desk, address)
     return [{**row, "observed_on": seen_on} for row in rows]
 
 
-def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, Any]]:
+def rows_of(text: str, provider: str, instances: str) -> Iterator[dict[str, Any]]:
     """Yield the prices of a table written as Go maps: regions, and in each a price by instance."""
-    region, pattern = "", re.compile(wanted)
+    region, pattern = "", re.compile(instances)
     for line in text.splitlines():
-        if found := _REGION.match(line):
-            region = found[1] or found[2]
+        if opening := _REGION.match(line):
+            region = opening[1] or opening[2]
         for name, price in _PRICE.findall(line):
             if region and pattern.fullmatch(name):
                 yield {
@@ -71,9 +73,9 @@ def rows_of(text: str, provider: str, wanted: str) -> Iterator[dict[str, Any]]:
                 }
 
 
-def rows_of_json(table: dict[str, Any], provider: str, wanted: str) -> Iterator[dict[str, Any]]:
+def rows_of_json(table: dict[str, Any], provider: str, instances: str) -> Iterator[dict[str, Any]]:
     """Yield the prices of a table written as JSON: regions, in each the options, in each a price by instance."""
-    pattern = re.compile(wanted)
+    pattern = re.compile(instances)
     for region, options in table.items():
         for option in ("on_demand", "spot"):
             prices = options.get(option) if isinstance(options, dict) else None

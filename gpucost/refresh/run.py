@@ -1,4 +1,8 @@
-"""Refreshing: the sources side by side, each succeeding or failing alone; what passes its checks becomes a snapshot."""
+"""Refreshing: the sources side by side, each succeeding or failing alone; what passes its checks becomes a snapshot.
+
+What a source says is read in its importer, completed in refresh/complete.py and judged in refresh/integrity.py and its
+like; here stands only who is asked, in how much time, and what of it is published.
+"""
 
 import os
 import shutil
@@ -31,34 +35,35 @@ if TYPE_CHECKING:
 
 SIDE_BY_SIDE = 8
 _ASKING_SHARE = 0.8  # of the time: the rest judges and writes what was fetched
-_SHORTEST_SECRET = 6
+_SHORTEST_SECRET = 6  # characters: a shorter value would blank out common words
 
 
-class Wish(Struct, frozen=True):
-    """What a refresh is asked to do, beside which sources: how to judge, where to ask, what to tell meanwhile."""
+class RefreshOptions(Struct, frozen=True):
+    """How a refresh goes about its sources: how to judge, where to ask, for how long, to whom it reports progress."""
 
     accept: bool = False
     mirror: str | None = None
     seconds: float | None = None
     regions: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)  # our column -> theirs, for files of one's own
-    told: Callable[[str, str], None] | None = None  # source, what it is doing
+    progress: Callable[[str, str], None] | None = None  # source, what it is doing
     pause: Callable[[float], object] | None = None
 
 
 def chosen(names: Sequence[str]) -> tuple[list[Source], list[SourceOutcome]]:
     """Return the sources asked for; without names every one that is light and whose key is there."""
     if names:
-        found: dict[str, tuple[str, Source]] = {}
+        by_name: dict[str, tuple[str, Source]] = {}  # as it was written, the source
         for name in dict.fromkeys(names):
             source = source_of(name)
-            if source.name in found:
+            if source.name in by_name:
+                first = by_name[source.name][0]
                 raise UsageError(
-                    f"{found[source.name][0]} and {name} are both the source {source.name}, for which one list speaks."
+                    f"{first} and {name} are both the source {source.name}, for which one list speaks."
                     " Give one of them another name, or put both into one file."
                 )
-            found[source.name] = name, source
-        return [source for _, source in found.values()], []
+            by_name[source.name] = name, source
+        return [source for _, source in by_name.values()], []
     ready = [item for item in SOURCES.values() if not item.heavy and item.has_key]
     skipped = [item for item in SOURCES.values() if item not in ready]
     return ready, [SourceOutcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
@@ -77,82 +82,83 @@ _HEEDED = {
 }
 
 
-def _refuse_unheeded(sources: Sequence[Source], wish: Wish) -> None:
-    """Refuse a wish that none of the sources heeds."""
-    for name, said in _HEEDED.items():
-        if getattr(wish, name) and not any(name in source.heeds for source in sources):
-            raise UsageError(f"{said}, and none is asked. Leave it out, or name one with --from.")
+def _refuse_unheeded(sources: Sequence[Source], options: RefreshOptions) -> None:
+    """Refuse an option that none of the sources heeds."""
+    for name, role in _HEEDED.items():
+        if getattr(options, name) and not any(name in source.heeds for source in sources):
+            raise UsageError(f"{role}, and none is asked. Leave it out, or name one with --from.")
 
 
 def refresh(
-    catalog: "Catalog", folder: Folder, names: Sequence[str], wish: Wish
+    catalog: "Catalog", folder: Folder, names: Sequence[str], options: RefreshOptions
 ) -> tuple[list[SourceOutcome], Snapshot | None]:
     """Ask the sources, judge what they say and publish one snapshot of all that passed."""
     stores = [name for name in names if is_remote(name)]
-    sources, outcomes = (
-        ([], []) if stores and len(stores) == len(names) else chosen([name for name in names if name not in stores])
-    )
-    _refuse_unheeded(sources, wish)
+    importers = [name for name in names if name not in stores]
+    sources, skipped = chosen(importers) if importers or not names else ([], [])
+    _refuse_unheeded(sources, options)
     known = known_of(catalog)
     earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
     today = clock.today()
-    deadline = Deadline(wish.seconds or limit("limit_refresh_seconds"))
+    deadline = Deadline(options.seconds or limit("limit_refresh_seconds"))
     asking = Deadline(deadline.left_s * _ASKING_SHARE, within=deadline)
     with folder.workplace() as place:
         jobs: list[Callable[[], list[SourceOutcome]]] = [
-            partial(_alone, source, known, earlier, place / f"{i}", wish, today, asking)
+            partial(_alone, source, known, earlier, place / f"{i}", options, today, asking)
             for i, source in enumerate(sources)
         ]
         jobs += [partial(_of_store, url, folder, place, asking) for url in stores]
         names_of_jobs = [*(source.name for source in sources), *map(place_of, stores)]
-        found: list[SourceOutcome] = []
+        outcomes: list[SourceOutcome] = []
         for name, done in zip(names_of_jobs, deadline.all_of(jobs, SIDE_BY_SIDE), strict=True):
-            found += [SourceOutcome(name, "failed", "the time for this refresh is over.")] if done is None else done
-        parts = [part for outcome in found for part in outcome.parts]
+            outcomes += [SourceOutcome(name, "failed", "the time for this refresh is over.")] if done is None else done
+        parts = [part for outcome in outcomes for part in outcome.parts]
         for digest in dict.fromkeys(part.sha256 for part in parts):
             folder.adopt(place / digest)
         snapshot = folder.publish(parts, place) if parts else None
-    return [*found, *outcomes], snapshot
+    return [*outcomes, *skipped], snapshot
 
 
-def _alone(*given: Any) -> list[SourceOutcome]:
-    return [_one(*given)]
+def _alone(*arguments: Any) -> list[SourceOutcome]:
+    return [refresh_one(*arguments)]
 
 
-def _one(
+def refresh_one(
     source: Source,
     known: Known,
     earlier: Mapping[tuple[str, str], Path],
     place: Path,
-    wish: Wish,
+    options: RefreshOptions,
     today: date,
     asking: Deadline | None = None,
 ) -> SourceOutcome:
     """Fetch, complete and judge one source; whatever goes wrong is its own, but for a full disk."""
     desk = None
-    told = wish.told or (lambda *_: None)
+    progress = options.progress or (lambda *_: None)
     before, before_unknown = earlier.get((source.kind, source.name)), earlier.get((UNKNOWN_KIND, source.name))
     try:
-        with Client(mirror=wish.mirror, deadline=asking, pause=wish.pause) as client:
-            desk = Desk(client, place, today, {"regions": wish.regions, "columns": wish.columns, "told": told})
-            told(source.name, "fetching")
+        with Client(mirror=options.mirror, deadline=asking, pause=options.pause) as client:
+            desk = Desk(
+                client, place, today, {"regions": options.regions, "columns": options.columns, "progress": progress}
+            )
+            progress(source.name, "fetching")
             desk.source_id, desk.copied = source.id_on(today), source.copied
             source.fetch(desk)
-            told(source.name, "checking")
+            progress(source.name, "checking")
             if source.kind == "tokens":
-                verdict = judge_tokens(desk, known, before, before_unknown, wish.accept, source.id_on(today))
+                verdict = judge_tokens(desk, known, before, before_unknown, options.accept, source.id_on(today))
             elif source.kind == "availability":
-                verdict = judge_sales(desk, known, before, before_unknown, wish.accept)
+                verdict = judge_sales(desk, known, before, before_unknown, options.accept)
             else:
                 complete(desk, known)
-                verdict = judge(desk, known, source, before, before_unknown, wish.accept)
+                verdict = judge(desk, known, source, before, before_unknown, options.accept)
             parts = [_written(desk, source, source.kind, verdict.rows, verdict.counts, today)]
             if verdict.unknown or before_unknown:
                 parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
             waits = WAITING + source.kind
             if source.kind != "availability" and (verdict.held or (waits, source.name) in earlier):
                 parts.append(_written(desk, source, waits, sum(verdict.held.values()), {}, today))
-            told(source.name, "done")
+            progress(source.name, "done")
             failures = tuple(without_secrets(text) for text in desk.failures)
             state = "published" if verdict.rows or not verdict.held else "waiting"
             return SourceOutcome(source.name, state, "", verdict, tuple(parts), client.fetched_bytes, failures)
@@ -169,7 +175,7 @@ def _one(
     finally:
         if desk is not None:
             desk.close()
-    told(source.name, "failed")
+    progress(source.name, "failed")
     return SourceOutcome(source.name, "failed", reason)
 
 
@@ -188,33 +194,31 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[S
     except GpuCostError as error:
         return [SourceOutcome(place_of(url), "failed", without_secrets(str(error)))]
     own = {(part.kind, part.source): part for _, part, _ in folder.newest()}
-    found: dict[str, SourceOutcome] = {}
+    outcomes: dict[str, SourceOutcome] = {}
     for _, part, file in store.newest():
-        mine = own.get((part.kind, part.source))
-        if mine is not None and (mine.sha256 == part.sha256 or mine.observed_on > part.observed_on):
-            found.setdefault(
+        present = own.get((part.kind, part.source))
+        if present is not None and (present.sha256 == part.sha256 or present.observed_on > part.observed_on):
+            outcomes.setdefault(
                 part.source, SourceOutcome(part.source, "unchanged", f"{place_of(url)} has nothing newer.")
             )
             continue
         shutil.copyfile(file, place / part.sha256)
-        known = found.get(part.source)
-        parts = (*(known.parts if known is not None else ()), part)
+        earlier = outcomes.get(part.source)  # of another kind of its rows
+        parts = (*(earlier.parts if earlier is not None else ()), part)
         if part.kind == UNKNOWN_KIND or part.kind.startswith(WAITING):
-            verdict = known.verdict if known is not None else CandidateVerdict()
+            verdict = earlier.verdict if earlier is not None else CandidateVerdict()
         else:
             new, changed, same, gone = (part.changes.get(name, 0) for name in ("new", "changed", "same", "gone"))
             verdict = CandidateVerdict(part.rows, new, changed, same, gone)
-        found[part.source] = SourceOutcome(part.source, "published", f"from {place_of(url)}", verdict, parts)
-    return [*found.values(), *(SourceOutcome(place_of(url), "failed", text) for text in store.faults)]
+        outcomes[part.source] = SourceOutcome(part.source, "published", f"from {place_of(url)}", verdict, parts)
+    return [*outcomes.values(), *(SourceOutcome(place_of(url), "failed", text) for text in store.faults)]
 
 
 def _written(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
-    """Write what a source said, or what of it nobody could read, beside what the others wrote."""
-    file, table = (
-        desk.path(f"{kind}.parquet"),
-        "apart" if kind == UNKNOWN_KIND else "waiting" if kind.startswith(WAITING) else "part",
-    )
-    desk.connection.execute("SET preserve_insertion_order = true")  # both are in order: equal prices, equal bytes
+    """Write a table of a source (its rows, those nobody could read or those that wait), named by its hash."""
+    file = desk.path(f"{kind}.parquet")
+    table = "apart" if kind == UNKNOWN_KIND else "waiting" if kind.startswith(WAITING) else "part"
+    desk.connection.execute("SET preserve_insertion_order = true")  # the table is in order: equal prices, equal bytes
     put_parquet(desk.connection, f"FROM {table}", file, ", COMPRESSION zstd")
     digest, size = hash_of(file), file.stat().st_size
     file.replace(desk.folder.parent / digest)

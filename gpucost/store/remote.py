@@ -1,4 +1,7 @@
-"""A store that others publish as static files, at an address: read-only, checked, kept in a cache."""
+"""The copy in the cache of a store that somebody publishes as static files at an address: fetched, checked, read-only.
+
+What a store's folder holds is told in store/folder.py, how an address is asked in store/client.py.
+"""
 
 import json
 import os
@@ -11,8 +14,8 @@ from gpucost.store.client import Client, FetchError, place_of
 from gpucost.store.files import replacing, write_bytes
 from gpucost.store.folder import FORMAT, SEAL, SEAL_KEY, Folder, parsed, sealed
 
-_MOST_SNAPSHOTS = 10_000
-_SMALL_BYTES = 8_000_000
+_MOST_SNAPSHOTS = 10_000  # of an index: more than a snapshot an hour makes in a year
+_SMALL_BYTES = 8_000_000  # of a seal, an index or a manifest; a part states its own size
 
 
 def is_remote(location: str) -> bool:
@@ -28,19 +31,19 @@ def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadl
     """
     deadline = deadline or Deadline(limit("limit_store_seconds"))
     folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
-    with client or _client(url, deadline) as connection:
-        jobs = [lambda: _bring(folder, url, connection)]
-        if deadline.all_of(jobs) == [None]:
+    most_bytes = limit("limit_refresh_bytes") / 4  # of one file; a client takes four times that in all
+    with client or Client(deadline=deadline, most_bytes=most_bytes) as connection:
+        if deadline.all_of([lambda: _update(folder, url, connection)]) == [None]:  # not done in time
             if not folder:
                 raise FetchError(f"{place_of(url)}: its time is over. The setting limit_store_seconds gives it more.")
             folder.faults.append(f"{place_of(url)}: its time is over. Its copy of the last time serves.")
     return folder
 
 
-def _bring(folder: Folder, url: str, asked: Client) -> bool:
+def _update(folder: Folder, url: str, client: Client) -> bool:
     """Fetch what a copy lacks; what cannot be had is a fault of the folder."""
     try:
-        names = _index(url, asked, _seal(url, asked))
+        names = _index(url, client, _seal(url, client))
     except FetchError as error:
         if not folder:
             raise
@@ -49,16 +52,12 @@ def _bring(folder: Folder, url: str, asked: Client) -> bool:
     known = set(folder.names())
     missing = [name for name in reversed(names) if name not in known]
     for turn, name in enumerate(missing):
-        if asked.is_late:
+        if client.is_late:
             rest = len(missing) - turn
             folder.faults.append(f"{place_of(url)}: its time is over with {rest:,} snapshots not fetched.")
             break
-        _take(folder, url, name, asked)
+        _fetch_snapshot(folder, url, name, client)
     return True
-
-
-def _client(url: str, deadline: Deadline) -> Client:
-    return Client(deadline=deadline, most_bytes=limit("limit_refresh_bytes") / 4)  # four times that in all
 
 
 def _seal(url: str, client: Client) -> dict[str, str] | None:
@@ -86,10 +85,11 @@ def _index(url: str, client: Client, hashes: dict[str, str] | None) -> list[str]
     return sorted(names)
 
 
-def _take(folder: Folder, url: str, name: str, client: Client) -> None:
+def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None:
     """Fetch one snapshot: its manifest and the parts that are missing; what is not what its name says is left out."""
     base = url.rstrip("/")
     try:
+        # a name with a slash could lead out of the folder: it is never asked for, and empty bytes match no hash
         safe = name.replace("/", "_").replace("\\", "_")
         body = b"" if safe != name else client.body(f"{base}/snapshots/{name}.json", most_bytes=_SMALL_BYTES)
         snapshot = parsed(safe, body)
@@ -97,25 +97,22 @@ def _take(folder: Folder, url: str, name: str, client: Client) -> None:
             target = folder.path / "parts" / f"{part.sha256}.parquet"
             if target.exists():
                 continue
-            _made(target.parent)
+            _make(target.parent)
             with replacing(target) as draft:
                 client.file(
                     f"{base}/parts/{part.sha256}.parquet", draft, digest=part.sha256, most_bytes=part.size_bytes
                 )
-        _kept(folder.path / "snapshots" / f"{name}.json", body)
+        manifest = folder.path / "snapshots" / f"{name}.json"  # after its parts: what it names is then there
+        _make(manifest.parent)
+        write_bytes(manifest, body)
     except DiskError:
         raise
     except (DataError, FetchError) as error:
         folder.faults.append(str(error))
 
 
-def _made(folder: Path) -> None:
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DiskError(f"the cache {folder} cannot be written: {error.strerror}.") from None
-
-
-def _kept(target: Path, data: bytes) -> None:
-    _made(target.parent)
-    write_bytes(target, data)

@@ -12,7 +12,7 @@ from gpucost.refresh.complete import UNDATED, complete
 from gpucost.refresh.integrity import OLDER
 from gpucost.refresh.known import known_of
 from gpucost.refresh.registry import SOURCES, source_of
-from gpucost.refresh.run import Wish, refresh
+from gpucost.refresh.run import RefreshOptions, refresh
 from gpucost.refresh.source import COMMITS, Desk
 from gpucost.store.client import Client
 from gpucost.store.folder import Folder
@@ -105,7 +105,9 @@ def test_googles_undated_table_overwrites_no_newer_observation(tmp_path, catalog
     folder = Folder(tmp_path / "store")
     before = {offer.offer_id: offer for offer in catalog.offers()}
     with Server(files_of_copies() | every_commit()) as server:
-        outcomes, snapshot = refresh(catalog, folder, ["karpenter"], Wish(mirror=server.url, pause=lambda _: None))
+        outcomes, snapshot = refresh(
+            catalog, folder, ["karpenter"], RefreshOptions(mirror=server.url, pause=lambda _: None)
+        )
     assert snapshot is not None
     assert outcomes[0].verdict.left_out[OLDER] > 0
     after = {offer.offer_id: offer for offer in open_catalog("2026-11-28", store=folder.path).offers()}

@@ -15,7 +15,7 @@ from gpucost.catalog import open_catalog
 from gpucost.catalog.availability import Availability
 from gpucost.refresh import karpenter
 from gpucost.refresh.registry import SOURCES
-from gpucost.refresh.run import Wish, refresh
+from gpucost.refresh.run import RefreshOptions, refresh
 from gpucost.store.folder import Folder
 from tests.refresh.server import Server, send
 
@@ -39,7 +39,7 @@ def ask(tmp_path, catalog):
 
     def asked(names, routes, **wish):
         with Server(routes) as server:
-            outcomes, _ = refresh(catalog, Folder(tmp_path / "store"), names, Wish(mirror=server.url, **wish))
+            outcomes, _ = refresh(catalog, Folder(tmp_path / "store"), names, RefreshOptions(mirror=server.url, **wish))
             asked.server = server
         after = open_catalog(store=tmp_path / "store")
         asked.catalog = after

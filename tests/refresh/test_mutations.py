@@ -11,7 +11,7 @@ import pytest
 from gpucost.catalog import open_catalog
 from gpucost.refresh.known import REFERENCE, known_of
 from gpucost.refresh.registry import SOURCES
-from gpucost.refresh.run import Wish, _one
+from gpucost.refresh.run import RefreshOptions, refresh_one
 from tests.refresh.mutations import mutated
 from tests.refresh.server import Server
 from tests.refresh.test_samples import (
@@ -115,8 +115,10 @@ class Bench:
             for path, body in routes.items()
         }
         with mock.patch.dict(os.environ, KEYS), Server(served) as server:
-            wish = Wish(accept, server.url, regions=("us-east-1",) if name == "aws" else (), pause=lambda _: None)
-            outcome = _one(SOURCES[name], self.known, {}, self.folder / f"desk-{self.number}", wish, TODAY)
+            wish = RefreshOptions(
+                accept, server.url, regions=("us-east-1",) if name == "aws" else (), pause=lambda _: None
+            )
+            outcome = refresh_one(SOURCES[name], self.known, {}, self.folder / f"desk-{self.number}", wish, TODAY)
         if outcome.state != "published":
             return {}
         import duckdb

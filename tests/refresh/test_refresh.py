@@ -319,7 +319,7 @@ def test_an_offer_that_is_gone_while_an_old_unknown_stays_is_gone(tmp_path):
     from gpucost.catalog import open_catalog
     from gpucost.refresh.known import known_of
     from gpucost.refresh.registry import SOURCES as all_sources
-    from gpucost.refresh.run import Wish, _one
+    from gpucost.refresh.run import RefreshOptions, refresh_one
 
     known, folder = known_of(open_catalog("2026-11-22")), Folder(tmp_path / "store")
     strange = oci_product("Compute - GPU - R400", 30.0)
@@ -328,9 +328,9 @@ def test_an_offer_that_is_gone_while_an_old_unknown_stays_is_gone(tmp_path):
     for number, items in enumerate(([a100, oci_product("Compute - GPU - H100", 10.0), strange], [a100, strange])):
         earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
         with Server({path: {"items": items}}) as server:
-            wish = Wish(mirror=server.url, pause=lambda _: None)
+            wish = RefreshOptions(mirror=server.url, pause=lambda _: None)
             today = date(2026, 11, 23 + number)
-            outcome = _one(all_sources["oci"], known, earlier, tmp_path / str(number), wish, today)
+            outcome = refresh_one(all_sources["oci"], known, earlier, tmp_path / str(number), wish, today)
         with folder.workplace() as place:
             for part in outcome.parts:
                 folder.adopt(tmp_path / part.sha256)

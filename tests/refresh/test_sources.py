@@ -27,7 +27,7 @@ from gpucost.refresh import (
 from gpucost.refresh.complete import complete
 from gpucost.refresh.known import known_of
 from gpucost.refresh.registry import SOURCES
-from gpucost.refresh.run import Wish, _one
+from gpucost.refresh.run import RefreshOptions, refresh_one
 from gpucost.refresh.source import Desk
 from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client
@@ -621,10 +621,10 @@ def test_a_hostile_answer_is_a_sentence_without_keys(name, known, tmp_path, monk
     for key in SOURCES[name].keys:
         monkeypatch.setenv(key, "key-NOT-TO-BE-SAID")
     with Server() as server:
-        wish = Wish(mirror=server.url, seconds=20, regions=("us-east-1",), pause=lambda _: None)
+        wish = RefreshOptions(mirror=server.url, seconds=20, regions=("us-east-1",), pause=lambda _: None)
         for number, (what, answer) in enumerate(HOSTILE.items()):
             server.routes = _Always(answer)
-            found = _one(SOURCES[name], known, {}, tmp_path / str(number), wish, TODAY)
+            found = refresh_one(SOURCES[name], known, {}, tmp_path / str(number), wish, TODAY)
             assert found.state == "failed", what
             assert "format may" not in found.reason, (what, found.reason)
             assert found.reason.isprintable(), what

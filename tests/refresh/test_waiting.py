@@ -12,7 +12,7 @@ from benchmarks.fuzz.waits import BEHAVIOURS, served
 from gpucost.catalog import open_catalog
 from gpucost.errors import GpuCostError
 from gpucost.limits import Deadline
-from gpucost.refresh.run import Wish, refresh
+from gpucost.refresh.run import RefreshOptions, refresh
 from gpucost.store.folder import Folder
 from gpucost.store.remote import fetched
 from tests.conftest import heed_interrupts
@@ -28,7 +28,7 @@ def test_a_refresh_ends_in_its_time_whatever_the_server_does(behaviour, catalog,
     folder = Folder(tmp_path / "store")
     with served(behaviour) as address:
         began = time.monotonic()
-        outcomes, snapshot = refresh(catalog, folder, ["azure", "oci"], Wish(mirror=address, seconds=1))
+        outcomes, snapshot = refresh(catalog, folder, ["azure", "oci"], RefreshOptions(mirror=address, seconds=1))
         assert time.monotonic() - began < 15, "a busy machine; a server here keeps one for 20 s and more"
     assert {item.state for item in outcomes} == {"failed"}
     assert snapshot is None
