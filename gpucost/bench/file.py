@@ -10,7 +10,7 @@ from gpucost.bench.cases import SHAPES
 from gpucost.errors import UsageError
 from gpucost.gate import read_json, shown
 from gpucost.physics.training.own_runs import ONE_SCRIPT
-from gpucost.schemas.validation import held, number, record, several, text
+from gpucost.schemas import typed
 
 SCHEMA_VERSION = 1
 
@@ -142,41 +142,41 @@ def bench_model() -> "type[BaseModel]":
     """Return the model of a whole bench file."""
     from pydantic import model_validator
 
-    machine = record(
+    machine = typed.record(
         "Machine",
-        strange="allow",
-        device=(text(least=1), ...),
-        gpus=(number(0, 1e6), ...),
-        power_limit_w=number(high=1e6),
-        memory_gib=number(high=1e6),
+        unknown="allow",
+        device=(typed.text(least=1), ...),
+        gpus=(typed.number(0, 1e6), ...),
+        power_limit_w=typed.number(high=1e6),
+        memory_gib=typed.number(high=1e6),
     )
-    failed = record("Failed", strange="allow", id=(text(), ...), reason=(text(100_000), ...))
-    probe = record(
+    failed = typed.record("Failed", unknown="allow", id=(typed.text(), ...), reason=(typed.text(100_000), ...))
+    probe = typed.record(
         "Probe",
-        strange="allow",
+        unknown="allow",
         validators={"timed": model_validator(mode="after")(_timed)},
-        id=(text(), ...),
-        failed=text(100_000),
-        **_numbers() | {"gpu_index": (number(whole_number=True), ...)},
+        id=(typed.text(), ...),
+        failed=typed.text(100_000),
+        **_numbers() | {"gpu_index": (typed.number(whole_number=True), ...)},
     )
-    model: type[BaseModel] = record(
+    model: type[BaseModel] = typed.record(
         "Bench",
-        strange="allow",
+        unknown="allow",
         machine=(machine, ...),
-        figures=(several(_figure()), ...),
-        started=text(least=10),
-        spent_s=number(),
+        figures=(typed.list_of(_figure()), ...),
+        started=typed.text(least=10),
+        spent_s=typed.number(),
         validators={"dated": model_validator(mode="after")(_dated)},
-        failed=(several(failed), []),
-        notes=(several(text(100_000)), []),
-        each_gpu=(several(probe), []),
+        failed=(typed.list_of(failed), []),
+        notes=(typed.list_of(typed.text(100_000)), []),
+        each_gpu=(typed.list_of(probe), []),
     )
     return model
 
 
 def _numbers() -> dict[str, Any]:
-    kinds = {name: number(above=name in POSITIVE, whole_number=name in COUNTS) for name in NUMBERS}
-    return kinds | {"spread_fraction": number(high=1e6)}
+    kinds = {name: typed.number(above=name in POSITIVE, whole_number=name in COUNTS) for name in NUMBERS}
+    return kinds | {"spread_fraction": typed.number(high=1e6)}
 
 
 def _dated(bench: Any) -> Any:
@@ -199,17 +199,17 @@ def _timed(row: Any) -> Any:
 def _figure() -> Any:
     from pydantic import model_validator
 
-    texts = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), text())
-    return record(
+    texts = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), typed.text())
+    return typed.record(
         "Figure",
-        strange="allow",
+        unknown="allow",
         validators={"complete": model_validator(mode="after")(_complete)},
-        id=(text(), ...),
-        op=(text(least=1), ...),
-        slowed_by=(several(text()), []),
-        rounds_s=(several(number(above=True)), []),
-        bound=text(),
-        recipe=text(),
+        id=(typed.text(), ...),
+        op=(typed.text(least=1), ...),
+        slowed_by=(typed.list_of(typed.text()), []),
+        rounds_s=(typed.list_of(typed.number(above=True)), []),
+        bound=typed.text(),
+        recipe=typed.text(),
         **texts,
         **_numbers(),
     )
@@ -261,7 +261,7 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Update it"
             " or run bench again."
         )
-    held(bench_model(), value, os.fspath(path))
+    typed.validated(bench_model(), value, os.fspath(path))
     rows = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
     figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in rows]
     return {"failed": [], **value, "figures": figures}

@@ -1,16 +1,18 @@
-"""The CSV, TOML and .xlsx files of a price book as rows, each with its table and the place where it stands."""
+"""The CSV, TOML and .xlsx files of a price book as rows, each with its table and the place where it stands.
+
+What the rows mean is catalog/book_rows.py; files of many prices are read as a whole by catalog/price_files.py.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, time
-from io import BytesIO
+from datetime import date, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
+from gpucost.catalog.sheets import read_sheets
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_bytes, read_toml, repeated, shown
-from gpucost.limits import limit
+from gpucost.gate import read_toml, shown
 from gpucost.schemas import TABLES
 from gpucost.units import as_number, is_slip
 
@@ -18,7 +20,7 @@ Row = dict[str, Any]
 
 LARGE_BYTES = 4_000_000  # of a CSV file of prices; below it each row is read by itself, which tells more of a fault
 DISCOUNTS, CREDITS, RATES = "discount", "credit", "exchange_rate"  # what a book holds beside the rows of tables
-_TABLE_OF = {  # of one or several
+_TABLE_OF = {  # what a file, sheet or TOML part may be named after, in the singular
     "offer": "offers",
     "accelerator": "accelerators",
     "gpu": "accelerators",
@@ -30,17 +32,8 @@ _TABLE_OF = {  # of one or several
     "exchange_rate": RATES,
     "capacity": "capacity",
 }
-_NAMES = (
-    "offers",
-    "accelerators",
-    "systems",
-    "models",
-    "sources",
-    "discounts",
-    "credits",
-    "capacity",
-    "exchange_rates",
-)
+_NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "capacity",
+    "exchange_rates")  # of files and sheets, as errors list them  # fmt: skip
 _KINDS = (".csv", ".toml", ".xlsx", ".parquet")
 
 
@@ -144,19 +137,19 @@ def _csv(file: Path) -> Iterator[Draft]:
     for number, line in lines:
         if not any(map(str.strip, line)):  # below its rows a spreadsheet leaves empty ones
             continue
-        draft = Draft(table, file, str(file), number, _own_left_out(header, line))
+        draft = Draft(table, file, str(file), number, _cells_by_column(header, line))
         if len(line) != len(header):
             raise draft.error(f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas")
         yield draft
 
 
-def _own_left_out(header: Sequence[str], cells: Sequence[Any]) -> Row:
+def _cells_by_column(header: Sequence[str], cells: Sequence[Any]) -> Row:
+    """Return the cells that are filled, by column; columns that begin with x_ are the user's own remarks."""
     pairs = ((name, cell.strip() if isinstance(cell, str) else cell) for name, cell in zip(header, cells, strict=False))
     return {name: cell for name, cell in pairs if cell not in ("", None) and not name.startswith("x_")}
 
 
 def _workbook(file: Path) -> Iterator[Draft]:
-
     sheets = read_sheets(file)
     for sheet in sheets:
         table = table_named(sheet.title)
@@ -166,7 +159,7 @@ def _workbook(file: Path) -> Iterator[Draft]:
             sheet_names = f"{', '.join(_NAMES)}; a sheet of your own begins with x_"
             raise DataError(f"has a sheet called {sheet.title!r}. Sheets are called {sheet_names}.", file=str(file))
         for number, cells in sheet.rows:
-            yield Draft(table, file, f"{file}[{sheet.title}]", number, _own_left_out(sheet.header, cells))
+            yield Draft(table, file, f"{file}[{sheet.title}]", number, _cells_by_column(sheet.header, cells))
 
 
 def _toml(file: Path) -> Iterator[Draft]:
@@ -180,141 +173,9 @@ def _toml(file: Path) -> Iterator[Draft]:
         for number, item in enumerate(content, 1):
             if not isinstance(item, Mapping):
                 raise DataError(f"{name}[{number}] is {shown(item)}, no table such as [[{name}]]", file=str(file))
-            draft = Draft(table, file, f"{file}[{name}]", number, {k: v for k, v in item.items() if k[:2] != "x_"})
+            values = {column: cell for column, cell in item.items() if not column.startswith("x_")}
+            draft = Draft(table, file, f"{file}[{name}]", number, values)
             for column, cell in draft.values.items():
                 if isinstance(cell, (list, Mapping)):
                     raise draft.error(f"expected one value, found {shown(cell)}", column)
             yield draft
-
-
-# --- Tables in an .xlsx workbook: one per sheet, its columns named by the first row that is not empty.
-
-_REMARK_PREFIX = "x_"  # sheets that begin so are the user's own remarks
-
-
-class BookSheet(NamedTuple):
-    """The header of a sheet and its rows, each with its number in the sheet; an empty cell is an empty text."""
-
-    title: str
-    header: list[str]
-    rows: list[tuple[int, list[Any]]]
-
-
-def read_sheets(path: Path) -> list[BookSheet]:
-    """Read every sheet that holds something; a cell is a text, a number, a truth value or a day."""
-    import openpyxl
-
-    data = read_bytes(path, "limit_workbook_bytes")
-    with_formulas = looked_into(data, str(path))
-    try:  # once for the values that were saved, once to tell a formula without a saved value from an empty cell
-        values = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
-        formulas = openpyxl.load_workbook(BytesIO(data), read_only=True) if with_formulas else values
-        titles = [sheet.title for sheet in values.worksheets if not sheet.title.lower().startswith(_REMARK_PREFIX)]
-        sheets = [_sheet(path, values[title], formulas[title]) for title in titles]
-    except UsageError:
-        raise
-    except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
-        raise _no_workbook(str(path)) from None
-    return [sheet for sheet in sheets if sheet is not None]
-
-
-def _no_workbook(name: str) -> DataError:
-    return DataError("is not an .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
-
-
-def _too_many(sheet: str) -> DataError:
-    most = limit("limit_workbook_cells")
-    return DataError(f"has more than {most:,.0f} cells; the setting limit_workbook_cells raises that", file=sheet)
-
-
-def looked_into(data: bytes, name: str) -> bool:
-    """Refuse what unpacks to more than it may, or holds more cells; tell whether any sheet holds a formula."""
-    import zipfile
-
-    most = limit("limit_workbook_bytes")
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as packed:
-            unpacked = sum(part.file_size for part in packed.infolist())
-            if unpacked > most:
-                raise DataError(
-                    f"unpacks to {unpacked / 1e6:,.0f} MB, at most {most / 1e6:,.0f}; the setting limit_workbook_bytes"
-                    " raises that",
-                    file=name,
-                )
-            with_formulas, cells = False, 0
-            for part in packed.namelist():
-                if part.startswith("xl/worksheets/"):
-                    sheet = packed.read(part)
-                    with_formulas |= b"<f" in sheet
-                    cells += sheet.count(b"<c ")
-            if cells > limit("limit_workbook_cells"):
-                raise _too_many(name)
-            return with_formulas
-    except UsageError:
-        raise
-    except Exception:  # as above
-        raise _no_workbook(name) from None
-
-
-def _sheet(path: Path, values: Any, formulas: Any) -> BookSheet | None:
-    sheet = f"{path}[{values.title}]"
-    rows = _filled(values, formulas, sheet)
-    number, first = next(rows, (0, []))
-    if not number:
-        return None
-    header = [str(cell).strip() for cell in first]
-    while header and not header[-1]:
-        header.pop()
-    if twice := repeated(filter(None, header)):
-        raise DataError("the column appears twice", file=sheet, row=number, column=twice[0])
-    numbered = []
-    for number, cells in rows:
-        for i, cell in enumerate(cells):
-            if cell != "" and (i >= len(header) or not header[i]):
-                raise DataError("the column has no name in the first row", file=sheet, row=number, column=_letter(i))
-        numbered.append((number, cells))
-    return BookSheet(values.title, header, numbered)
-
-
-def _filled(values: Any, formulas: Any, sheet: str) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the rows that are not empty, with their numbers."""
-    cells_read, most = 0, limit("limit_workbook_cells")
-    same = formulas is values  # there is no formula
-    both: Any = ((row, row) for row in values.iter_rows())
-    if not same:
-        both = zip(values.iter_rows(), formulas.iter_rows(), strict=True)
-    for number, (cells, written) in enumerate(both, 1):
-        cells_read += len(cells) + 1
-        if cells_read > most:
-            raise _too_many(sheet)
-        row = [
-            _cell(cell, formula, sheet, number, i) for i, (cell, formula) in enumerate(zip(cells, written, strict=True))
-        ]
-        if any(cell != "" for cell in row):
-            yield number, row
-
-
-def _cell(cell: Any, written: Any, sheet: str, row: int, index: int) -> Any:
-    value = cell.value
-    if value is None:
-        if written.data_type == "f":
-            reason = "the formula has no saved value; open the file in a spreadsheet program and save it"
-            raise DataError(reason, file=sheet, row=row, column=_letter(index))
-        return ""
-    if cell.data_type == "e":
-        raise DataError(f"the cell holds the error {value}", file=sheet, row=row, column=_letter(index))
-    if isinstance(value, datetime):
-        if value.time() != time():
-            raise DataError(f"{value} is not a day", file=sheet, row=row, column=_letter(index))
-        return value.date()
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, (bool, int, float, date)):
-        return value
-    raise DataError(f"{shown(value)} is neither text, number nor day", file=sheet, row=row, column=_letter(index))
-
-
-def _letter(index: int) -> str:
-    from openpyxl.utils import get_column_letter
-
-    return str(get_column_letter(index + 1))

@@ -1,4 +1,7 @@
-"""Checking a data file of any table, or of the user's book, and its contracts against the lists."""
+"""Checking a data file of any table, or of a price book, and a book's contracts against the lists.
+
+The checks of a row, whoever asks for them, are catalog/checks.py; those of a price catalog/price_checks.py.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +51,7 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     if faults:
         return report
     known = reference(catalog.rows, clock.today())
+    # the file's own keys count too: its rows may refer to each other
     own = {table.name: frozenset(str(row[table.key[0]]) for row in rows) | known.keys.get(table.name, frozenset())}
     sources = _sources_beside(path) | {OWN_SOURCE}
     keys = {**known.keys, **own}
@@ -62,10 +66,10 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     return report
 
 
-def _price_findings(catalog: "Catalog", prices: str, reference_rows: Reference) -> Iterator[Finding]:
+def _price_findings(catalog: "Catalog", prices: str, known: Reference) -> Iterator[Finding]:
     """Hold prices against the catalog and the prices in it."""
     catalog.laid.ensure("offers")
-    return check_prices(catalog.store, prices, "SELECT * FROM offers", reference_rows)
+    return check_prices(catalog.store, prices, "SELECT * FROM offers", known)
 
 
 def _check_large(catalog: "Catalog", path: Path) -> Report:
@@ -76,12 +80,12 @@ def _check_large(catalog: "Catalog", path: Path) -> Report:
     try:
         prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
     except DataError as error:
-        return _unread(error)
-    known_rows = reference(catalog.rows, max(clock.today(), catalog.dated))
-    sources = known_rows.keys["price_sources"] | _sources_beside(path)
-    known_rows = known_rows._replace(keys={**_without_providers(known_rows.keys), "price_sources": sources})
+        return _report_of(error)
+    known = reference(catalog.rows, max(clock.today(), catalog.dated))
+    sources = known.keys["price_sources"] | _sources_beside(path)
+    known = known._replace(keys={**_without_providers(known.keys), "price_sources": sources})
     report = Report(1, prices.offers)
-    report.take(path, _price_findings(catalog, prices.numbered, known_rows))
+    report.take(path, _price_findings(catalog, prices.numbered, known))
     return report
 
 
@@ -98,7 +102,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     try:
         book = read_book(catalog, "checked", path.parent, [path])
     except DataError as error:
-        return _unread(error)
+        return _report_of(error)
     count = sum(map(len, book.rows.values())) + len(book.price_places)
     report = Report(1, count, idle_discounts(catalog, [book]))
     known = reference(catalog.rows, clock.today())
@@ -114,7 +118,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     )
     for name, rows in book.rows.items():
         placed = zip(book.places[name], rows, strict=True)
-        for place, group in groupby(placed, key=lambda one: one[0][0]):
+        for place, group in groupby(placed, key=lambda pair: pair[0][0]):
             numbered = [(number, row) for (_, number), row in group]
             report.take(Path(place), check_rows(TABLES[name], numbered, known))
     if book.prices:
@@ -143,7 +147,7 @@ def guess_table(path: Path) -> DataTable:
     return TABLES[best]
 
 
-def _unread(error: DataError) -> Report:
+def _report_of(error: DataError) -> Report:
     return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
 
 
@@ -157,12 +161,12 @@ def _sources_beside(path: Path) -> frozenset[str]:
     return frozenset(source_ids)
 
 
-# --- What a price book says against the lists: each contract and discount with list, contracted and effective price.
+# --- The terms of price books against the lists: each contract and discount with list, contracted and effective price.
 
-SOON_DAYS = 90
+SOON_DAYS = 90  # before its end a contract is worth a remark
 
 
-def judged(catalog: Catalog) -> tuple[list[dict[str, Any]], list[str]]:
+def contract_terms(catalog: Catalog) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row per contract, discount and credit, with its prices and what to look at."""
     catalog.prepare_prices()
     rows = [*_contracts(catalog), *_discounts(catalog), *_credits(catalog)]
@@ -172,11 +176,11 @@ def judged(catalog: Catalog) -> tuple[list[dict[str, Any]], list[str]]:
 
 def _contracts(catalog: Catalog) -> list[dict[str, Any]]:
     day = catalog.as_of
-    speaking = {row["offer_id"]: row for row in catalog.price_rows if row["book"] == "user"}
-    query = """SELECT * FROM book_offers WHERE book = 'user' ORDER BY offer_id, coalesce(valid_from, observed_on)"""
+    current = {row["offer_id"]: row for row in catalog.price_rows if row["book"] == "user"}
+    query = "SELECT * FROM book_offers WHERE book = 'user' ORDER BY offer_id, coalesce(valid_from, observed_on)"
     contracts = []
     for row in catalog.store.fetch(query):
-        now = speaking.get(row["offer_id"])
+        now = current.get(row["offer_id"])
         listed = now["list_usd_per_gpu_hour"] if now else None
         price, start = row["usd_per_gpu_hour"], row["valid_from"] or row["observed_on"]
         dearer = f"it is dearer than the list, {listed:g} USD" if listed is not None and price > listed else ""
@@ -189,7 +193,7 @@ def _contracts(catalog: Catalog) -> list[dict[str, Any]]:
 
 def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
     discounts = [row for book in catalog.books for row in book.discounts]
-    useless = {number for number, _ in idle(catalog.store, discounts)}
+    matchless = {number for number, _ in idle(catalog.store, discounts)}
     checked = []
     for number, row in enumerate(discounts, 1):
         covered = [
@@ -197,12 +201,11 @@ def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
             for price in catalog.price_rows
             if price["price_kind"] == "effective" and covers(row, price)
         ]
-        best = min(covered, key=lambda pair: pair[1], default=(None, None))
+        lowest = min(covered, key=lambda pair: pair[1], default=(None, None))
         name = f"{row['fraction']:.0%} on {described(row) or 'everything'} ({len(covered)} prices)"
-        remark = (
-            "it matches no price" if number in useless else _term(row["valid_from"], row["valid_until"], catalog.as_of)
-        )
-        cells = _row("discount", name, best[0], None, best[1], row["valid_from"], row["valid_until"])
+        term = _term(row["valid_from"], row["valid_until"], catalog.as_of)
+        remark = "it matches no price" if number in matchless else term
+        cells = _row("discount", name, lowest[0], None, lowest[1], row["valid_from"], row["valid_until"])
         checked.append(cells | {"remark": remark})
     return checked
 

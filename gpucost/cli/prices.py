@@ -300,13 +300,13 @@ def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) 
     gpucost prices book check quotes.xlsx --as-of 2026-12-31
     """
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.datacheck import judged
+    from gpucost.catalog.datacheck import contract_terms
     from gpucost.errors import UsageError
 
     catalog = open_catalog(as_of, book=path)
     if not catalog.books:
         raise UsageError("there is not a price book. `gpucost config` says where it is looked for.")
-    rows, remarks = judged(catalog)
+    rows, remarks = contract_terms(catalog)
     out.rows(rows, "prices book", catalog, remarks)
     if any(word in text for text in remarks for word in ("ended on", "dearer than", "matches no")):
         ctx.exit(5)

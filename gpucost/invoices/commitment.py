@@ -23,7 +23,7 @@ from gpucost.money.commitments import (
     stacked,
 )
 from gpucost.money.private_discount import paid_fraction
-from gpucost.schemas.validation import filled
+from gpucost.schemas import typed
 from gpucost.units import (
     HOURS_PER_DAY,
     HOURS_PER_MONTH,
@@ -72,7 +72,7 @@ def read_agreements(path: str | None, facts: OpenTerms | None = None) -> tuple[l
         return _focus_agreements(path, header, rows, facts)
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is not a column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
-    filled(path, header, rows, COLUMNS[:4])
+    typed.refuse_incomplete(path, header, rows, COLUMNS[:4])
     agreements = [_agreement(path, number, row) for number, row in rows]
     names = [agreement.name for agreement in agreements]
     if twice := repeated(names):
@@ -97,7 +97,7 @@ def _focus_agreements(
     A savings plan or a spend-based discount is a spend an hour, a spend beside it what is owed in a year; a use in
     hours is a reservation of so many instances, with as many GPUs as the instance that its text names.
     """
-    filled(path, header, rows, (FOCUS_SIGN, *_FOCUS.values()))
+    typed.refuse_incomplete(path, header, rows, (FOCUS_SIGN, *_FOCUS.values()))
     agreements: list[Agreement] = []
     alone: list[str] = []
     others: list[str] = []

@@ -10,8 +10,7 @@ from gpucost.errors import DataError, PriceMissingError
 from gpucost.gate import read_toml, repeated, shown
 from gpucost.market.exchange import usd_per_unit
 from gpucost.market.facts import AS_OWNED, make_offer
-from gpucost.schemas.validation import held, number, text
-from gpucost.schemas.validation import record as typed_record
+from gpucost.schemas import typed
 from gpucost.types import Offer, System
 from gpucost.units import HOURS_PER_MONTH
 
@@ -27,21 +26,21 @@ _WAYS = ("usd_per_gpu_hour", "usd_per_gpu_month", "price_per_gpu_hour", "price_p
 @cache
 def pool_model() -> "type[BaseModel]":
     """Return the model of one [[pool]]."""
-    price, monthly = number(high=2000, above=True), number(high=1.5e6, above=True)
-    model: type[BaseModel] = typed_record(
+    price, monthly = typed.number(high=2000, above=True), typed.number(high=1.5e6, above=True)
+    model: type[BaseModel] = typed.record(
         "Pool",
-        name=text(200),
-        gpu=text(200, 1),
-        gpus=number(1, 1e6, whole_number=True),
-        system=text(200, 1),
-        available_gpus=number(1, 1e9, whole_number=True),
+        name=typed.text(200),
+        gpu=typed.text(200, 1),
+        gpus=typed.number(1, 1e6, whole_number=True),
+        system=typed.text(200, 1),
+        available_gpus=typed.number(1, 1e9, whole_number=True),
         **{f"{view}_{way}": price if way.endswith("hour") else monthly for view in VIEWS for way in _WAYS},
-        currency=text(3, 3),
-        upfront_per_gpu=number(high=1e7, above=True),
-        term_months=number(1, 1200, whole_number=True),
+        currency=typed.text(3, 3),
+        upfront_per_gpu=typed.number(high=1e7, above=True),
+        term_months=typed.number(1, 1200, whole_number=True),
         until=(Any, None),
         valid_until=(Any, None),
-        region=text(200),
+        region=typed.text(200),
         observed_on=(Any, None),
     )
     return model
@@ -67,7 +66,7 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
     for position, table in enumerate(tables, 1):
         if not isinstance(table, dict):
             raise DataError(f"{shown(table)} is not a table [[pool]]", file=path, row=position)
-        held(pool_model(), table, path, position)
+        typed.validated(pool_model(), table, path, position)
         views = [name for name in VIEWS if view in ("both", name) and any(f"{name}_{way}" in table for way in _WAYS)]
         if not views:
             raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=position)

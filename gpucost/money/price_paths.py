@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gpucost.errors import DataError
 from gpucost.gate import read_table
-from gpucost.schemas.validation import number, table
+from gpucost.schemas import typed
 
 # --- How rental prices move: paths of price ÷ price at the start, by month.
 
@@ -61,9 +61,9 @@ def read_months(path: str | Path, column: str, zero_allowed: bool = False) -> Ar
 
     A gap, a repeated month, a cell that is no number, or a negative value is refused with its place.
     """
-    rows = table(
+    rows = typed.table(
         path,
-        {"month": number(1, MOST_MONTHS), column: number(high=MOST, above=not zero_allowed)},
+        {"month": typed.number(1, MOST_MONTHS), column: typed.number(high=MOST, above=not zero_allowed)},
         renamed_column=column,
     )
     for month, (line, row) in enumerate(rows, 1):

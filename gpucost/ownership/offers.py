@@ -24,7 +24,7 @@ from gpucost.market.hires import Rentable, in_order, offered
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.options import OPTIONS, is_plain
 from gpucost.ownership.plan import Assumption, Registry
-from gpucost.schemas.validation import filled, held, read_as, record
+from gpucost.schemas import typed
 from gpucost.types import Accelerator, Offer, Status, System
 from gpucost.units import GB, GIB, HOURS_PER_MONTH, MONTHS_PER_YEAR, parse_fraction, parse_usd
 
@@ -428,7 +428,7 @@ def read_file(path: Path, rates: Rates) -> list[Entry]:
 def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]]]]:
     """Return the header and the rows of a file, or of each sheet with rows; one of them must hold quotes."""
     if path.suffix.lower() == ".xlsx":
-        from gpucost.catalog.book_files import read_sheets
+        from gpucost.catalog.sheets import read_sheets
 
         tables: list[Any] = [
             (sheet.header, [(number, dict(zip(sheet.header, cells, strict=False))) for number, cells in sheet.rows])
@@ -439,7 +439,7 @@ def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]
     tables = [one for one in tables if one[1]] or tables[:1] or [([], [])]
     for header, rows in tables:
         stated = next((name for name in _PRICES if name in header), _PRICES[0])
-        filled(path, header, rows, ("name", stated))
+        typed.refuse_incomplete(path, header, rows, ("name", stated))
     return tables
 
 
@@ -451,10 +451,10 @@ def _quote() -> "type[BaseModel]":
     def price(value: Any, label: str) -> float:
         return parse_usd(_hourly(str(value)), label)
 
-    model: type[BaseModel] = record(
+    model: type[BaseModel] = typed.record(
         "Quote",
-        name=(read_as(lambda value, label: named().read(str(value).strip(), label)), ...),
-        usd_per_gpu_hour=read_as(price),
+        name=(typed.read_by(lambda value, label: named().read(str(value).strip(), label)), ...),
+        usd_per_gpu_hour=typed.read_by(price),
         **dict.fromkeys(
             (
                 *_PRICES[1:],
@@ -463,21 +463,23 @@ def _quote() -> "type[BaseModel]":
                 "floor_usd_per_gpu_hour",
                 "cap_usd_per_gpu_hour",
             ),
-            read_as(price),
+            typed.read_by(price),
         ),
-        price_basis=read_as(lambda value, label: one_of("market", "fixed").read(str(value).strip().lower(), label)),
-        share_fraction=read_as(share().read),
-        currency=read_as(lambda value, label: named().read(str(value).strip().upper(), label)),
-        valid_until=read_as(DATE.read),
-        term_months=read_as(whole(0, 1200).read),
-        billing=read_as(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),
-        upfront_fraction=read_as(share().read),
+        price_basis=typed.read_by(
+            lambda value, label: one_of("market", "fixed").read(str(value).strip().lower(), label)
+        ),
+        share_fraction=typed.read_by(share().read),
+        currency=typed.read_by(lambda value, label: named().read(str(value).strip().upper(), label)),
+        valid_until=typed.read_by(DATE.read),
+        term_months=typed.read_by(whole(0, 1200).read),
+        billing=typed.read_by(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),
+        upfront_fraction=typed.read_by(share().read),
     )
     return model
 
 
 def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
-    read = {name: value for name, value in held(_quote(), row, file, number).items() if value is not None}
+    read = {name: value for name, value in typed.validated(_quote(), row, file, number).items() if value is not None}
     stated = [name for name in _PRICES if name in read]
     if len(stated) != 1:
         reason = f"one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given"

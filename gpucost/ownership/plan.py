@@ -36,7 +36,7 @@ from gpucost.gate import read_toml
 from gpucost.market.exchange import usd_per_unit
 from gpucost.money import price_paths
 from gpucost.options import OPTIONS
-from gpucost.schemas.validation import held, read_as, record, several, text
+from gpucost.schemas import typed
 from gpucost.types import Accelerator, Status
 from gpucost.units import (
     DAYS_PER_YEAR,
@@ -72,9 +72,9 @@ CHANGEABLE: Kinds = (  # arguments that a scenario of a plan may change, too
 
 @cache
 def _supply() -> "type[BaseModel]":
-    model: type[BaseModel] = record(
+    model: type[BaseModel] = typed.record(
         "Supply",
-        name=read_as(named().read),
+        name=typed.read_by(named().read),
         kind=(Literal[tuple(OPTIONS)], ...),
         **dict.fromkeys(
             (
@@ -85,20 +85,20 @@ def _supply() -> "type[BaseModel]":
                 "upfront_per_gpu",
                 "renewal_usd_per_gpu_hour",
             ),
-            read_as(USD.read),
+            typed.read_by(USD.read),
         ),
-        currency=read_as(lambda value, label: named().read(str(value).strip().upper(), label)),
-        until=read_as(DATE.read),
-        valid_until=read_as(DATE.read),
-        term_months=read_as(whole(0, 1200).read),
-        max_gpus=read_as(plain(0, 1e9).read),
-        max_share_fraction=read_as(share().read),
-        unit_gpus=read_as(plain(1e-3, 1e6).read),
-        lead_time_months=read_as(whole(0, 1200).read),
-        upfront_fraction=read_as(share().read),
-        stretch_ratio=read_as(plain(1, 1000).read),
-        note=text(100_000),
-        source_id=text(),
+        currency=typed.read_by(lambda value, label: named().read(str(value).strip().upper(), label)),
+        until=typed.read_by(DATE.read),
+        valid_until=typed.read_by(DATE.read),
+        term_months=typed.read_by(whole(0, 1200).read),
+        max_gpus=typed.read_by(plain(0, 1e9).read),
+        max_share_fraction=typed.read_by(share().read),
+        unit_gpus=typed.read_by(plain(1e-3, 1e6).read),
+        lead_time_months=typed.read_by(whole(0, 1200).read),
+        upfront_fraction=typed.read_by(share().read),
+        stretch_ratio=typed.read_by(plain(1, 1000).read),
+        note=typed.text(100_000),
+        source_id=typed.text(),
     )
     return model
 
@@ -106,45 +106,51 @@ def _supply() -> "type[BaseModel]":
 @cache
 def _plan(arguments: Kinds) -> "type[BaseModel]":
     """Return the model of what stands beside the inputs, each as the argument of the same name, else as its kind."""
-    found = {name: read_as(kind.read) for name, kind in arguments}
-    by_year = several(read_as(share().read), LONGEST_LIST, 1)
-    tables = several(dict[str, Any], LONGEST_LIST)
+    found = {name: typed.read_by(kind.read) for name, kind in arguments}
+    by_year = typed.list_of(typed.read_by(share().read), LONGEST_LIST, 1)
+    tables = typed.list_of(dict[str, Any], LONGEST_LIST)
     kinds = {
         **found,
-        "refresh_year": read_as(plain(0, 100).read),
-        "resale_path": read_as(one_of("shipped", "forward").read),
-        "usd_per_unit": read_as(USD.read),
-        "usd_per_unit_on": read_as(DATE.read),
-        "currency_wacc_fraction": read_as(share().read),
-        "fiscal_year_end_month": read_as(whole(1, 12).read),
-        "start_on": read_as(DATE.read),
-        "currency_curve": read_as(FILE.read),
-        "rent_residual_correlation": read_as(share(1.0, -1.0).read),
+        "refresh_year": typed.read_by(plain(0, 100).read),
+        "resale_path": typed.read_by(one_of("shipped", "forward").read),
+        "usd_per_unit": typed.read_by(USD.read),
+        "usd_per_unit_on": typed.read_by(DATE.read),
+        "currency_wacc_fraction": typed.read_by(share().read),
+        "fiscal_year_end_month": typed.read_by(whole(1, 12).read),
+        "start_on": typed.read_by(DATE.read),
+        "currency_curve": typed.read_by(FILE.read),
+        "rent_residual_correlation": typed.read_by(share(1.0, -1.0).read),
         **dict.fromkeys(("residual_by_year", "residual_curve", "assessed_by_year", "depreciation_by_year"), by_year),
-        "supply": several(_supply(), LONGEST_LIST),
+        "supply": typed.list_of(_supply(), LONGEST_LIST),
         **dict.fromkeys(("rent_options", "parts"), tables),
         "scenarios": dict[str, dict[str, Any]],
     }
-    model: type[BaseModel] = record("Plan", strange="allow", **kinds)
+    model: type[BaseModel] = typed.record("Plan", unknown="allow", **kinds)
     return model
 
 
 @cache
 def _ranged() -> "type[BaseModel]":
-    model: type[BaseModel] = record(
-        "Input", value=(Any, ...), low=Any, high=Any, source=text(100_000), unit=text(), note=text(100_000)
+    model: type[BaseModel] = typed.record(
+        "Input",
+        value=(Any, ...),
+        low=Any,
+        high=Any,
+        source=typed.text(100_000),
+        unit=typed.text(),
+        note=typed.text(100_000),
     )
     return model
 
 
 def special_value(key: str, value: Any, where: str, arguments: Kinds = CHANGEABLE) -> Any:
     """Read what a plan says under a special name; `arguments` are the kinds of those that bear the name of one."""
-    return held(_plan(arguments), {key: value}, where)[key]
+    return typed.validated(_plan(arguments), {key: value}, where)[key]
 
 
 def ranged(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Read an input given as a table of value, low, high and source."""
-    return held(_ranged(), entry, where)
+    return typed.validated(_ranged(), entry, where)
 
 
 # --- A plan: every input of a comparison by name, with its value, range, status and source, from a file, flags and

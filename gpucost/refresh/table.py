@@ -101,7 +101,7 @@ def _workbook(desk: Desk, path: Path) -> str:
     """Read the first sheet that has a header."""
     import csv
 
-    from gpucost.catalog.book_files import read_sheets
+    from gpucost.catalog.sheets import read_sheets
 
     sheets = read_sheets(path)
     if not sheets:

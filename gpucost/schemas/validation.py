@@ -1,28 +1,31 @@
-"""Judging data that is not trusted: rows of tables by their columns, values of TOML and JSON by their types."""
+"""Judging rows of the data dictionary's tables that are not trusted: each bad cell is refused as file:row:column.
+
+Values of TOML, JSON and other small files are schemas/typed.py.
+"""
 
 import csv
 import io
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 
-from gpucost.errors import DataError, UsageError, nearest
-from gpucost.gate import Path_, in_small, read_bytes, read_table, repeated, shown
+from gpucost.errors import DataError, nearest
+from gpucost.gate import read_bytes, repeated, shown
 from gpucost.schemas.dictionary import LONGEST_NAME, NAME, DataTable, TableColumn, table_of
-from gpucost.units import as_number, is_slip, unit_of
+from gpucost.units import as_number, is_slip
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
-_BEYOND = 2.0**63  # of what a table holds as a whole number
+FIRST_DAY = date(1990, 1, 1)  # no price, datasheet or measurement here is older
+_BEYOND = 2.0**63  # the first whole number that DuckDB's BIGINT cannot hold
 TEXT_FORMULA = r"=[^=>\s]"  # of a text, where => and == are none
 _FORMULA = re.compile(r"[=@]|[+-][^0-9.]")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?")
@@ -33,19 +36,14 @@ FLAGS = {"1": True, "0": False, "true": True, "false": False}
 @cache
 def row_model(name: str) -> "type[BaseModel]":
     """Build the pydantic model that judges one row, of cells or of typed values, of the table called `name`."""
-    from pydantic import ConfigDict, create_model
+    from pydantic import BeforeValidator, ConfigDict, create_model
 
     table = table_of(name)
     fields: dict[str, Any] = {}
     for column in table.columns:
-        fields[column.name] = (_judged(column), ... if column.required else None)
+        kind: Any = Annotated[_python_type(column), BeforeValidator(_reader(column))]
+        fields[column.name] = (kind, ... if column.required else None)
     return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _judged(column: TableColumn) -> Any:
-    from pydantic import BeforeValidator
-
-    return Annotated[_python_type(column), BeforeValidator(_reader(column))]
 
 
 def _python_type(column: TableColumn) -> Any:
@@ -108,7 +106,7 @@ def _read_number(cell: Any, column: TableColumn) -> float:
     if isinstance(cell, bool):
         raise ValueError(f"expected a number, found {shown(cell)}")
     if isinstance(cell, str):
-        _refuse_disguises(cell)
+        _refuse_formatted(cell)
     try:
         value = as_number(cell)
     except (TypeError, ValueError):
@@ -119,7 +117,7 @@ def _read_number(cell: Any, column: TableColumn) -> float:
     return value
 
 
-def _refuse_disguises(cell: str) -> None:
+def _refuse_formatted(cell: str) -> None:
     if _FORMULA.match(cell):
         raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
     if _THOUSANDS.fullmatch(cell):
@@ -191,7 +189,7 @@ _READERS = {
 }
 
 
-# --- Judging data that is not trusted: each bad cell is refused as file:row:column, and a bad file loads nothing.
+# --- Files of a table: a bad one loads nothing.
 
 _OWN_COLUMN = "x_"  # columns that begin so are the user's own remarks
 
@@ -359,153 +357,3 @@ def unknown_column(column: str, table: DataTable, names: Collection[str] = ()) -
     near = nearest(column.strip().lower(), names or table.names, 2, 0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"
-
-
-# --- Typed models of TOML, JSON and small CSV from outside: each value by its type and bounds, each fault by its key.
-
-Strange = Literal["allow", "ignore", "forbid"]  # what becomes of keys that a type has not
-_SHARES = ("fraction of one", unit_of("ratio"))
-MOST = 1e18  # no count, size, rate or amount of a file is as large
-
-
-@cache
-def number(low: float = 0.0, high: float = MOST, *, above: bool = False, whole_number: bool = False) -> Any:
-    """Return the type of a finite number within bounds, never a truth value or a text; `above` leaves `low` out."""
-    from pydantic import BeforeValidator, Field
-
-    ends: Any = {"gt" if above else "ge": low, "le": high, **({"multiple_of": 1} if whole_number else {})}
-    return Annotated[float, Field(allow_inf_nan=False, **ends), BeforeValidator(_number)]
-
-
-@cache
-def text(most: int = 300, least: int = 0) -> Any:
-    """Return the type of a text of bounded length."""
-    from pydantic import StringConstraints
-
-    return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
-
-
-def read_as(read: Callable[[Any, str], Any], label: str = "it") -> Any:
-    """Return the type of what an argument reads, such as $1.9, 70% or 12; a value becomes what was meant by it."""
-    from pydantic import BeforeValidator
-    from pydantic_core import PydanticCustomError
-
-    def meant(value: Any) -> Any:
-        try:
-            return read(value, label)
-        except UsageError as error:
-            raise PydanticCustomError("said", "{said}", {"said": str(error).removeprefix(f"{label}: ")}) from None
-
-    return Annotated[Any, BeforeValidator(meant)]
-
-
-def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None, **fields: Any) -> Any:
-    """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
-    from pydantic import ConfigDict, create_model
-
-    create: Any = create_model
-    config: Any = ConfigDict(extra=strange)
-    types = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
-    return create(title, __config__=config, __validators__=validators or {}, **types)
-
-
-def several(kind: Any, most: int = 100_000, least: int = 0) -> Any:
-    """Return the type of a list."""
-    from pydantic import Field
-
-    return Annotated[list[kind], Field(max_length=most, min_length=least)]
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError("a number")
-    if is_slip(value):
-        raise ValueError("a number that is not so close to 0")
-    return value
-
-
-def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None) -> dict[str, Any]:
-    """Return a value as its model reads it; the first fault names file, key, what was found and what is expected."""
-    from pydantic import ValidationError
-
-    try:
-        return model.model_validate(value).model_dump(exclude_unset=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise DataError(_reason_of_type(first, value), file=file, row=row, column=_key(first["loc"])) from None
-
-
-def table(path: Path_, columns: Mapping[str, Any], renamed_column: str = "") -> list[tuple[int, dict[str, Any]]]:
-    """Read a small CSV file whose rows hold these columns, each of its type; a cell that says a number is one.
-
-    A column that is not among them is left out; the only one stands for `other` where that is missing.
-    """
-    header, rows = read_table(path)
-    strange = [name for name in header if name and name not in columns]
-    renamed = (
-        {strange[0]: renamed_column} if renamed_column and renamed_column not in header and len(strange) == 1 else {}
-    )
-    if renamed and _elsewise(strange[0], renamed_column):
-        reason = f"is a column of another unit than {renamed_column}. Convert its values and name it {renamed_column}"
-        raise DataError(reason, file=str(path), row=1, column=strange[0])
-    filled(path, [renamed.get(name, name) for name in header], rows, columns)
-    model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
-    lines = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
-    for line, row in lines:
-        held(model, row, str(path), line)
-    return lines
-
-
-def filled(path: Path_, header: Collection[str], rows: Collection[Any], needed: Collection[str]) -> None:
-    """Refuse a table without a column that is needed, or without rows."""
-    if missing := [name for name in needed if name not in header]:
-        reason = f"has no column {missing[0]}; needed are {', '.join(needed)}{in_small(header, missing)}"
-        raise DataError(reason, file=str(path), row=1)
-    if not rows:
-        raise DataError("has no rows below its header", file=str(path))
-
-
-def _elsewise(name: str, column: str) -> bool:
-    """Tell whether the name of a column carries another unit or currency than the one that is wanted.
-
-    >>> _elsewise("eur_per_gpu_hour", "usd_per_gpu_hour"), _elsewise("price", "usd_per_gpu_hour")
-    (True, False)
-    """
-    low = re.sub(r"\W+", "_", name.lower())
-    unit, unit_wanted = unit_of(low), unit_of(column)
-    foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
-    alike = (
-        "",
-        unit_wanted,
-        *(_SHARES if not unit_wanted else unit_wanted.split()[:1]),
-    )  # a share of nothing in particular, or plain USD
-    return bool(foreign) or unit not in alike
-
-
-def _cell(text: str) -> Any:
-    try:
-        return as_number(text)
-    except ValueError:
-        return text
-
-
-def _key(keys: tuple[Any, ...]) -> str | None:
-    path = ""
-    for part in keys:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return path[:120] or None
-
-
-_PLAIN = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
-
-
-def _reason_of_type(fault: Mapping[str, Any], value: Any) -> str:
-    if fault["type"] == "missing":
-        return "a value is required"
-    if fault["type"] == "extra_forbidden":
-        return "this key is unknown"
-    if fault["type"] == "said":
-        return str(fault["msg"])
-    expected = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
-    expected = _PLAIN.get(expected, expected)
-    return f"found {shown(fault.get('input', value))}, expected {expected}"

@@ -259,9 +259,9 @@ def own_lengths(path: str) -> Lengths:
 
     A running request is met in proportion to its output: it holds Σ(p·o + o²/2) ÷ Σo tokens.
     """
-    from gpucost.schemas.validation import number, table
+    from gpucost.schemas import typed
 
-    rows = [row for _, row in table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))]
+    rows = [row for _, row in typed.table(path, dict.fromkeys(("prompt", "output"), typed.number(high=LARGEST_LENGTH)))]
     prompt, output = (sum(row[name] for row in rows) / len(rows) for name in ("prompt", "output"))
     for name, mean in (("prompt", prompt), ("output", output)):
         if mean < 1:

@@ -5,7 +5,7 @@ from datetime import date, datetime
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.datacheck import judged
+from gpucost.catalog.datacheck import contract_terms
 from gpucost.errors import DataError
 from tests.catalog.world import offer, world
 
@@ -83,7 +83,7 @@ def test_the_check_says_what_ended_ends_soon_is_dear_or_idle(book):
     provider = "other"
     fraction = 0.2
     """
-    rows, _ = judged(book(text.replace('"other"', '"acme"\n    option = "spot"')))
+    rows, _ = contract_terms(book(text.replace('"other"', '"acme"\n    option = "spot"')))
     remarks = {row["what"]: row["remark"] for row in rows}
     assert remarks["acme/one"] == "it ends on 2025-08-01, in 32 days"
     assert "3.5 USD" in remarks["acme/short"]
@@ -134,11 +134,11 @@ valid_until = 2025-12-31
 """
 
 
-def test_credits_of_a_book_are_read_with_their_currency_and_judged(book):
+def test_credits_of_a_book_are_read_with_their_currency_and_contract_terms(book):
     catalog = book(CREDIT + '[[credit]]\nusd = 7\noption = "spot"\nvalid_until = 2025-07-31')
     first, _ = catalog.credits
     assert (first["usd"], first["usd_per_month"], first["provider"]) == (150.0, 60.0, "acme")
-    rows = [row for row in judged(catalog)[0] if row["layer"] == "credit"]
+    rows = [row for row in contract_terms(catalog)[0] if row["layer"] == "credit"]
     assert [row["remark"] for row in rows] == ["", "it matches no price"]
     assert rows[0]["what"] == "150 USD on provider acme, at most 60 a month (3 prices)"
 

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.fuzz.good import bomb, workbook
 from gpucost.catalog import book_files, open_catalog
-from gpucost.catalog.book_files import read_sheets
 from gpucost.catalog.datacheck import check_one
+from gpucost.catalog.sheets import read_sheets
 from gpucost.errors import DataError, UsageError
 
 DAY = "2026-11-20"
