@@ -17,10 +17,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "architectures" / "published.json"
 DEFAULTS = ROOT / "gpucost" / "architectures" / "class_defaults.json"
+MOST_OFF = 1e-3  # of a count: rounding of published figures, not a layer read wrongly
 TEXT = ("text_config", "llm_config", "thinker_config")
 
 
-def built(config: dict[str, Any]) -> int | None:
+def transformers_count(config: dict[str, Any]) -> int | None:
     """Return the parameters of the language model that transformers builds, or None where it cannot."""
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
@@ -31,14 +32,14 @@ def built(config: dict[str, Any]) -> int | None:
         plain["tie_word_embeddings"] = config["tie_word_embeddings"]
     plain.pop("quantization_config", None)
     try:
-        wanted = AutoConfig.for_model(plain.pop("model_type"), **plain)
+        model_config = AutoConfig.for_model(plain.pop("model_type"), **plain)
         with torch.device("meta"):
             try:
-                model = AutoModelForCausalLM.from_config(wanted)
+                model = AutoModelForCausalLM.from_config(model_config)
                 head = 0
             except ValueError:  # a language model that has no head of its own in the library
-                model = AutoModel.from_config(wanted)
-                head = 0 if wanted.tie_word_embeddings else wanted.vocab_size * wanted.hidden_size
+                model = AutoModel.from_config(model_config)
+                head = 0 if model_config.tie_word_embeddings else model_config.vocab_size * model_config.hidden_size
     except Exception:  # whatever a library of many authors raises for what it does not know
         return None
     corrections = sum(buffer.numel() for name, buffer in model.named_buffers() if "correction" in name)
@@ -46,6 +47,7 @@ def built(config: dict[str, Any]) -> int | None:
 
 
 def compare(write: bool) -> int:
+    """Print both counts of every model; return the exit status, 5 where one is off by a thousandth or more."""
     from gpucost.architectures.reader import architecture_of
     from gpucost.physics.transformer import stack, total_parameters
 
@@ -53,7 +55,7 @@ def compare(write: bool) -> int:
     worst = 0.0
     for name, entry in table.items():
         counted = float(total_parameters(stack([architecture_of(entry["config"], name)]))[0])
-        truth = built(entry["config"]) if entry["truth"] == "transformers" else entry["parameters"]
+        truth = transformers_count(entry["config"]) if entry["truth"] == "transformers" else entry["parameters"]
         truth = truth or entry["parameters"]
         if not truth:
             print(f"{name:28} {counted:18,.0f}  no truth")
@@ -65,11 +67,11 @@ def compare(write: bool) -> int:
         lines = (f"{json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in table.items())
         TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     print(f"{len(table)} models; the largest difference is {worst:.2e}")
-    return 0 if worst < 1e-3 else 5
+    return 0 if worst < MOST_OFF else 5
 
 
-# what says nothing of a model's shape
-_DENY = (
+# parts of names that say nothing of a model's shape
+_NO_SHAPE = (
     "token", "dropout", "drop", "_std", "init", "eps", "rope", "_coef", "loss", "softcap", "scal", "multiplier",
     "dtype", "use_cache", "return_", "output_", "chunk_size_feed", "version", "architectures", "label", "is_",
     "norm_topk", "clip", "jitter", "summary", "time_step", "image", "video", "vision", "audio", "alpha", "beta",
@@ -78,6 +80,7 @@ _DENY = (
     "projector", "codebook", "classifier", "query_pre", "pretraining", "hash", "_iters", "aux", "routed_scaling",
     "topk_group", "n_group", "rel_", "log_", "bos", "eos", "pad_",
 )  # fmt: skip
+# wrappers of a text model of any class: the class that they hold by default
 _TEXT_OF = {
     **dict.fromkeys(("llava", "llava_next", "llava_next_video", "vipllava", "idefics3", "smolvlm"), "llama"),
     **dict.fromkeys(("mistral3", "idefics2", "pixtral"), "mistral"),
@@ -87,13 +90,14 @@ _TEXT_OF = {
 }  # fmt: skip
 
 
-def _shapes(name: str, value: Any) -> bool:
-    if name.startswith("qk_"):
+def _is_shape(name: str, value: Any) -> bool:
+    """Tell whether a default may change how many parameters a model has."""
+    if name.startswith("qk_"):  # qk_rope_head_dim is a size, though other names with `rope` are none
         return isinstance(value, int)
     plain = (
         isinstance(value, (bool, int, str, list, tuple)) and value not in (False, "", [], ()) and len(str(value)) < 60
     )
-    return plain and (name.startswith("max_") or not any(word in name for word in _DENY))
+    return plain and (name.startswith("max_") or not any(word in name for word in _NO_SHAPE))
 
 
 def defaults() -> int:
@@ -108,24 +112,26 @@ def defaults() -> int:
         MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES as MULTIMODAL,
     )
 
-    found: dict[str, dict[str, Any]] = {}
+    defaults_of: dict[str, dict[str, Any]] = {}
 
-    def visit(kind: str, known: Any) -> None:
-        if kind in found:
+    def visit(kind: str, config_class: Any) -> None:
+        if kind in defaults_of:
             return
-        fields = {item.name: item.default for item in dataclasses.fields(known)}
-        found[kind] = {name: value for name, value in fields.items() if _shapes(name, value)}
-        for key, inner in (getattr(known, "sub_configs", None) or {}).items():
+        fields = {item.name: item.default for item in dataclasses.fields(config_class)}
+        defaults_of[kind] = {name: value for name, value in fields.items() if _is_shape(name, value)}
+        for key, inner in (getattr(config_class, "sub_configs", None) or {}).items():
             text = getattr(inner, "model_type", "")
             if key in TEXT and text:
-                found[kind]["_text"] = text
+                defaults_of[kind]["_text"] = text
                 visit(text, inner)
 
     for kind in (*CAUSAL, *MULTIMODAL):
         visit(kind, CONFIG_MAPPING[kind])
     for kind, text in _TEXT_OF.items():
-        found.setdefault(kind, {})["_text"] = text
-    lines = (f"{json.dumps(kind)}: {json.dumps(found[kind], separators=(',', ':'))}" for kind in sorted(found))
+        defaults_of.setdefault(kind, {})["_text"] = text
+    lines = (
+        f"{json.dumps(kind)}: {json.dumps(defaults_of[kind], separators=(',', ':'))}" for kind in sorted(defaults_of)
+    )
     DEFAULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     return 0
 

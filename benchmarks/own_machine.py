@@ -22,7 +22,7 @@ SHORT_STEPS = {
 
 
 def figures(errors: list[float]) -> str:
-    """Write rows, median and 90th percentile."""
+    """Write how many errors there are, their median and 90th percentile."""
     if not errors:
         return "none"
     return f"{len(errors)}, {np.median(errors):.1%}, {np.quantile(errors, 0.9):.1%}"
@@ -31,37 +31,40 @@ def figures(errors: list[float]) -> str:
 def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
     rows = from_bench.training_rows(bench, gpu)
-    given = training.gather([row for row in rows if row["id"] in short], catalog, words=True)
+    own = training.gather([row for row in rows if row["id"] in short], catalog, words=True)
     base = training_calibration(catalog)
-    tuned = training.tune(given, base) if given.rows else base
-    found: dict[str, list[float]] = {"training": [], "training beyond short": [], "training after short": []}
+    tuned = training.tune(own, base) if own.rows else base
+    errors: dict[str, list[float]] = {"training": [], "training beyond short": [], "training after short": []}
     for row in rows:
-        one = training.gather([row], catalog, words=True)
-        before, after = (abs(training.predict(one, c)[0].predicted / one.figures[0].value - 1) for c in (base, tuned))
-        found["training"].append(before)
+        measured = training.gather([row], catalog, words=True)
+        before, after = (
+            abs(training.predict(measured, calibration)[0].predicted / measured.figures[0].value - 1)
+            for calibration in (base, tuned)
+        )
+        errors["training"].append(before)
         if row["id"] not in short:
-            found["training beyond short"].append(before)
-            found["training after short"].append(after)
+            errors["training beyond short"].append(before)
+            errors["training after short"].append(after)
         print(f"  {row['id']:44} {before:6.1%} {after:6.1%} {'given' if row['id'] in short else ''}")
-    return found
+    return errors
 
 
 def serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[float]]:
     """Return the errors of decode and prefill steps before and after the short profile."""
     steps = list(from_bench.serving_steps(bench, gpu))
-    found: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     base = serving_calibration(catalog)
-    given = [step for step in steps if is_short(step)]
-    tuned = serving.tune(serving.gather(serving.own_steps(given), catalog), base) if given else base
+    own = [step for step in steps if is_short(step)]
+    tuned = serving.tune(serving.gather(serving.own_steps(own), catalog), base) if own else base
     for step in steps:
-        one = serving.gather(serving.own_steps([step]), catalog)
+        measured = serving.gather(serving.own_steps([step]), catalog)
         for name, calibration in (("", base), (" after short", tuned)):
-            if name and is_short(step):
+            if name and is_short(step):  # the calibration has seen it
                 continue
-            logged = serving.log_predicted(serving.observe(one), calibration.values)
-            error = float(np.abs(np.expm1(logged - one.log_measured))[0])
-            found.setdefault(f"{step['phase']}{name}", []).append(error)
-    return found
+            logged = serving.log_predicted(serving.observe(measured), calibration.values)
+            error = float(np.abs(np.expm1(logged - measured.log_measured))[0])
+            errors.setdefault(f"{step['phase']}{name}", []).append(error)
+    return errors
 
 
 def is_short(step: dict) -> bool:
@@ -73,15 +76,16 @@ def main() -> None:
     catalog = open_catalog()
     machines: dict[str, list[dict]] = {}
     for row in catalog.rows("bench_measurements"):
-        machines.setdefault(row["machine"], []).append({k: v for k, v in row.items() if v is not None})
+        stated = {column: value for column, value in row.items() if value is not None}
+        machines.setdefault(row["machine"], []).append(stated)
     for name, rows in machines.items():
         print(name)
         bench = {"figures": rows, "started": rows[0]["as_of"]}
         short = {case.id for case in cases_of("short", rows[0]["gpus"])}
-        found = training_errors(catalog, bench, rows[0]["gpu"], short)
-        found |= serving_errors(catalog, bench, rows[0]["gpu"])
-        for what, errors in found.items():
-            print(f"{name:10} {what:24} {figures(errors)}")
+        by_kind = training_errors(catalog, bench, rows[0]["gpu"], short)
+        by_kind |= serving_errors(catalog, bench, rows[0]["gpu"])
+        for kind, errors in by_kind.items():
+            print(f"{name:10} {kind:24} {figures(errors)}")
 
 
 if __name__ == "__main__":

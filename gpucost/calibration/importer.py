@@ -14,7 +14,7 @@ from gpucost.calibration.record import Row
 from gpucost.calibration.training_rows import find_accelerator
 from gpucost.calibration.wording import signed
 from gpucost.catalog import Catalog
-from gpucost.physics.serving.calibration import KEEPING, MOST_CACHED
+from gpucost.physics.serving.calibration import MOST_CACHED, PREFIX_CACHING
 from gpucost.physics.serving.efficiency import SERVERS
 
 VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
@@ -228,7 +228,7 @@ def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     _, output, _ = wording.lengths(None, wording.number(row.get("osl")), load, request_set)
     pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", words)
     spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", words.lower())
-    tokens, keeping = drafted(words), name in KEEPING
+    tokens, keeping = drafted(words), name in PREFIX_CACHING
     return {
         "engine_class": "" if name == "unknown" else name,
         "load": load,

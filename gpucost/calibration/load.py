@@ -25,7 +25,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.calibration import Calibration, width_of
 from gpucost.physics.columns import Floats
-from gpucost.physics.serving.calibration import KEEPING, MOST_CACHED, doubts
+from gpucost.physics.serving.calibration import MOST_CACHED, PREFIX_CACHING, doubts
 from gpucost.physics.serving.replica import (
     ReplicaEngine,
     Requests,
@@ -99,7 +99,8 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
     one = replace(one, replicas=replicas, notes=one.notes)
     shared = wording.number(row.get("shared_prefix_tokens"))
     if shared is not None:
-        kept = min(shared / max(one.prompt_tokens, 1.0), MOST_CACHED) if one.deployment.engine in KEEPING else 0.0
+        caches = one.deployment.engine in PREFIX_CACHING
+        kept = min(shared / max(one.prompt_tokens, 1.0), MOST_CACHED) if caches else 0.0
         one = replace(one, prefix_hit=kept, stated_prefix=True)
     count = wording.positive(row.get("requests")) or (rate or 1.0) * USUAL_SECONDS
     burst = re.search(r"burstiness (\d*\.?\d+)", words)

@@ -24,7 +24,7 @@ from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import peaks
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.bursts import varied_burst
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, KEEPING, SCHEME, doubts
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, PREFIX_CACHING, SCHEME, doubts
 from gpucost.physics.serving.cases import ServingCase, build, plain_options
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS, Software, resolve
 from gpucost.physics.transformer import active_parameters, stack
@@ -328,7 +328,7 @@ def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) 
 
 def unstated_prefix(row: ServingRow) -> bool:
     """Tell whether prompts may have been found in a cache of which a row does not speak."""
-    return row.deployment.engine in KEEPING and row.prompt_tokens > 0 and not row.stated_prefix
+    return row.deployment.engine in PREFIX_CACHING and row.prompt_tokens > 0 and not row.stated_prefix
 
 
 def as_unseen(found: Measurements) -> Measurements:

@@ -1,4 +1,7 @@
-"""How an option's figures come about: formula, numbers and sources, step by step, from the payload alone."""
+"""How an option's figures come about: formula, numbers and sources, step by step, from the payload alone.
+
+Nothing is asked of the catalog: the bill is evaluated anew from the factors that the answer holds.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +11,8 @@ from gpucost.errors import UsageError
 from gpucost.render.document import Document, Paragraph, Section, Table, columns_of, document_of, format_value
 from gpucost.render.offers import training_causes
 
-_TERA = 1e12
+_TERA = 1e12  # FLOP in a TFLOP
+_MOST_PARTS = 6  # of a step, the longest first
 
 
 def explanation(payload: Estimate, rank: int = 1) -> Document:
@@ -99,7 +103,9 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
     )
     parts = sorted((option.get("components") or {}).items(), key=lambda item: -item[1])
     step_s = sum(value for _, value in parts) or 1.0
-    shares = ", ".join(f"{name.removesuffix('_s').replace('_', ' ')} {value / step_s:.1%}" for name, value in parts[:6])
+    shares = ", ".join(
+        f"{name.removesuffix('_s').replace('_', ' ')} {value / step_s:.1%}" for name, value in parts[:_MOST_PARTS]
+    )
     rows = [
         _step(
             "Time of one step, on the fastest layout",
@@ -203,12 +209,12 @@ def _budget(option: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _price(option: Mapping[str, Any]) -> dict[str, str]:
-    seen = (
+    provenance = (
         f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book,"
         f" {option['price_kind']} price"
     )
     if option.get("list_usd_per_gpu_hour"):
         saved = 1 - option["usd_per_gpu_hour"] / option["list_usd_per_gpu_hour"]
-        seen += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
+        provenance += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
     source, price = str(option["lines"][0]["source_id"]), f"{option['usd_per_gpu_hour']:g} USD"
-    return _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", seen, price, source)
+    return _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", provenance, price, source)

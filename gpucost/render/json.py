@@ -1,4 +1,7 @@
-"""JSON of answers: numbers are numbers with 12 significant digits, dates are ISO, what is not a number is null."""
+"""JSON of answers: numbers are numbers with 12 significant digits, dates are ISO, what is not a number is null.
+
+What an answer holds is gpucost/answers; reading it back and its seal are answers/saved.py.
+"""
 
 import json
 import math
@@ -13,9 +16,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-SIGNIFICANT_DIGITS = 12
+SIGNIFICANT_DIGITS = 12  # of a float's 15 to 17: sums in another order differ only in the rest
 _LITERALS = {None: "null", True: "true", False: "false"}
-_LONG = 1000  # rows of a list that is written row by row
+_LONG = 1000  # rows of a list, beyond which it is written row by row
 # signs that steer a terminal or reorder text, beside those that JSON escapes anyway
 _STEERING = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 

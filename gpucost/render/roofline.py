@@ -15,7 +15,7 @@ from gpucost.render.document import (
     document_of,
 )
 
-_MOST_POINTS, _MOST_CHANGES = 8, 4
+_MOST_POINTS, _MOST_CHANGES = 8, 4  # on one screen; the document shows all
 
 
 def document(answer: Roofline) -> Document:

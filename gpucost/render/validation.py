@@ -1,4 +1,7 @@
-"""The document of a validation: figures in total, by source, the worst rows, what was skipped, the baselines."""
+"""The document of a validation: figures in total, by source, the worst rows, what was skipped, the baselines.
+
+The predictions and their errors are made in gpucost/calibration; nothing is computed here but their order.
+"""
 
 from math import log
 
@@ -33,23 +36,26 @@ BASELINES = {
 
 def document(answer: Validation) -> Document:
     """Return the document of a validation."""
-    ranked = sorted(answer["items"], key=lambda row: -abs(log(row["predicted"] / row["measured"])))
-    each = len(ranked) <= FEW
+    # by ratio, so that half as fast is as wrong as twice as fast
+    worst_first = sorted(answer["items"], key=lambda row: -abs(log(row["predicted"] / row["measured"])))
+    shows_all = len(worst_first) <= FEW
     note = "The JSON output notes what a prediction assumed, such as a batch or the nearest chip."
     return document_of(
         answer,
         f"{TITLES[answer['validated']]}: predicted against measured",
-        Section("Overall", _total(answer)),
+        Section("Overall", _overall(answer)),
         Section("By source", table_of("", answer["by_source"], *columns_of("validation sources"))),
         Section(
-            "Every figure" if each else "Worst figures",
-            table_of("", answer["items"] if each else ranked[:WORST], *columns_of("validation worst"), note=note),
+            "Every figure" if shows_all else "Worst figures",
+            table_of(
+                "", answer["items"] if shows_all else worst_first[:WORST], *columns_of("validation worst"), note=note
+            ),
         ),
         Section("Skipped", table_of("", answer["skipped"], "id", "reason")),
     )
 
 
-def _total(answer: Validation) -> list[Block]:
+def _overall(answer: Validation) -> list[Block]:
     """Return the figures over all rows, by metric, and those of the rules to beat."""
     share = "fraction of one"
     facts = KeyFigures(
@@ -64,15 +70,17 @@ def _total(answer: Validation) -> list[Block]:
             Fact("Median of high ÷ low", answer["median_high_low_ratio"], "ratio"),
         )
     )
-    rules: list[Row] = [{"rule": BASELINES[name], **figures} for name, figures in answer.get("baselines", {}).items()]
-    apart = answer.get("from_flop_rates")
-    if apart is not None and apart["predicted"]:
-        rules.append({"rule": "this model, rows that state only TFLOP/s or MFU (not counted above)", **apart})
+    baselines: list[Row] = [
+        {"rule": BASELINES[name], **figures} for name, figures in answer.get("baselines", {}).items()
+    ]
+    flop_rates = answer.get("from_flop_rates")
+    if flop_rates is not None and flop_rates["predicted"]:
+        baselines.append({"rule": "this model, rows that state only TFLOP/s or MFU (not counted above)", **flop_rates})
     metrics: list[Row] = [{"metric": name, **figures} for name, figures in answer.get("by_metric", {}).items()]
     caveat = [Paragraph(answer["caveat"], "note")] if "caveat" in answer else []
     return [
         *([facts] if answer["predicted"] else []),
-        *table_of("Baselines", rules, "rule", *columns_of("validation figures")),
+        *table_of("Baselines", baselines, "rule", *columns_of("validation figures")),
         *table_of("By metric", metrics, "metric", *columns_of("validation figures")),
         *caveat,
     ]

@@ -64,7 +64,7 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import KEEPING, USUAL_FAMILIES, doubts
+from gpucost.physics.serving.calibration import PREFIX_CACHING, USUAL_FAMILIES, doubts
 from gpucost.physics.serving.cases import ServedReplica
 from gpucost.serving import costing, load
 from gpucost.serving.costing import MTOK, Pairs, replicas_for
@@ -1020,7 +1020,7 @@ def _unsaid(request: InferenceRequest, best: ServingOption, catalog: Catalog) ->
     ranges, open_doubts = serving_calibration(catalog).ranges, list[Doubt]()
     if request.server is None:
         open_doubts.append(SERVER)
-    if request.prefix_hit_fraction is None and request.engine in KEEPING:
+    if request.prefix_hit_fraction is None and request.engine in PREFIX_CACHING:
         open_doubts.append(PREFIX)
     unsaid = [doubt.unsaid(ranges, 1.0, slow, fast, SERVING) for doubt in open_doubts]
     sentence = costliest(unsaid, 1.0, slow, fast)

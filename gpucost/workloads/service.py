@@ -18,7 +18,7 @@ from gpucost.market.supply import Key
 from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import ColumnStruct, Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, KEEPING, doubts
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, PREFIX_CACHING, doubts
 from gpucost.physics.serving.cases import FORMATS, Options, ServedReplica, ServingCase, build, link, native_format
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.physics.serving.roof import decode_roof
@@ -497,7 +497,7 @@ def widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, flo
         "saturation": np.full(count, True),
         "host_bound": by_host,
         "unstated_server": np.full(count, request.server is None),
-        "unstated_prefix": np.full(count, request.prefix_hit_fraction is None and request.engine in KEEPING),
+        "unstated_prefix": np.full(count, request.prefix_hit_fraction is None and request.engine in PREFIX_CACHING),
         **traits,
     }
     return np.minimum(width_of(named, ranges), WIDEST)

@@ -1,16 +1,20 @@
-"""What a calibration of serving is made of: its parameters, and what makes a prediction less certain."""
+"""What a calibration of serving is made of: its parameters, and what makes a prediction less certain.
+
+The fit and the ranges are physics/calibration.py; the priors of the parameters parameters.csv beside it.
+"""
 
 from gpucost.gate import beside
 from gpucost.physics.calibration import Scheme
 from gpucost.physics.serving.cases import ServedReplica
 from gpucost.physics.serving.efficiency import PARAMETERS, TRAITS
 
+# with many measurements on record: elsewhere the range is wider
 USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")
 USUAL_ENGINES = ("vllm", "sglang", "trtllm", "llama.cpp")
-HOST_BOUND_FRACTION = 0.3
+HOST_BOUND_FRACTION = 0.3  # of a step that waits for the host: beyond it the range widens
 # Engines that keep the beginnings of prompts unless told not to (vLLM V1, automatic prefix caching; SGLang,
 # RadixAttention; TensorRT-LLM, enable_block_reuse): whether prompts repeat then changes what is measured.
-KEEPING = ("vllm", "sglang", "trtllm")
+PREFIX_CACHING = ("vllm", "sglang", "trtllm")
 MOST_CACHED = 0.99  # of a prompt that an engine finds in its cache: it reads the last token at least
 
 # Makers of accelerators on which somebody measured an engine: a port to another maker's chips is another engine.
@@ -20,7 +24,7 @@ UNMEASURED_RATIO = 2.0  # by which a range widens elsewhere: an assumption, as e
 SCHEME = Scheme(
     parameters=PARAMETERS,
     traits=TRAITS,
-    width=0.22,
+    width=0.22,  # before any fit: a range of e^±0.22, from 20 % slower to 25 % faster
     ratio=1.2,
     usual=0.15,
     assumed={"unmeasured_engine": UNMEASURED_RATIO},

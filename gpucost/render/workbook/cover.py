@@ -14,7 +14,7 @@ from gpucost.render.workbook.changes import STATUSES
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
-_TOLERANCE, _NEAR = "check_tolerance", 1e-9
+_TOLERANCE, _NEAR = "check_tolerance", 1e-9  # name of the cell, and its value: rounding of floats stays below
 _SIDES = (("Owning", "renting"), ("Renting", "owning"))
 _DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")'
 
@@ -75,8 +75,8 @@ def _write_evidence(sheet: Sheet, name: str, answer: Tco, live: bool) -> None:
     }
     sheet.skip()
     sheet.row(Cell(f"{evidence.TITLE}: {name}" if name else evidence.TITLE, "heading"))
-    for question, said in evidence.answers(answer).items():
-        sheet.row(Cell(question, "cell"), Cell(said, "wrap"))
+    for question, text in evidence.answers(answer).items():
+        sheet.row(Cell(question, "cell"), Cell(text, "wrap"))
         if live and question in now:
             sheet.row("", Cell(now[question], "wrap"))
 
@@ -93,10 +93,9 @@ def _counted(models: Sequence[LiveModel]) -> Formula:
         f'{assumed}&" of "&COUNTIF({STATUSES},"*")&" inputs are assumed, "&{sourced}&" have a source, "'
         f'&{given}&" were given; "&inputs_changed&" changed since"'
     )
-    counts = (statuses.count(word) for word in ("assumed", "sourced", "given"))
-    assumed_now, sourced_now, given_now = counts
-    said = f"{assumed_now} of {len(statuses)} inputs are assumed, {sourced_now} have a source, {given_now} were given"
-    return Formula(text, f"{said}; 0 changed since")
+    assumed, sourced, given = (str(statuses.count(word)) for word in ("assumed", "sourced", "given"))
+    sentence = f"{assumed} of {len(statuses)} inputs are assumed, {sourced} have a source, {given} were given"
+    return Formula(text, f"{sentence}; 0 changed since")
 
 
 def _write_remarks(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
@@ -141,11 +140,11 @@ def write_summary(
             text += f'&" (present value: own $"&{own}&", rent $"&{rent}&")"'
             value = {name: float(values[model.key][name]) for name in ("npv_own_usd", "npv_rent_usd", model.answer)}
             first, then = _SIDES[0] if value[model.answer] > 0 else _SIDES[1]
-            said = (
+            sentence = (
                 f"{even}{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
                 f" ${value['npv_own_usd']:,.0f}, rent ${value['npv_rent_usd']:,.0f})"
             )
-            sheet.sentence(Cell(Formula(text, said), "decided"), 4)  # wraps within what is printed
+            sheet.sentence(Cell(Formula(text, sentence), "decided"), 4)  # wraps within what is printed
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
@@ -187,7 +186,7 @@ def write_checks(
     sheet.title("Checks")
     row = sheet.row("tolerance, relative", Cell(_NEAR, "input"))
     book.define(_TOLERANCE, CHECKS, row, 1)
-    master = sheet.next_row
+    master = sheet.next_row  # its formula spans the checks below it, so that they are counted first
     count = sum(
         len(_expected(each_model))
         + len(_summary_lines(each_model))

@@ -1,4 +1,4 @@
-"""The Statements, Budget and Currency sheets."""
+"""The Statements, Budget and Currency sheets; the monthly lines behind them stand on the sheet Cash flows."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
 
 NAME = "Statements"
 _FIRST = 2  # column of the first period
-_WIDTH = 16
+_WIDTH = 16  # of a column, in characters
 _LEVELS = 3  # years, quarters, months
 
 
@@ -189,6 +189,7 @@ def write_owning(
 ) -> None:
     """Write the budget of owning by fiscal year, live, with the contingency that covers 80 % of the draws."""
     p50, p90 = ((drawn or {}).get(f"own_{name}_usd") or 0.0 for name in ("p50", "p90"))
+    # of a lognormal: log(P80 ÷ P50) is to log(P90 ÷ P50) as the one number of standard deviations to the other
     ratio = (p90 / p50) ** (_Z80 / _Z90) if p50 > 0 and p90 > 0 else 1.0
     name = model.cell_name("owning_p80_ratio")
     sheet.row(Cell(model.title, "heading"))
