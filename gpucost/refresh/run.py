@@ -120,6 +120,7 @@ def refresh(
 
 
 def _alone(*arguments: Any) -> list[SourceOutcome]:
+    """Return the outcome of one source as jobs return theirs: a store has several."""
     return [refresh_one(*arguments)]
 
 

@@ -43,26 +43,20 @@ def plain(value: Any) -> Any:
 
 
 def _plain_other(value: Any) -> Any:
+    """Turn what is no JSON by itself into it: sets, records, arrays, and what a query may hand over."""
     if isinstance(value, Set):
         return sorted(plain(item) for item in value)
     if isinstance(value, Struct):
         return plain(asdict(value))
     if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
         return plain(value.tolist())
-    if isinstance(value, Path):
-        return str(value)
-    return _plain_of_database(value)
-
-
-def _plain_of_database(value: Any) -> Any:
-    """Turn what a query may hand over into text or a number: decimals, times, spans, identifiers, bytes."""
-    from uuid import UUID
-
     if isinstance(value, Decimal):
         return plain(float(value))
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
-    if isinstance(value, (time, timedelta, UUID)):
+    from uuid import UUID
+
+    if isinstance(value, (Path, time, timedelta, UUID)):
         return str(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 

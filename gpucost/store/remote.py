@@ -97,13 +97,13 @@ def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None
             target = folder.path / "parts" / f"{part.sha256}.parquet"
             if target.exists():
                 continue
-            _make(target.parent)
+            _make_folder(target.parent)
             with replacing(target) as draft:
                 client.file(
                     f"{base}/parts/{part.sha256}.parquet", draft, digest=part.sha256, most_bytes=part.size_bytes
                 )
         manifest = folder.path / "snapshots" / f"{name}.json"  # after its parts: what it names is then there
-        _make(manifest.parent)
+        _make_folder(manifest.parent)
         write_bytes(manifest, body)
     except DiskError:
         raise
@@ -111,7 +111,7 @@ def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None
         folder.faults.append(str(error))
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
