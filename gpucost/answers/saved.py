@@ -111,11 +111,11 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
         raise UsageError(
             f"{path!r}: as_of is {shown(answer['as_of'])}, not a day such as 2026-06-15: the file was changed."
         )
-    parts = [part for part in answer.get("parts") or () if isinstance(part.get("payload"), Mapping)]
-    if parts:
-        answer["parts"] = [
-            # a part that names no kind is refused as one of the kind None
-            {**part, "payload": checked({"kind": None, **part["payload"]}, path)} if part in parts else part
+    if answer.get("parts"):
+        answer["parts"] = [  # each an answer of its own; one that names no kind is refused as one of the kind None
+            {**part, "payload": checked({"kind": None, **part["payload"]}, path)}
+            if isinstance(part.get("payload"), Mapping)
+            else part
             for part in answer["parts"]
         ]
     return answer

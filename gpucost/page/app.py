@@ -84,7 +84,7 @@ class _OwnOrigin:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Hand a request on, or refuse it."""
         if scope["type"] == "http" and not _is_own(dict(scope["headers"])):
-            await _plain("a page of another site asks; this one answers its own alone.", 403)(scope, receive, send)
+            await _error("a page of another site asks; this one answers its own alone.", 403)(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
@@ -103,7 +103,7 @@ def _file(request: "Request") -> "Response":
     name = request.path_params.get("name", "page.html")
     ending = Path(name).suffix
     if name not in ("page.html", "page.css", "page.js"):
-        return _plain("there is no such file.", 404)
+        return _error("there is no such file.", 404)
     page = name == "page.html"
     text = static.document() if page else files("gpucost.page").joinpath("assets", name).read_text("utf-8")
     return _response(text, f"{_TYPES[ending]}; charset=utf-8")
@@ -113,7 +113,7 @@ def _answer(request: "Request") -> "Response":
     """Answer a question as JSON; a refusal is the sentence of the command."""
     answer = _ANSWERS.get(request.path_params["name"])
     if answer is None:
-        return _plain("there is no such question.", 404)
+        return _error("there is no such question.", 404)
     query = _query(request)
     return _in_turn(lambda: _json(answer(query), 200), query, request.path_params["name"])
 
@@ -127,7 +127,7 @@ def _export(request: "Request") -> "Response":
         return _in_turn(lambda: _download(static.page([query]).encode(), _DOCUMENT[".html"], name), query)
     ending = Path(name).suffix
     if name not in ("estimate.xlsx", "estimate.html"):
-        return _plain("there is no such file. Files: estimate.xlsx, estimate.html, plan.html, scenario.toml.", 404)
+        return _error("there is no such file. Files: estimate.xlsx, estimate.html, plan.html, scenario.toml.", 404)
     return _in_turn(lambda: _download(_document(query, ending), _DOCUMENT[ending], name), query)
 
 
@@ -146,7 +146,7 @@ def _query(request: "Request") -> dict[str, str]:
 def _in_turn(make: Callable[[], "Response"], query: Mapping[str, str], name: str = "plan") -> "Response":
     """Answer in turn, so that many who ask at once need no more memory; an error becomes a response."""
     if not _turns.acquire(timeout=PATIENCE_S):
-        return _plain("too many questions at once. Ask again in a minute.", 503)
+        return _error("too many questions at once. Ask again in a minute.", 503)
     try:
         return make()
     except GpuCostError as error:
@@ -174,7 +174,7 @@ def _json(value: Any, status: int) -> "Response":
     return _response(dumps(value), "application/json", status)
 
 
-def _plain(text: str, status: int) -> "Response":
+def _error(text: str, status: int) -> "Response":
     return _response(json.dumps({"error": text}), "application/json", status)
 
 
