@@ -228,7 +228,7 @@ def _distinct(listed: Sequence[Answer]) -> list[Answer]:
 def _estimate(answer: Answer) -> dict[str, Any]:
     options = _distinct(answer["options"])[:ROWS]
     kinds: list[Answer] = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
-    others = _distinct([*options, *kinds[1:]])[len(options) :]  # kinds[0] is the cheapest, which leads the options
+    others = _distinct([*options, *kinds[1:]])[len(options) :]  # kinds[0], of lowest budget, leads the options
     return {
         "options": rows(options, _COLUMNS["estimate"]),
         "other_kinds": rows(others, ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),
