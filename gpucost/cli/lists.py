@@ -359,6 +359,18 @@ def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
     return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_of("models")]
 
 
+def licence_of(licences: "Sequence[Mapping[str, Any]]", model: str) -> str | None:
+    """Return the licence of a model by the longest beginning of its name, in whole parts; None is not known.
+
+    >>> known = [{"begins": "a-3", "licence": "MIT"}, {"begins": "a-3-70b", "licence": None}]
+    >>> licence_of(known, "a-3-8b"), licence_of(known, "a-3-70b-chat"), licence_of(known, "a-3.1-8b")
+    ('MIT', None, None)
+    """
+    begun = [row for row in licences if f"{model}-".startswith(f"{row['begins']}-")]
+    found: Mapping[str, Any] = max(begun, key=lambda row: len(row["begins"]), default={})
+    return found.get("licence")
+
+
 def described(
     catalog: "Catalog", architectures: "Sequence[Architecture]", context_tokens: int = 8192
 ) -> list[dict[str, Any]]:
@@ -375,12 +387,14 @@ def described(
     shape = stack(architectures)
     total, active = total_parameters(shape), active_parameters(shape)
     published = {row["id"]: row for row in catalog.rows("llms")}
+    licences = list(catalog.rows("licences"))
     rows = []
     for index, item in enumerate(architectures):
         row = published.get(item.name, {})
         counts = {
             "id": item.name,
             "family": item.family,
+            "licence": licence_of(licences, item.name) if row else None,
             "parameters": int(total[index]),
             "active_parameters": int(row.get("published_active_parameters") or active[index]),
             "published_parameters": row.get("published_parameters"),

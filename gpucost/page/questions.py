@@ -544,7 +544,7 @@ def facts() -> dict[str, Any]:
     return {"models": models, "gpus": sorted(gpus, key=lambda row: (-(row["year"] or 0), row["id"]))}
 
 
-_MODEL = ("id", "family", "parameters", "active_parameters", "layers", "max_sequence_tokens")
+_MODEL = ("id", "family", "parameters", "active_parameters", "layers", "max_sequence_tokens", "licence")
 _CHIP = ("id", "name", "year", "memory_gib", "hbm_gb_per_s", "bf16_tflops")
 _PRICE = ("usd_per_gpu_hour", "provider", "age_days")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpucost.cli.lists import described
 from gpucost.physics.transformer import active_parameters, compute_parameters, parameter_parts, stack, total_parameters
 from tests.rules import for_each
 
@@ -114,3 +115,35 @@ def test_parts_add_up():
 def test_bare_sizes_mean_a_model_of_that_size(size):
     stated = float(size[:-1]) * {"b": 1e9, "m": 1e6}[size[-1]]
     assert float(total_parameters(shape_of(size))[0]) == pytest.approx(stated, rel=0.05)
+
+
+LICENCES = {  # of the publishers' licence files and model cards
+    "llama-3-8b": "Llama 3 Community License",
+    "llama-3.1-405b": "Llama 3.1 Community License",
+    "llama-4-scout-17b-16e": "Llama 4 Community License",
+    "deepseek-v3": "DeepSeek License 1.0",
+    "deepseek-r1": "MIT",
+    "qwen2.5-7b": "Apache-2.0",
+    "mistral-large-2-123b": "Mistral Research License",
+    "gpt-oss-120b": "Apache-2.0",
+    "kimi-k2": "Modified MIT",
+    "llama-3.1-nemotron-70b": None,  # not Meta's alone
+    "deepseek-v3.1": None,  # another licence than that of V3
+    "qwen2.5-3b": None,  # excluded from its family's
+    "falcon3-10b": None,
+    "palm-540b": None,  # never published
+    "11b": None,  # a size
+}
+
+
+@for_each("name, licence", LICENCES.items(), lambda name, _: name)
+def test_a_licence_is_that_of_the_longest_beginning_and_else_unknown(name, licence):
+    (found,) = described(catalog(), [catalog().architecture(name)])
+    assert found["licence"] == licence
+
+
+@for_each("item", rows("licences"), lambda item: item["begins"])
+def test_a_licence_is_of_some_model_and_has_a_kind(item):
+    assert any(f"{model['id']}-".startswith(f"{item['begins']}-") for model in ALL)
+    assert bool(item["licence"]) == bool(item["kind"])
+    assert item["licence"] or item["notes"]  # why a longer beginning is not known

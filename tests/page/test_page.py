@@ -424,6 +424,8 @@ def test_a_model_and_a_gpu_can_be_picked_by_their_facts(browser, address, client
     facts = get(client, "api/facts").json()
     (chip,) = (row for row in facts["gpus"] if row["id"] == "h100-sxm5-80gb")
     assert (chip["memory_gib"], chip["hbm_gb_per_s"], chip["bf16_tflops"]) == (79.647, 3350, 989.4)  # the datasheet's
+    licences = {row["id"]: row["licence"] for row in facts["models"]}
+    assert (licences["llama-3.1-70b"], licences["palm-540b"]) == ("Llama 3.1 Community License", None)
     asked = f"prices --gpu {chip['id']} --option on_demand --max-age 60 --format json"
     listed = json.loads(CliRunner().invoke(cli, asked.split()).stdout)["rows"]
     assert chip["usd_per_gpu_hour"] == pytest.approx(min(row["usd_per_gpu_hour"] for row in listed))
@@ -433,7 +435,10 @@ def test_a_model_and_a_gpu_can_be_picked_by_their_facts(browser, address, client
         page.locator(f"#pick-{name}").click()
         page.fill("#picker-find", find)
         assert axe.Axe().run(page).response["violations"] == []
-        page.get_by_role("button", name=value, exact=True).click()
+        button = page.get_by_role("button", name=value, exact=True)
+        if name == "model":
+            assert licences[value] in page.locator("#picker-table tr", has=button).inner_text()
+        button.click()
         assert page.locator("#picker").is_hidden()
         assert page.locator(f"input[name={name}]").input_value() == value
         page.locator("#command", has_text=value).wait_for(state="attached")

@@ -875,8 +875,8 @@ const unknown = "–";
 const PICKS = /** @type {Record<string, {title: string, said: string, heads: () => string[], right: number[], less: number[], cells: (row: Row) => string[]}>} */ ({
   model: {
     title: "Models", said: "A size such as 11b can be typed as well, and the path of a config.json where gpucost serve was started with --files.",
-    heads: () => ["Model", "Parameters", "Active", "Layers", "Context, tokens", "Family"], right: [1, 2, 3, 4], less: [3, 5],
-    cells: (row) => [row.id, counts(row.parameters), counts(row.active_parameters), String(row.layers), row.max_sequence_tokens ? money.format(row.max_sequence_tokens) : unknown, row.family || unknown],
+    heads: () => ["Model", "Parameters", "Active", "Layers", "Context, tokens", "Family", "Licence"], right: [1, 2, 3, 4], less: [3, 5],
+    cells: (row) => [row.id, counts(row.parameters), counts(row.active_parameters), String(row.layers), row.max_sequence_tokens ? money.format(row.max_sequence_tokens) : unknown, row.family || unknown, row.licence || unknown],
   },
   gpu: {
     title: "GPUs", said: "Dense TFLOP/s in bf16. The price is the cheapest one on demand that was listed within 60 days.",
