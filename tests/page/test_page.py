@@ -430,7 +430,7 @@ def test_a_model_and_a_gpu_can_be_picked_by_their_facts(browser, address, client
     listed = json.loads(CliRunner().invoke(cli, asked.split()).stdout)["rows"]
     assert chip["usd_per_gpu_hour"] == pytest.approx(min(row["usd_per_gpu_hour"] for row in listed))
     page, said = opened(browser, address, **ASKED, tab="fit")
-    page.locator("#model-facts", has_text="32 layers").wait_for()
+    page.locator("#model-facts", has_text="32 layers, 131,072 tokens of context, Llama 3.1 Comm").wait_for()
     for name, find, value in (("model", "llama-3.1-70b", "llama-3.1-70b"), ("gpu", "h200-sxm", "h200-sxm-141gb")):
         page.locator(f"#pick-{name}").click()
         page.fill("#picker-find", find)

@@ -875,7 +875,7 @@ const unknown = "–";
 const PICKS = /** @type {Record<string, {title: string, said: string, heads: () => string[], right: number[], less: number[], cells: (row: Row) => string[]}>} */ ({
   model: {
     title: "Models", said: "A size such as 11b can be typed as well, and the path of a config.json where gpucost serve was started with --files.",
-    heads: () => ["Model", "Parameters", "Active", "Layers", "Context, tokens", "Family", "Licence"], right: [1, 2, 3, 4], less: [3, 5],
+    heads: () => ["Model", "Parameters", "Active", "Layers", "Context, tokens", "Family", "Licence"], right: [1, 2, 3, 4], less: [3, 5, 6],
     cells: (row) => [row.id, counts(row.parameters), counts(row.active_parameters), String(row.layers), row.max_sequence_tokens ? money.format(row.max_sequence_tokens) : unknown, row.family || unknown, row.licence || unknown],
   },
   gpu: {
@@ -913,7 +913,7 @@ async function describe(found) {
   if (copies || !found.model) return;
   facts ??= await get("facts", new URLSearchParams());
   const row = facts.models.find((/** @type {Row} */ one) => one.id === found.model);
-  at("model-facts").textContent = !row ? found.model : `${row.id}: ${counts(row.parameters)} parameters${row.active_parameters < 0.9 * row.parameters ? `, ${counts(row.active_parameters)} active` : ""}, ${row.layers} layers${row.max_sequence_tokens ? `, ${money.format(row.max_sequence_tokens)} tokens of context` : ""}`;
+  at("model-facts").textContent = !row ? found.model : `${row.id}: ${counts(row.parameters)} parameters${row.active_parameters < 0.9 * row.parameters ? `, ${counts(row.active_parameters)} active` : ""}, ${row.layers} layers${row.max_sequence_tokens ? `, ${money.format(row.max_sequence_tokens)} tokens of context` : ""}${row.licence ? `, ${row.licence}` : ""}`;
 }
 
 let rates = /** @type {Row[]} */ ([]);
