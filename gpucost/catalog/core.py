@@ -92,18 +92,19 @@ class Layered(Shipped):
     @cached_property
     def refreshed(self) -> "Refreshed | None":
         """Return what the store of refreshed prices says on the catalog's days; None where there is none."""
-        if self._version_asked in ("shipped", self.shipped_version):
+        asked = self._version_asked
+        if asked == "shipped" or (asked is not None and asked == self.shipped_version):
             return None
         if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
-            if self._version_asked is not None:
+            if asked is not None:
                 raise self._unknown_version([])
             return None
         from gpucost.catalog.books import opened, refreshed
 
         last = None
-        if self._version_asked is not None:
+        if asked is not None:
             ids = [snapshot.id for snapshot in opened(self._kept_at).snapshots]
-            last = self._snapshot_of(self._version_asked)
+            last = self._snapshot_of(asked)
             if last not in ids:
                 raise self._unknown_version(ids)
         until = min(self.as_of, self.known_as_of or self.as_of)

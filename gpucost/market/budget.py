@@ -15,6 +15,7 @@ the spot market sinks to the fallback by itself, however low it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,20 +70,22 @@ def quotes_of(
     curves = _curves(fates)
     sizes = _sizes(capacity)
     there = probed(probes)
+    fate = cache(lambda group, days: _fate(curves, group, days))  # thousands of offers are of a few hundred days
+    rounded = cache(lambda *cells: Quote(*(round(float(cell), 9) for cell in cells)))  # as a saved answer keeps them
     found = []
     for offer, kind in zip(offers, kinds, strict=True):
         known, most, notice = _at_once(offer, sizes, accelerators)
         if offer.book == "user" or offer.price_kind != "list":
-            found.append(Quote(most_gpus=most))
+            found.append(rounded(*CERTAIN._replace(most_gpus=most)))
             continue
         family = quote_family(offer.option)
         spot = family == "preemptible"
         days = max(counted_age_days(offer.age_days, offer.price_kind), HELD_DAYS if spot else 0)
         if OPTIONS[offer.option].interruptible:
             most = min(most, LARGEST_SPOT_GPUS)
-        low, high, chance = _fate(curves, (kind_of(kind), family), days)
-        found.append(Quote(low, high, chance * (there if spot else 1.0), known, most, notice))
-    return [Quote(*(round(float(cell), 9) for cell in quote)) for quote in found]  # as a saved answer keeps them
+        low, high, chance = fate((kind_of(kind), family), days)
+        found.append(rounded(low, high, chance * (there if spot else 1.0), known, most, notice))
+    return found
 
 
 def kind_of(seller: str | None) -> str:
