@@ -175,7 +175,7 @@ def document(answer: Tco) -> Document:
         answer,
         f"Rent or buy {gpus} × {gpu}",
         *_asked(answer),
-        Section("The answer", _answer(answer), paper=True),
+        Section("The answer", _answer(answer)),
         Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
         Section("Lender's view", _lender(answer)),
