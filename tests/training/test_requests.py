@@ -40,7 +40,7 @@ def ask(**wanted):
         ({"optimize": "speed"}, "cost, time, pareto, carbon"),
         ({"top": -1}, "0 or more"),
         ({"epochs": "1e9"}, "beyond"),
-        ({"evaluation": "150%"}, "0 to 100"),
+        ({"overhead": "150%"}, "0 to 100"),
         ({"experiments": "lots"}, "50% or 0.5"),
         ({"as_of": "June"}, "YYYY-MM-DD"),
         ({"model": ""}, "model"),
