@@ -359,8 +359,10 @@ def test_a_name_that_nobody_knows_can_be_mended_by_a_click(client, field, typed)
 def test_a_wish_in_another_tab_can_be_taken_back_where_it_refuses(browser, address):
     page, _ = opened(browser, address, **ASKED, tab="fit")
     page.goto(f"{address}?{urlencode({**ASKED, 'tab': 'fit', 'budget': '100'})}")
+    way_back = page.locator("#nearest button").first
+    way_back.wait_for()  # before it, the page is being made
     assert page.locator("input[name=budget]").is_hidden()
-    page.locator("#nearest button").first.click()
+    way_back.click()
     page.locator("#memory svg").wait_for()
 
 
