@@ -170,7 +170,8 @@ def test_python_blocks_run_one_after_the_other(page: Path, tmp_path: Path, monke
     assert names.keys() - {"__builtins__"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.every
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *PAGES[1:]], ids=lambda page: page.name)
 def test_local_links_lead_somewhere(page: Path) -> None:
     body = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", body):
