@@ -23,8 +23,11 @@ from math import exp, log, sqrt
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gpucost.catalog.price_months import month_ends, prices_of_day
 from gpucost.catalog.records import seen_in
+from gpucost.physics.calibration import weighted_quantile
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
@@ -126,20 +129,10 @@ def outlook(moves: Sequence[Move], chips: Mapping[str, ChipTraits], cell: Cell, 
     number = sum(by_cell.values()) ** 2 / squares if squares else 0.0
     if number < FEWEST:
         return None
-    ordered = sorted(zip((move.log_ratio for move in moves), weights, strict=True))
+    log_ratios, weight = np.array([move.log_ratio for move in moves]), np.array(weights)
     widened = sqrt(1 + _SPARSE / number)
-    low, high = (_quantile(ordered, share) * widened for share in ENDS)
+    low, high = (weighted_quantile(log_ratios, weight, share) * widened for share in ENDS)
     return Outlook(exp(min(low, 0.0)), exp(max(high, 0.0)), number)
-
-
-def _quantile(ordered: Sequence[tuple[float, float]], share: float) -> float:
-    """Return the value below which a share of the weight lies."""
-    weight_below, passed = share * sum(weight for _, weight in ordered), 0.0
-    for value, weight in ordered:
-        passed += weight
-        if passed >= weight_below:
-            return value
-    return ordered[-1][0]
 
 
 def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:

@@ -228,12 +228,11 @@ def unmeasured() -> Assumed:
 
 def _spread(rates: Sequence[Triple]) -> Triple:
     """Return percentiles over products: of the low ends, the typical rates and the high ends."""
-    low, middle, high = (sorted(column) for column in zip(*rates, strict=True))
-    return _quantile(low, _LOW), _quantile(middle, _MIDDLE), _quantile(high, _HIGH)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[round((len(ordered) - 1) * share)]
+    low, middle, high = (
+        float(np.quantile(column, share, method="nearest"))  # a rate that a product has, none between two
+        for column, share in zip(zip(*rates, strict=True), (_LOW, _MIDDLE, _HIGH), strict=True)
+    )
+    return low, middle, high
 
 
 def _of_product(rows: Iterable[Row]) -> Triple:

@@ -35,9 +35,8 @@ def quantile(demand: Array, share: float) -> float:
     >>> quantile(np.array([10.0, 20.0, 30.0, 40.0]), 0.5)
     20.0
     """
-    ordered = np.sort(demand)
-    rank = int(np.ceil(share * ordered.size - 1e-9)) - 1
-    return float(ordered[min(max(rank, 0), ordered.size - 1)])
+    # 1 − 0.7 is a little above 0.3: a share that rounding moved past an hour still ends at that hour
+    return float(np.quantile(demand, max(share - 1e-12, 0.0), method="inverted_cdf"))
 
 
 def level(demand: Array, gpus: float, price: float, committed_price: float) -> Level:
