@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # --- A bench as rows of measurements: its training and serving steps in the columns that calibrations are fitted to.
 
-STATE_BYTES = {"amp": 16, "fp8": 16, "bf16": 8}  # per parameter: weights, gradients and both moments
+_STATE_BYTES = {"amp": 16, "fp8": 16, "bf16": 8}  # per parameter: weights, gradients and both moments
 
 
 def training_rows(bench: Mapping[str, Any], gpu: str) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def _training_row(row: Mapping[str, Any], gpu: str, bench: Mapping[str, Any]) ->
         "flash_attention": "y",
         "task": "pretrain",
         "optimizer": "adamw (fused)",
-        "state_bytes_per_param": STATE_BYTES[recipe],
+        "state_bytes_per_param": _STATE_BYTES[recipe],
         "loss_chunk_tokens": 8192,
         "loss_chunk_recompute": 1,
         "measured_iter_time_s": row["time_s"],
@@ -132,13 +132,13 @@ NEEDED = {
     "train": ("model", "ranks", "micro_batch", "sequence", "time_s", "tokens_per_s_per_gpu"),
     "serve": ("model", "phase", "ranks", "batch", "context", "time_s"),
 }
-RECOMPUTE = ("none", "selective", "full")
+_RECOMPUTE = ("none", "selective", "full")
 NEAR = 0.01  # by which figures that follow from each other may differ: what a file rounds
-POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch", "gb_per_s", "tokens_per_s_per_gpu")
+_POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch", "gb_per_s", "tokens_per_s_per_gpu")
 
 
 @cache
-def bench_model() -> "type[BaseModel]":
+def _bench_model() -> "type[BaseModel]":
     """Return the model of a whole bench file."""
     from pydantic import model_validator
 
@@ -175,7 +175,7 @@ def bench_model() -> "type[BaseModel]":
 
 
 def _numbers() -> dict[str, Any]:
-    kinds = {name: typed.number(above=name in POSITIVE, whole_number=name in COUNTS) for name in NUMBERS}
+    kinds = {name: typed.number(above=name in _POSITIVE, whole_number=name in COUNTS) for name in NUMBERS}
     return kinds | {"spread_fraction": typed.number(high=1e6)}
 
 
@@ -222,12 +222,12 @@ def _complete(row: Any) -> Any:
         raise ValueError(f"a figure of {row.op} needs {', '.join(missing)}")
     if row.op in ("train", "serve") and row.model not in SHAPES:
         raise ValueError(f"model is one of {', '.join(SHAPES)}")
-    if row.op == "train" and (row.recipe or "amp") not in STATE_BYTES:
-        raise ValueError(f"recipe is one of {', '.join(STATE_BYTES)}")
+    if row.op == "train" and (row.recipe or "amp") not in _STATE_BYTES:
+        raise ValueError(f"recipe is one of {', '.join(_STATE_BYTES)}")
     if row.op == "train" and row.ranks % (row.tensor or 1):
         raise ValueError("ranks are a multiple of tensor")
-    if row.op == "train" and (row.recompute or "none") not in RECOMPUTE:
-        raise ValueError(f"recompute is one of {', '.join(RECOMPUTE)}")
+    if row.op == "train" and (row.recompute or "none") not in _RECOMPUTE:
+        raise ValueError(f"recompute is one of {', '.join(_RECOMPUTE)}")
     if fault := _contradiction(row):
         raise ValueError(fault)
     return row
@@ -261,7 +261,7 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Update it"
             " or run bench again."
         )
-    typed.validated(bench_model(), value, os.fspath(path))
+    typed.validated(_bench_model(), value, os.fspath(path))
     rows = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
     figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in rows]
     return {"failed": [], **value, "figures": figures}

@@ -23,16 +23,16 @@ from gpucost.gate import beside, lists_beside, read_bytes
 from gpucost.limits import limit
 from gpucost.units import MILLI, without_commas
 
-WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
-LONGEST_LINE = 4_000  # what follows in a line is not looked at: patterns of people take more than a step a character
-LONGEST_ARGUMENTS = 20_000  # of a line in which a program writes all of them
+_WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
+_LONGEST_LINE = 4_000  # what follows in a line is not looked at: patterns of people take more than a step a character
+_LONGEST_ARGUMENTS = 20_000  # of a line in which a program writes all of them
 SMALLEST, LARGEST = 1e-9, 1e17  # of any number but 0 that a run has
-HEAD_LINES = 20_000  # within which a program has written its arguments
-ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
+_HEAD_LINES = 20_000  # within which a program has written its arguments
+_ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
 NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
 COUNT = r"([\d.]++[KMBGT]?)\b"  # with the letter that some write for thousands and more
 THOUSANDS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
-OWN_NUMBERS = {  # what a pattern of one's own may read, and its unit in seconds where it has one
+_OWN_NUMBERS = {  # what a pattern of one's own may read, and its unit in seconds where it has one
     **dict.fromkeys(("step", "steps", "tokens", "samples", "global_batch", "sequence", "gpus"), 1.0),
     **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_gpu", "samples_per_s", "steps_per_s", "step_s"), 1.0),
     "step_ms": MILLI,
@@ -60,7 +60,7 @@ def _formats() -> Iterator[LogFormat]:
 
 
 FORMATS = tuple(_formats())
-LAYOUT = re.compile(
+_LAYOUT = re.compile(
     "|".join(
         rf"(?P<{name}>\b(?:{'|'.join(names)}))['\"]?[\s.:=]+['\"]?(?P<{name}_said>[\w,]+)"
         for name, names in lists_beside(__file__, "layouts").items()
@@ -95,7 +95,7 @@ class Log(NamedTuple):
             (r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0
         ]
         steps = list(dict.fromkeys(step for step, _ in readings))
-        settled = set(steps[WARM_UP_STEPS:] if len(steps) > 2 * WARM_UP_STEPS else steps[-1:])
+        settled = set(steps[_WARM_UP_STEPS:] if len(steps) > 2 * _WARM_UP_STEPS else steps[-1:])
         return median(value for step, value in readings if step in settled) if settled else None
 
     def per_step(self, name: str) -> float | None:
@@ -107,7 +107,7 @@ class Log(NamedTuple):
             if name in reading.values:
                 grown.setdefault(step, reading.values[name])
         points = list(grown.items())
-        points = points[WARM_UP_STEPS:] if len(points) > 2 * WARM_UP_STEPS else points[-2:]
+        points = points[_WARM_UP_STEPS:] if len(points) > 2 * _WARM_UP_STEPS else points[-2:]
         if len(points) < 2:
             return None
         (first, least), (last, most) = points[0], points[-1]
@@ -138,14 +138,14 @@ def own_format(patterns: Iterable[str]) -> LogFormat | None:
             groups = re.compile(pattern).groups
         except re.error as error:
             raise UsageError(f"--pattern {stated}: {error}. Write NAME=PATTERN, a regular expression.") from None
-        if name not in OWN_NUMBERS or groups != 1:
-            names = ", ".join(OWN_NUMBERS)
+        if name not in _OWN_NUMBERS or groups != 1:
+            names = ", ".join(_OWN_NUMBERS)
             raise UsageError(
                 f"--pattern {stated}: write NAME=PATTERN with one group in parentheses around the number, such as"
                 f" 'step_ms=took ([0-9.]+) ms'. Names: {names}."
             )
         read = name.replace("_ms", "_s")
-        numbers[read], scale[read] = pattern, OWN_NUMBERS[name]
+        numbers[read], scale[read] = pattern, _OWN_NUMBERS[name]
     line = "|".join(f"(?:{pattern})" for pattern in numbers.values())
     return LogFormat("your patterns", "training", line, numbers, scale) if numbers else None
 
@@ -165,30 +165,30 @@ def read_log(lines: Iterable[str], name: str = "the log", form: LogFormat | None
             f"{name} has no line with a speed in a known format ({format_names}). Give --pattern for a format of your"
             " own."
         )
-    best = max(readings_by_format, key=lambda key: (key != ANY_BAR, len(readings_by_format[key])))
+    best = max(readings_by_format, key=lambda key: (key != _ANY_BAR, len(readings_by_format[key])))
     _refuse_slips(readings_by_format[best], name)
     return Log(next(form for form in formats if form.name == best), _of_one_loop(readings_by_format[best]), layout)
 
 
-Readings = dict[str, list[Reading]]  # by the name of the format
+_Readings = dict[str, list[Reading]]  # by the name of the format
 Layout = dict[str, float | str]
 
 
-def _read(lines: Iterable[str]) -> tuple[Readings, Layout]:
+def _read(lines: Iterable[str]) -> tuple[_Readings, Layout]:
     """Return the readings of every format that speaks, and what the lines of none say of the layout."""
-    readings: Readings = {}
+    readings: _Readings = {}
     layout: Layout = {}
     patterns = [(form, re.compile(form.line)) for form in FORMATS]
     for number, raw in enumerate(lines, 1):
-        line = _ESCAPES.sub("", raw[:LONGEST_ARGUMENTS])
-        start = line[:LONGEST_LINE]
+        line = _ESCAPES.sub("", raw[:_LONGEST_ARGUMENTS])
+        start = line[:_LONGEST_LINE]
         for form, pattern in patterns:
             if pattern.search(start):
                 if values := numbers_of(form, start):
                     readings.setdefault(form.name, []).append(Reading(number, values))
                 break
         else:
-            layout |= layout_of(line) if number <= HEAD_LINES else {}
+            layout |= _layout_of(line) if number <= _HEAD_LINES else {}
     return readings, layout
 
 
@@ -202,10 +202,10 @@ json.dump([[number, texts] for number, texts in enumerate(found, 1) if texts], s
 """
 
 
-def _read_by_own(lines: list[str], form: LogFormat) -> tuple[Readings, Layout]:
+def _read_by_own(lines: list[str], form: LogFormat) -> tuple[_Readings, Layout]:
     """Return the readings of patterns of one's own, which end at a deadline, and what other lines say of the layout."""
     most_s = limit("limit_pattern_seconds")
-    starts = [_ESCAPES.sub("", line[:LONGEST_LINE]) for line in lines]
+    starts = [_ESCAPES.sub("", line[:_LONGEST_LINE]) for line in lines]
     asked = json.dumps({"patterns": dict(form.numbers), "lines": starts})
     try:
         done = subprocess.run(
@@ -222,8 +222,8 @@ def _read_by_own(lines: list[str], form: LogFormat) -> tuple[Readings, Layout]:
     ]
     known = {reading.line for reading in readings}
     layout: Layout = {}
-    for number, line in enumerate(lines[:HEAD_LINES], 1):
-        layout |= {} if number in known else layout_of(_ESCAPES.sub("", line[:LONGEST_ARGUMENTS]))
+    for number, line in enumerate(lines[:_HEAD_LINES], 1):
+        layout |= {} if number in known else _layout_of(_ESCAPES.sub("", line[:_LONGEST_ARGUMENTS]))
     return ({form.name: readings} if readings else {}), layout
 
 
@@ -236,16 +236,16 @@ def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
                 raise UsageError(f"line {reading.line:,} of {name} says {reading_text}. Correct the line or remove it.")
 
 
-def layout_of(line: str) -> dict[str, float | str]:
+def _layout_of(line: str) -> dict[str, float | str]:
     """Return what a line says of the layout.
 
-    >>> layout_of("  tensor_model_parallel_size ......... 8"), layout_of("  recompute_granularity ... full")
+    >>> _layout_of("  tensor_model_parallel_size ......... 8"), _layout_of("  recompute_granularity ... full")
     ({'tensor': 8.0}, {'recompute': 'full'})
-    >>> layout_of("'per_device_train_batch_size': 4, 'use_distributed_optimizer': True, 'seq_length': None")
+    >>> _layout_of("'per_device_train_batch_size': 4, 'use_distributed_optimizer': True, 'seq_length': None")
     {'micro_batch': 4.0, 'sharding': 1.0}
     """
     layout: dict[str, float | str] = {}
-    for match in LAYOUT.finditer(line):
+    for match in _LAYOUT.finditer(line):
         name = str(match.lastgroup).removesuffix("_said")
         value = match.group(f"{name}_said").replace(",", "")
         value = {"True": "1", "False": "0"}.get(value, value)

@@ -62,9 +62,9 @@ def number(text: object) -> float | None:
 # The driver's files: docs.kernel.org/gpu/amdgpu/thermal.html. They need no tool.
 
 CARDS = Path("/sys/class/drm")
-VENDOR = "0x1002"
-BYTES_PER_MIB = 2.0**20
-AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
+_VENDOR = "0x1002"
+_BYTES_PER_MIB = 2.0**20
+_AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
 
 
 def held_back(power_w: float | None, limit_w: float | None) -> int:
@@ -73,14 +73,14 @@ def held_back(power_w: float | None, limit_w: float | None) -> int:
     >>> held_back(748.0, 750.0), held_back(300.0, 750.0), held_back(None, 750.0)
     (4, 0, 0)
     """
-    return POWER_CAP if power_w and limit_w and power_w >= AT_LIMIT_FRACTION * limit_w else 0
+    return POWER_CAP if power_w and limit_w and power_w >= _AT_LIMIT_FRACTION * limit_w else 0
 
 
 def from_files(cards: Path) -> list[Sample]:
     """Read the driver's files of every card of AMD's."""
     samples: list[Sample] = []
     for device in sorted(cards.glob("card[0-9]*/device"), key=lambda path: number(path.parent.name[4:]) or 0.0):
-        if "-" in device.parent.name or _said(device / "vendor") != VENDOR:
+        if "-" in device.parent.name or _said(device / "vendor") != _VENDOR:
             continue
         sensors = next(iter(sorted(device.glob("hwmon/hwmon*"))), device)
 
@@ -96,7 +96,7 @@ def from_files(cards: Path) -> list[Sample]:
                 _said(Path("/sys/module/amdgpu/version")),
                 limit,
                 None,
-                first(("mem_info_vram_used",), 1 / BYTES_PER_MIB, device),
+                first(("mem_info_vram_used",), 1 / _BYTES_PER_MIB, device),
                 first(("gpu_busy_percent",), 1.0, device),
                 first(("freq1_input",), MICRO),
                 power,

@@ -10,7 +10,7 @@ from gpucost.errors import UsageError
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 from gpucost.workloads.training import BEYOND_PEAK, SLOWEST
 
-DRIFT_FRACTION = 0.05  # by which the speed of the rest of a run differs from that of its steps so far, 80 % range
+_DRIFT_FRACTION = 0.05  # by which the speed of the rest of a run differs from that of its steps so far, 80 % range
 
 
 def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float | None = None) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
         spent = pure_days * share * (1 + overhead_fraction)
         return spent + pure_days * (1 - share) * (1 + drift) * (1 + overhead_fraction * beside_ratio)
 
-    spread = {"low": days(-DRIFT_FRACTION, 0.5), "typical": days(0.0, 1.0), "high": days(DRIFT_FRACTION, 1.5)}
+    spread = {"low": days(-_DRIFT_FRACTION, 0.5), "typical": days(0.0, 1.0), "high": days(_DRIFT_FRACTION, 1.5)}
     so_far = pure_days * share * (1 + overhead_fraction)
     usd = {end: _bill(option, spread[end]) for end in spread}
     spent_usd = usd["typical"] if share == 1 else _bill(option, so_far, egress_gb=0.0)  # the weights leave at the end

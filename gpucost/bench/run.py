@@ -28,8 +28,8 @@ from gpucost.errors import UsageError
 # --- Measuring processes under supervision: a case that hangs or kills its process costs that case, nothing more.
 
 WORKER = (sys.executable, "-m", "gpucost.bench.gpu.worker")
-START_LIMIT_S = 120.0
-STARTS = 2  # failed starts after which a group of processes is given up
+_START_LIMIT_S = 120.0
+_STARTS = 2  # failed starts after which a group of processes is given up
 LOOK_S, GRACE_S = 0.5, 3.0  # how often ended processes are looked for, and how long their last words may take
 
 
@@ -64,7 +64,7 @@ class Workers:
             )
             self.processes.append(process)
         threading.Thread(target=self._read, args=(self.processes[0].stdout, self.lines), daemon=True).start()
-        first = self._next(START_LIMIT_S)
+        first = self._next(_START_LIMIT_S)
         if first is None:
             reason = self._last_words()
             self.stop()
@@ -100,7 +100,7 @@ class Workers:
     def measure(self, case: BenchCase) -> dict[str, Any]:
         """Measure one case within its time limit; the processes are started anew after one that broke them."""
         if not self.processes:
-            if len(self.refused) >= STARTS:
+            if len(self.refused) >= _STARTS:
                 return {"failed": f"given up: the measuring process did not start: {self.refused[-1]}"}
             try:
                 self.start()
@@ -164,8 +164,8 @@ def _free_port() -> int:
 # --- A bench from start to end: cases measured one by one, kept on disk after each, resumed where it stopped.
 
 ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
-STEADY_FRACTION = 0.01
-QUICK_S = 3.0
+_STEADY_FRACTION = 0.01
+_QUICK_S = 3.0
 REPEATS_END_S = {"short": 150.0, "full": 480.0}  # after so long nothing is repeated: compilers on a fresh machine
 RATES = ("gb_per_s", "tflops", "bus_gb_per_s", "tokens_per_s_per_gpu", "samples_per_s")
 Report = Callable[[int, int, str], None]
@@ -301,9 +301,9 @@ def _wanted(turn: int, have: dict[str, Any] | None) -> bool:
     if have is None or not have["rounds_s"]:
         return turn == 0
     rounds = have["rounds_s"]
-    moves = have.get("bound") == "host" or max(rounds) > (1 + STEADY_FRACTION) * min(rounds)
+    moves = have.get("bound") == "host" or max(rounds) > (1 + _STEADY_FRACTION) * min(rounds)
     if turn == 1:  # what was steady within its first round, and took long, is believed
-        moves = moves or have.get("spread_fraction", 0.0) > STEADY_FRACTION or have.get("took_s", 0.0) < QUICK_S
+        moves = moves or have.get("spread_fraction", 0.0) > _STEADY_FRACTION or have.get("took_s", 0.0) < _QUICK_S
     if turn == ROUNDS - 1:
         moves = moves and have.get("bound") != "host" and have.get("spread_fraction", 0.0) <= SWING_FRACTION
     return len(rounds) <= turn and moves

@@ -30,7 +30,7 @@ _GAP_RATIO = 10.0  # of the usual step between two moments: longer, and nothing 
 _GB_PER_MIB = GIB / 1024 / GB
 
 
-class SmiSample(NamedTuple):
+class _SmiSample(NamedTuple):
     """One GPU at one moment; None is not known."""
 
     at: datetime
@@ -48,14 +48,14 @@ def is_smi(path: str) -> bool:
     return "timestamp" in names and any(name in names for name in ("utilization.gpu", "power.draw"))
 
 
-def read_smi(path: str) -> list[SmiSample]:
+def _read_smi(path: str) -> list[_SmiSample]:
     """Read the file; what it says in other units than those of nvidia-smi is refused with its row and column."""
     header, rows = read_table(path)
     named = {name: _COLUMNS.get(_UNIT.sub("", name.strip().lower())) for name in header}
     return list(_seen(path, rows, named))
 
 
-def _seen(path: str, rows: Sequence[tuple[int, dict[str, str]]], named: dict[str, str | None]) -> Iterator[SmiSample]:
+def _seen(path: str, rows: Sequence[tuple[int, dict[str, str]]], named: dict[str, str | None]) -> Iterator[_SmiSample]:
     for line, row in rows:
         cells = {field: row[name].strip() for name, field in named.items() if field and row.get(name)}
         if "at" not in cells:
@@ -65,7 +65,7 @@ def _seen(path: str, rows: Sequence[tuple[int, dict[str, str]]], named: dict[str
         except ValueError:
             raise DataError(f"{cells['at']!r} is not a time", file=path, row=line, column="timestamp") from None
         number = {name: _number(cells.get(name)) for name in ("busy", "power_w", "memory_mib", "celsius")}
-        yield SmiSample(at, cells.get("gpu", "0"), **number)
+        yield _SmiSample(at, cells.get("gpu", "0"), **number)
 
 
 def _number(text: str | None) -> float | None:
@@ -84,7 +84,7 @@ def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[d
     Energy is watts × the time to the next moment, added up over GPUs; where the file falls silent for long, nothing is
     counted.
     """
-    seen = read_smi(path)
+    seen = _read_smi(path)
     moments = sorted({one.at for one in seen})
     gpus = sorted({one.gpu for one in seen})
     if len(moments) < _FEWEST:

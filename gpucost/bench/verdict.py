@@ -15,14 +15,14 @@ from gpucost.units import GB, MS_PER_S, TERA
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-AGREE_FRACTION = 0.03  # rounds, and two runs of one machine, agree within this, or a range is told
+_AGREE_FRACTION = 0.03  # rounds, and two runs of one machine, agree within this, or a range is told
 SWING_FRACTION = 0.04  # width of the middle half of repetitions beyond which rounds that agree do so by chance
 LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
-GPU_DIFFERENCE_RATIO = 0.9  # a GPU this much slower than its neighbours is named: sound ones differ by 8 % under a cap
-PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
-LARGE_PRODUCT_FLOP = 2.0 * 4096**3
-LARGE_COPY_BYTES = 2**26
-LARGE_MESSAGE_BYTES = 2**27
+_GPU_DIFFERENCE_RATIO = 0.9  # a GPU this much slower than its neighbours is named: sound ones differ by 8 % under a cap
+_PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
+_LARGE_PRODUCT_FLOP = 2.0 * 4096**3
+_LARGE_COPY_BYTES = 2**26
+_LARGE_MESSAGE_BYTES = 2**27
 
 
 class Yardstick(NamedTuple):
@@ -46,7 +46,7 @@ def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
         return None
 
 
-class BenchWork(NamedTuple):
+class _BenchWork(NamedTuple):
     """A kind of work: which figures show it, and which peak of the datasheet bounds it."""
 
     what: str
@@ -58,27 +58,27 @@ class BenchWork(NamedTuple):
     usual_fraction: float | None = None  # where no machine is on record
 
 
-def _works() -> Iterable[BenchWork]:
+def _works() -> Iterable[_BenchWork]:
     match: dict[str, Any]
-    yield BenchWork("memory bandwidth", "copy", {"op": "copy"}, "gb_per_s", "hbm_gb_per_s", "GB/s")
+    yield _BenchWork("memory bandwidth", "copy", {"op": "copy"}, "gb_per_s", "hbm_gb_per_s", "GB/s")
     for precision in ("bf16", "fp16", "fp8", "tf32", "fp32"):
         match = {"op": "matmul", "precision": precision}
-        yield BenchWork(
+        yield _BenchWork(
             f"{precision} products", f"matmul.{precision}", match, "tflops", f"{precision}_tflops", "TFLOP/s"
         )
     for way in ("forward", "backward"):
         match = {"op": "attention", "direction": way}
-        yield BenchWork(f"attention, {way}", f"attention_{way}", match, "tflops", "bf16_tflops", "TFLOP/s")
+        yield _BenchWork(f"attention, {way}", f"attention_{way}", match, "tflops", "bf16_tflops", "TFLOP/s")
     for way, label in (("to_device", "host to device"), ("to_host", "device to host")):
         match = {"op": "host", "direction": way}
-        yield BenchWork(label, way, match, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
+        yield _BenchWork(label, way, match, "gb_per_s", "pcie_gb_per_s", "GB/s", _PINNED_FRACTION)
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
         match = {"op": "collective", "operation": operation}
         label = operation.replace("_", "-")
-        yield BenchWork(label, operation, match, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
+        yield _BenchWork(label, operation, match, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
 
 
-WORKS = tuple(_works())
+_WORKS = tuple(_works())
 
 
 def range_of(row: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -103,7 +103,7 @@ def range_of(row: Mapping[str, Any]) -> tuple[float, float] | None:
     if (spread := row.get("spread_fraction") or 0.0) > SWING_FRACTION:
         usual, side = median(rounds), 1 + spread
         return min(ends[0], usual / side), max(ends[1], usual * side)
-    return ends if ends[1] > (1 + AGREE_FRACTION) * ends[0] else None
+    return ends if ends[1] > (1 + _AGREE_FRACTION) * ends[0] else None
 
 
 def ranges_of(bench: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -118,17 +118,17 @@ def ranges_of(bench: Mapping[str, Any]) -> list[dict[str, Any]]:
 def large(row: Mapping[str, Any]) -> bool:
     """Tell whether a figure is of a size at which the peak is what bounds it."""
     if row["op"] == "matmul":
-        return 2.0 * float(row["m"]) * float(row["k"]) * float(row["n"]) >= LARGE_PRODUCT_FLOP
+        return 2.0 * float(row["m"]) * float(row["k"]) * float(row["n"]) >= _LARGE_PRODUCT_FLOP
     if row["op"] == "host":
         return bool(row.get("pinned", True))
-    limit = {"copy": LARGE_COPY_BYTES, "collective": LARGE_MESSAGE_BYTES}.get(row["op"], 0)
+    limit = {"copy": _LARGE_COPY_BYTES, "collective": _LARGE_MESSAGE_BYTES}.get(row["op"], 0)
     return int(row.get("size_bytes") or limit) >= limit
 
 
 def yardsticks(bench: Mapping[str, Any], chip: Accelerator | None, on_record: Mapping[str, float]) -> list[Yardstick]:
     """Return each kind of work that was measured, the best figure of its large sizes beside a known chip's peak."""
     measured = []
-    for work in WORKS:
+    for work in _WORKS:
         rates = [
             (row[work.rate], row)
             for row in bench["figures"]
@@ -230,7 +230,9 @@ def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[
     if chip and bench["machine"].get("memory_gib") and bench["machine"]["memory_gib"] < 0.9 * chip.memory_gib:
         remarks.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
     if moved := len(ranges_of(bench)):
-        why = f"rounds differ by more than {AGREE_FRACTION:.0%}, repetitions swing by more than {SWING_FRACTION:.0%} or"
+        why = (
+            f"rounds differ by more than {_AGREE_FRACTION:.0%}, repetitions swing by more than {SWING_FRACTION:.0%} or"
+        )
         remarks.append(f"{moved} of {len(bench['figures'])} cases are ranges, no figures: {why} the host rules")
     remarks += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
     return [*bench.get("notes", ()), *remarks]
@@ -254,11 +256,11 @@ def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
             usual = median(other_times) if other_times else 0.0
             if row.get("failed"):
                 yield f"GPU {row['gpu_index']} failed {name}: {row['failed']}"
-            elif other_times and usual / row["time_s"] < GPU_DIFFERENCE_RATIO:
+            elif other_times and usual / row["time_s"] < _GPU_DIFFERENCE_RATIO:
                 yield f"GPU {row['gpu_index']} reaches {usual / row['time_s']:.0%} of its neighbours in {name}"
 
 
-ROOF_PRECISION = "bf16"
+_ROOF_PRECISION = "bf16"
 SLOPE_POINTS, FLAT_RATIO = 8, 20  # of a roof that is drawn by points; how far it goes on beyond the ridge, at least
 
 
@@ -269,7 +271,9 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
     products = [
         row
         for row in bench["figures"]
-        if (row["op"], row.get("precision")) == ("matmul", ROOF_PRECISION) and row.get("tflops") and row.get("gb_per_s")
+        if (row["op"], row.get("precision")) == ("matmul", _ROOF_PRECISION)
+        and row.get("tflops")
+        and row.get("gb_per_s")
     ]
     peak = chip.bf16_tflops
     if not (products and bandwidths and peak):

@@ -24,8 +24,8 @@ from gpucost.physics.training.calibration import SCHEME as TRAINING
 
 # --- Calibrations as tables: fitted to the shipped measurements, or to a user's own runs on top of the current one.
 
-OWN_SOURCE_ID = "own-runs"
-OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
+_OWN_SOURCE_ID = "own-runs"
+_OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
 AGAIN = "printed again: "  # and the id of the first, in the column `sanity`
 OWN_RUNS = "Runs of our own"  # one voice: the device benchmarks repeat and extend these rows
 
@@ -92,7 +92,7 @@ def fit_read(
     if stack:
         like = Counter(row.software for row in found.rows).most_common(1)[0][0]
         fitted = replace(fitted, stacks={**base.stacks, stack: like})
-    return fitted, table(k.scheme, fitted, len(found.figures), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+    return fitted, table(k.scheme, fitted, len(found.figures), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
 
 
 def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
         known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
         raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))
     left = replace(base, runs=kept)
-    return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+    return table(TRAINING, left, len(kept), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
 
 
 def without_stack(catalog: Catalog, stack: str) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def without_stack(catalog: Catalog, stack: str) -> list[dict[str, Any]]:
         raise UsageError(f"there is no class of your own called {stack!r}.{known}")
     kept = tuple(run for run in base.runs if run.stack != stack)
     left = replace(base, runs=kept, stacks={name: like for name, like in base.stacks.items() if name != stack})
-    return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+    return table(TRAINING, left, len(kept), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
 
 
 def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
     return found
 
 
-def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return predicted ÷ measured of each run of one's own before and after the calibration, and its narrower range."""
     runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
     if not runs:
@@ -158,7 +158,7 @@ def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smallest: float) -> list[dict[str, Any]]:
     """Return what a calibration changes against the current one: runs, parameters and widths that moved."""
     base = KINDS[kind].current(catalog)
-    found = run_changes(rows)
+    found = _run_changes(rows)
     for row in rows:
         if row["kind"] in ("run", "stack"):
             continue
@@ -230,7 +230,7 @@ def validate_memory(catalog: Catalog, path: str | None = None, *, core: bool = F
     return memory.validate(rows, catalog, core=core)
 
 
-def validate_load(
+def _validate_load(
     catalog: Catalog, path: str | None = None, *, core: bool = False, rows: Sequence[Row] | None = None
 ) -> ValidationReport:
     """Predict the percentiles of load tests by the simulated replica; nothing was fitted to them.
@@ -243,7 +243,7 @@ def validate_load(
     return load.report(rows, catalog, serving_calibration(catalog), kind="validation", validated="load", method=method)
 
 
-def validate_rl(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
+def _validate_rl(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
     """Predict steps of reinforcement learning; nothing is fitted to them, and none is better suited than another."""
     rows = [reinforcement.typed(row) for row in read_file(path)] if path else catalog.rows("rl_measurements")
     items, skipped = reinforcement.predict(rows, catalog)
@@ -256,6 +256,6 @@ VALIDATIONS = {
     "training": validate_training,
     "memory": validate_memory,
     "serving": validate_serving,
-    "load": validate_load,
-    "rl": validate_rl,
+    "load": _validate_load,
+    "rl": _validate_rl,
 }

@@ -17,15 +17,17 @@ from gpucost.catalog import Catalog
 from gpucost.physics.serving.calibration import MOST_CACHED, PREFIX_CACHING
 from gpucost.physics.serving.efficiency import SERVERS
 
-VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
-LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
-QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
-NOTHING_CACHED = (
+_VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
+_LIMITED_SHARE = (
+    0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
+)
+_QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
+_NOTHING_CACHED = (
     r"\brandom(ly)? (lengths|prompts|tokens|token ids|inputs|dataset|data)|no cache hits|(no|without) (a )?prefix cach"
     r"|prefix cach(e|ing) (is )?(off|disabled)|no-enable-prefix-caching|disable-radix-cache"
 )
-REPEATED = r"\b(same|identical|repeated) (request|prompt)s?\b|prompts? (is|are|was|were) repeated"
-OFFLINE_OUTPUT_TOKENS = 4e6  # an assumption: what a benchmark's requests generate together, within the range it states
+_REPEATED = r"\b(same|identical|repeated) (request|prompt)s?\b|prompts? (is|are|was|were) repeated"
+_OFFLINE_OUTPUT_TOKENS = 4e6  # an assumption: what a benchmark's requests generate together, within the range it states
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
 _GBIT = re.compile(
     r"(?:(?<!\d)(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)"
@@ -35,15 +37,15 @@ _LIMIT_W = re.compile(
 )
 _PLAIN_SIGNS = ("plain", "cuda graph", "cudagraph", "pytorch", "torch", "own", "bare")
 _EARLY_SIGNS = ("fastgen", "deepspeed", "lightllm", "tgi", "text-generation-inference", "fastertransformer")
-SERVED_SIGNS = (
+_SERVED_SIGNS = (
     r"bench serve|benchmark_serving|bench_serving|http|openai|guidellm|llmperf|locust|default (flags|settings)"
 )
-TUNED_SIGNS = r"mlperf|max_num_seqs ?=|max-num-seqs|trtllm-bench|submission|vendor"
+_TUNED_SIGNS = r"mlperf|max_num_seqs ?=|max-num-seqs|trtllm-bench|submission|vendor"
 
 
 def entered(row: Row, kind: str, facts: Catalog) -> dict[str, Any]:
     """Return a row with the columns filled that its words speak of; what a column states already stands."""
-    told = training_columns(row, facts) if kind == "training" else serving_columns(row, facts)
+    told = training_columns(row, facts) if kind == "training" else _serving_columns(row, facts)
     spoken = {name: value for name, value in told.items() if wording.missing(row.get(name)) and value not in (None, "")}
     return {**row, **spoken}
 
@@ -57,44 +59,44 @@ def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     framework = str(row.get("framework") or "")
     software = f"{framework} {notes}"
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
-    variant = accelerator.id.startswith("h100-sxm") and says_variant(said)
+    variant = accelerator.id.startswith("h100-sxm") and _says_variant(said)
     limit = power_limit_w(said)
-    if limit is None and is_power_limited(said):
-        power_w = facts.accelerator(VARIANT).tdp_w if variant else accelerator.tdp_w
-        limit = LIMITED_SHARE * power_w if power_w else None
+    if limit is None and _is_power_limited(said):
+        power_w = facts.accelerator(_VARIANT).tdp_w if variant else accelerator.tdp_w
+        limit = _LIMITED_SHARE * power_w if power_w else None
     text = str(row.get("interconnect") or "")
     node = re.search(r"(?<!\d)(\d+)-GPU node", text)
-    node_gpus = int(node[1]) if node else facts.default_system(VARIANT if variant else accelerator.id).gpus
-    questions = tunes_questions(row)
+    node_gpus = int(node[1]) if node else facts.default_system(_VARIANT if variant else accelerator.id).gpus
+    questions = _tunes_questions(row)
     both = "megatron" in framework.lower() and "deepspeed" in framework.lower()
     return {
-        "accelerator": VARIANT if variant else "",
+        "accelerator": _VARIANT if variant else "",
         "power_limit_w": limit,
         "node_gpus": int(node[1]) if node else None,
         "scaleout_gb_per_s": scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
-        "flash_attention": "n" if both or attends_unfused(software) else "",
+        "flash_attention": "n" if both or _attends_unfused(software) else "",
         "vp": 1 if re.search(r"no(t| )?-? ?interleav|without interleav", str(notes or "").lower()) else None,
         "dispatcher": dispatcher(software),
-        "sinks": "fused" if has_flexible_attention(framework) else "",
+        "sinks": "fused" if _has_flexible_attention(framework) else "",
         "local_batch": local_batch(notes),
         "offload": "" if (found := offload(notes)) == "none" else found,
-        "document_tokens": QUESTION_TOKENS if questions else None,
+        "document_tokens": _QUESTION_TOKENS if questions else None,
         "lora_targets": "qkv" if questions else "",
     }
 
 
-def attends_unfused(words: str) -> bool:
+def _attends_unfused(words: str) -> bool:
     """Tell whether words name attention without a fused kernel; PyTorch's deterministic mode leaves masks to none.
 
-    >>> attends_unfused("transformers 4.49, deterministic algorithms"), attends_unfused("attn_implementation=eager")
+    >>> _attends_unfused("transformers 4.49, deterministic algorithms"), _attends_unfused("attn_implementation=eager")
     (True, True)
-    >>> attends_unfused("torchtune, eager mode"), attends_unfused("attn_implementation sdpa")
+    >>> _attends_unfused("torchtune, eager mode"), _attends_unfused("attn_implementation sdpa")
     (False, False)
     """
     return wording.attends_as_library(words) or re.search(r"deterministic (algorithms|mode)", words.lower()) is not None
 
 
-def tunes_questions(row: Row) -> bool:
+def _tunes_questions(row: Row) -> bool:
     """Return whether a row tunes as NeMo and its heirs time it: packed questions, adapters on one product a layer.
 
     Their recipes take SQuAD in packed sequences and adapt the product of queries, keys and values (NVIDIA/NeMo,
@@ -115,20 +117,20 @@ def power_limit_w(text: object) -> float | None:
     return float(match[1] or match[2]) if match else None
 
 
-def is_power_limited(text: object) -> bool:
+def _is_power_limited(text: object) -> bool:
     """Tell whether words say that an accelerator runs below its full power, without saying how far.
 
-    >>> is_power_limited("8x POWER-LIMITED B200"), is_power_limited("not power-limited"), is_power_limited("B200")
+    >>> _is_power_limited("8x POWER-LIMITED B200"), _is_power_limited("not power-limited"), _is_power_limited("B200")
     (True, False, False)
     """
     word = str(text or "").lower()
     return re.search(r"(?<!not )(?<!un)(power[- ](limited|capped)|(lower|reduced) (tdp|power))", word) is not None
 
 
-def says_variant(text: object) -> bool:
+def _says_variant(text: object) -> bool:
     """Tell whether words name the H100 that Meta runs: HBM2e, 500 W.
 
-    >>> says_variant("8xH100 (Meta H100 variant likely)"), says_variant("H100 96GB HBM2e"), says_variant("H100 80GB")
+    >>> _says_variant("8xH100 (Meta H100 variant likely)"), _says_variant("H100 96GB HBM2e"), _says_variant("H100 80GB")
     (True, True, False)
     """
     word = str(text or "").lower()
@@ -203,10 +205,10 @@ def dispatcher(text: object) -> str:
     )
 
 
-def has_flexible_attention(text: object) -> bool:
+def _has_flexible_attention(text: object) -> bool:
     """Tell whether a stack has attention kernels that take learned sinks: PyTorch's flex attention, before others.
 
-    >>> has_flexible_attention("NeMo AutoModel (PyTorch FSDP2)"), has_flexible_attention("Megatron-Bridge/NeMo 25.09")
+    >>> _has_flexible_attention("NeMo AutoModel (PyTorch FSDP2)"), _has_flexible_attention("Megatron-Bridge/NeMo 25.09")
     (True, False)
     """
     return re.search(r"automodel|torchtitan|flex[ _-]?attention", str(text or "").lower()) is not None
@@ -215,7 +217,7 @@ def has_flexible_attention(text: object) -> bool:
 # --- Serving -------------------------------------------------------------------------------------------------------
 
 
-def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
+def _serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     """Return what the words of a row of serving say, by column."""
     words = str(row.get("notes") or "")
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
@@ -224,7 +226,7 @@ def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     load = row.get("load") or scenario(row.get("scenario"), batch, rate, words)
     if load == "rated" and name == "tuned":  # a submission's server scenario: the highest rate that meets its latency
         load = "saturated"
-    request_set = sign_of("lengths", words.lower())
+    request_set = _sign_of("lengths", words.lower())
     _, output, _ = wording.lengths(None, wording.number(row.get("osl")), load, request_set)
     pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", words)
     spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", words.lower())
@@ -247,7 +249,7 @@ def serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     }
 
 
-def sign_of(of: str, words: str) -> str:
+def _sign_of(of: str, words: str) -> str:
     """Return the first sign of a kind that stands in some words; nothing where none does."""
     return next((sign for kind, sign, _ in wording.signs() if kind == of and sign in words), "")
 
@@ -257,7 +259,7 @@ def engine_class(row: Row, facts: Catalog) -> str:
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
     year = wording.year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0), [])
     found = engine(row.get("engine"), year)
-    if found == "unknown" and is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
+    if found == "unknown" and _is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
         return "plain"
     return found
 
@@ -275,7 +277,7 @@ def engine(text: object, year: float) -> str:
     if name := signed("engine", word):
         return name
     if "vllm" in word:
-        return vllm_era(word, year)
+        return _vllm_era(word, year)
     if "transformers" in word or "huggingface" in word or "hf " in word:
         return "transformers"
     if any(sign in word for sign in _EARLY_SIGNS):
@@ -285,7 +287,7 @@ def engine(text: object, year: float) -> str:
     return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
 
 
-def vllm_era(word: str, year: float) -> str:
+def _vllm_era(word: str, year: float) -> str:
     """Read the era of vLLM: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work."""
     match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", word)
     stated = re.search(r"\b(20\d\d)\b", word)
@@ -305,10 +307,10 @@ def vllm_era(word: str, year: float) -> str:
     return "vllm-2023" if year < 2024 else "vllm-2024" if year < 2024.7 else "vllm-2025"
 
 
-def is_bare_step(*texts: object) -> bool:
+def _is_bare_step(*texts: object) -> bool:
     """Tell whether words describe a decode step on its own rather than an engine that serves requests.
 
-    >>> is_bare_step("decode-step", ""), is_bare_step("fixed-concurrency", "arch from public config")
+    >>> _is_bare_step("decode-step", ""), _is_bare_step("fixed-concurrency", "arch from public config")
     (True, False)
     """
     word = " ".join(str(text or "") for text in texts).lower()
@@ -351,7 +353,7 @@ def server(stated: object, words: str, kind: str) -> str:
     if word in SERVERS:
         return word
     lowered = re.sub(r"(no|without a?) ?server", "offline", words.lower())
-    if re.search(SERVED_SIGNS, lowered) and not re.search(TUNED_SIGNS, lowered):
+    if re.search(_SERVED_SIGNS, lowered) and not re.search(_TUNED_SIGNS, lowered):
         return "default"
     return "offline" if kind in ("single", "batch", "prompt", "pool") and "server" not in lowered else "tuned"
 
@@ -373,7 +375,7 @@ def requests(notes: str, output_tokens: float) -> float | None:
     """
     span = re.search(r"requests (\d+)-(\d+)", notes)
     if span:
-        return min(max(OFFLINE_OUTPUT_TOKENS / output_tokens, float(span[1])), float(span[2]))
+        return min(max(_OFFLINE_OUTPUT_TOKENS / output_tokens, float(span[1])), float(span[2]))
     match = re.search(r"\b(\d+) (?:ShareGPT )?(?:requests|prompts)\b", notes)
     return float(match[1]) if match else None
 
@@ -403,9 +405,9 @@ def prefix_hit(notes: str, *, keeping: bool) -> float | None:
     words = notes.lower()
     if match := re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", words):
         return min(float(match[1]) / 100, MOST_CACHED)
-    if re.search(NOTHING_CACHED, words):
+    if re.search(_NOTHING_CACHED, words):
         return 0.0
-    return MOST_CACHED * keeping if re.search(REPEATED, words) else None
+    return MOST_CACHED * keeping if re.search(_REPEATED, words) else None
 
 
 def _count_in(pattern: str, text: str) -> int | None:

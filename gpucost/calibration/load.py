@@ -41,7 +41,7 @@ from gpucost.workloads.arrivals import SEED, lengths, requests_of, uniform_lengt
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 TIMES = {"ttft": ("ttft_s", MS_PER_S, "ms"), "tpot": ("tpot_s", MS_PER_S, "ms"), "e2e": ("e2e_s", 1.0, "s")}
 METRICS = {f"{time}_{name}_{unit}": (time, name) for time, (_, _, unit) in TIMES.items() for name in STATISTICS}
-AS_SERVING = (  # columns that mean what they mean for serving
+_AS_SERVING = (  # columns that mean what they mean for serving
     "id",
     "source_name",
     "as_of",
@@ -55,11 +55,11 @@ AS_SERVING = (  # columns that mean what they mean for serving
     "request_rate",
     "notes",
 )
-USUAL_SECONDS = 600.0  # that a test without a number of requests lasts: MLPerf's server scenario lasts as long
-MOST_REQUESTS = 4_000  # of one replica that are simulated: the tail of more is the same
+_USUAL_SECONDS = 600.0  # that a test without a number of requests lasts: MLPerf's server scenario lasts as long
+_MOST_REQUESTS = 4_000  # of one replica that are simulated: the tail of more is the same
 CHAT_VARIATION = (1.4, 1.0)  # of prompts and answers of conversations; an assumption, as Azure's trace of 2023 has it
-TASK_VARIATION = (0.6, 0.7)  # of a benchmark's questions: an assumption
-SHORTEST_SHARE = 0.1
+_TASK_VARIATION = (0.6, 0.7)  # of a benchmark's questions: an assumption
+_SHORTEST_SHARE = 0.1
 
 
 class LoadTest(Struct, frozen=True):
@@ -84,7 +84,7 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
     asked = re.search(r"\b(\d{1,7}) in and (\d{1,7}) out", words)
     named = re.search(r"pipeline parallel (\d{1,4})", words)
     served = {
-        **{name: row.get(name) for name in AS_SERVING},
+        **{name: row.get(name) for name in _AS_SERVING},
         "pp": named[1] if named else None,
         "kv_precision": "fp8" if "KV cache fp8" in words else None,
         "isl": wording.positive(row.get("mean_input_tokens")) or (asked and float(asked[1])),
@@ -102,14 +102,14 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
         caches = one.deployment.engine in PREFIX_CACHING
         kept = min(shared / max(one.prompt_tokens, 1.0), MOST_CACHED) if caches else 0.0
         one = replace(one, prefix_hit=kept, stated_prefix=True)
-    count = wording.positive(row.get("requests")) or (rate or 1.0) * USUAL_SECONDS
+    count = wording.positive(row.get("requests")) or (rate or 1.0) * _USUAL_SECONDS
     burst = re.search(r"burstiness (\d*\.?\d+)", words)
     constant = str(row.get("arrival") or "") == "constant"
     chat = re.search(r"sharegpt|conversation", words, re.IGNORECASE) is not None
     even = "random lengths" in words
-    usual = CHAT_VARIATION if chat else TASK_VARIATION if "MLPerf" in words else (0.0, 0.0)
+    usual = CHAT_VARIATION if chat else _TASK_VARIATION if "MLPerf" in words else (0.0, 0.0)
     if "llama3.1-8b" in words:  # summaries are cut at 128 tokens
-        usual = (TASK_VARIATION[0], 0.0)
+        usual = (_TASK_VARIATION[0], 0.0)
     seats = re.search(r"server runs at most (\d+) at once", words)
     if rate is None and clients is None:
         clients = count
@@ -118,7 +118,7 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
         rate=rate / replicas if rate else None,
         variation=0.0 if constant else 1 / sqrt(float(burst[1])) if burst else 1.0,
         clients=None if clients is None else max(ceil(clients / replicas), 1),
-        requests=int(min(max(count / replicas, 1.0), MOST_REQUESTS)),
+        requests=int(min(max(count / replicas, 1.0), _MOST_REQUESTS)),
         prompt_variation=_variation(row, "input", one.prompt_tokens, usual[0]),
         output_variation=_variation(row, "output", one.output_tokens, usual[1]),
         even=even,
@@ -137,8 +137,8 @@ def sent(test: LoadTest, seed: int = SEED) -> Requests:
     """Return the requests of a test."""
     draw, row = np.random.default_rng(seed), test.row
     if test.even:
-        prompt = uniform_lengths(draw, row.prompt_tokens, test.requests, SHORTEST_SHARE)
-        output = uniform_lengths(draw, row.output_tokens, test.requests, SHORTEST_SHARE)
+        prompt = uniform_lengths(draw, row.prompt_tokens, test.requests, _SHORTEST_SHARE)
+        output = uniform_lengths(draw, row.output_tokens, test.requests, _SHORTEST_SHARE)
     else:
         prompt = lengths(draw, row.prompt_tokens, test.requests, test.prompt_variation)
         output = lengths(draw, row.output_tokens, test.requests, test.output_variation)
@@ -155,7 +155,7 @@ def served(test: LoadTest, engine: ReplicaEngine, slower: float = 1.0) -> Served
     return simulate(engine, quick, at_most=test.clients)
 
 
-def statistics_of(answered: ServedRequests, slower: float) -> dict[str, float]:
+def _statistics_of(answered: ServedRequests, slower: float) -> dict[str, float]:
     """Return every figure that a load test prints."""
     figures: dict[str, float] = {}
     for time, (name, scale, unit) in TIMES.items():
@@ -167,7 +167,7 @@ def statistics_of(answered: ServedRequests, slower: float) -> dict[str, float]:
     return figures
 
 
-def noise_of(answered: ServedRequests, metric: str) -> tuple[float, float]:
+def _noise_of(answered: ServedRequests, metric: str) -> tuple[float, float]:
     """Return the 80 % range of a figure's sampling noise."""
     time, name = METRICS[metric]
     attribute, scale, _ = TIMES[time]
@@ -221,11 +221,11 @@ def predict(rows: Sequence[Row], facts: Catalog, calibration: Calibration) -> tu
             engine = replace(engine, seats=min(engine.seats, test.seats))
         width = float(width_of(_traits(row), calibration.ranges)[0])
         usual = served(test, engine)
-        ends = [statistics_of(served(test, engine, ratio), ratio) for ratio in np.exp([-width, width]).tolist()]
-        middle = statistics_of(usual, 1.0)
+        ends = [_statistics_of(served(test, engine, ratio), ratio) for ratio in np.exp([-width, width]).tolist()]
+        middle = _statistics_of(usual, 1.0)
         for figure in of_row.get(index, ()):
             point, *both = (end[figure.metric] for end in (middle, *ends))
-            noise = noise_of(usual, figure.metric)  # of what is simulated, and as much of what was measured
+            noise = _noise_of(usual, figure.metric)  # of what is simulated, and as much of what was measured
             low, high = range_of(point, (min(point, *both), max(point, *both)), noise, noise)
             items.append(
                 Item(row.id, row.source, figure.metric, figure.value, point, low, high, figure.group, row.notes)

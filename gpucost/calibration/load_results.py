@@ -24,12 +24,12 @@ from gpucost.errors import DataError
 from gpucost.gate import beside, once, parsed, read_text, shown
 
 SUFFIXES = (".json", ".jsonl")
-SPELLINGS = {"mean": ("mean", "avg"), "p50": ("median", "p50"), "p90": ("p90",), "p95": ("p95",), "p99": ("p99",)}
+_SPELLINGS = {"mean": ("mean", "avg"), "p50": ("median", "p50"), "p90": ("p90",), "p95": ("p95",), "p99": ("p99",)}
 SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SPEEDS = ("achieved_requests_per_s", "output_tokens_per_s", "total_tokens_per_s", "peak_concurrency")
-CLOSED = ("concurrent", "concurrency", "throughput", "synchronous")  # patterns that send when an answer is there
+_CLOSED = ("concurrent", "concurrency", "throughput", "synchronous")  # patterns that send when an answer is there
 ENGINES = ("vllm", "sglang", "tensorrt", "trt", "lmdeploy", "tgi")  # whose own interface a client may speak
-EVEN_SPREAD = 3**-0.5  # standard deviation of what is spread evenly over 1 ± 1, against its mean
+_EVEN_SPREAD = 3**-0.5  # standard deviation of what is spread evenly over 1 ± 1, against its mean
 
 
 class TestedServer(Struct, frozen=True):
@@ -66,7 +66,7 @@ def is_result(path: str) -> bool:
 
 def read_results(path: str, served: TestedServer) -> list[dict[str, Any]]:
     """Return the tests of a file as rows of load tests."""
-    rows = [LoadResult(test, path, line).row(served) for line, test in _tests(path)]
+    rows = [_LoadResult(test, path, line).row(served) for line, test in _tests(path)]
     day = datetime.fromtimestamp(os.stat(path).st_mtime, UTC).date().isoformat()
     name = Path(path).name
     names = [f"{name} {number}" for number in range(1, len(rows) + 1)] if len(rows) > 1 else [name]
@@ -111,7 +111,7 @@ def at(test: Any, path: str) -> Any:
     return test
 
 
-class LoadResult:
+class _LoadResult:
     """One test of a file, read by the table of who wrote it."""
 
     def __init__(self, test: Any, path: str, line: int | None) -> None:
@@ -166,7 +166,7 @@ class LoadResult:
         prompt, output = (self.lengths(side, completed) for side in ("input", "output"))
         return {
             "source_name": f"your load test, by {self.writer}",
-            "as_of": day_of(self.word("day")),
+            "as_of": _day_of(self.word("day")),
             "model": str(model),
             "gpu": served.gpu,
             "n_gpus": served.gpus or int(tensor or 1),
@@ -191,7 +191,7 @@ class LoadResult:
         """Return the rate, the requests that clients keep open, how requests arrive, and words on it."""
         rate, clients, pattern = self.number("request_rate"), self.number("max_concurrency"), str(self.word("pattern"))
         by_stage = self.writer == "inference-perf"
-        if pattern in CLOSED or (by_stage and clients):
+        if pattern in _CLOSED or (by_stage and clients):
             rate = None
         if pattern == "synchronous":
             clients = 1.0
@@ -214,7 +214,7 @@ class LoadResult:
             return mean, float(np.std([one for one in each if one > 0] or [0.0]))
         shortest = self.number("shortest")
         if shortest is not None and shortest <= 1 and str(self.word("data_set")).startswith("random"):
-            return mean, mean * EVEN_SPREAD * (1 - shortest) / (1 + shortest)
+            return mean, mean * _EVEN_SPREAD * (1 - shortest) / (1 + shortest)
         return mean, self.number(f"{side}_std_tokens")
 
     def times(self) -> dict[str, float]:
@@ -238,7 +238,7 @@ class LoadResult:
     def stated(self, time: str, statistic: str) -> tuple[float, str] | None:
         """Return a statistic of a time in seconds, and where it stands."""
         for place in self.places[time]:
-            for word in SPELLINGS[statistic]:
+            for word in _SPELLINGS[statistic]:
                 path = place.path.replace("*", word)
                 if value := self.number_at(path):
                     return value * self.seconds(place), path
@@ -258,10 +258,10 @@ class LoadResult:
         return client if client in ENGINES else "vllm" if self.writer == "vllm" else ""
 
 
-def day_of(stated: Any) -> str | None:
+def _day_of(stated: Any) -> str | None:
     """Return the day on which a test ran.
 
-    >>> day_of("20250911-101112"), day_of("2025-06-02T10:00:00"), day_of(1750000000.5), day_of(None)
+    >>> _day_of("20250911-101112"), _day_of("2025-06-02T10:00:00"), _day_of(1750000000.5), _day_of(None)
     ('2025-09-11', '2025-06-02', '2025-06-15', None)
     """
     if isinstance(stated, (int, float)) and 0 < stated < 1e11:

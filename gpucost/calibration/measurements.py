@@ -26,7 +26,7 @@ from gpucost.workloads.training import SLOWEST
 # The macro-median is the mean over sources of each source's median error, sources with fewer than five rows pooled as
 # one: a source is one voice, however many rows it publishes.
 
-SMALL_SOURCE_ROWS = 5
+_SMALL_SOURCE_ROWS = 5
 POOLED = "sources with fewer than five rows"
 WORST = 10
 
@@ -53,7 +53,7 @@ class Item(Struct, frozen=True):
 def pooled_sources(items: Sequence[Item]) -> list[str]:
     """Return each item's source, those with few rows under one name."""
     counts = Counter(item.source for item in items)
-    return [item.source if counts[item.source] >= SMALL_SOURCE_ROWS else POOLED for item in items]
+    return [item.source if counts[item.source] >= _SMALL_SOURCE_ROWS else POOLED for item in items]
 
 
 def statistics(items: Sequence[Item]) -> shape.Errors:
@@ -150,9 +150,19 @@ def as_row(item: Item) -> shape.PredictionRow:
 
 # --- Measured rows of any kind: read from a file or the catalog, their figures, and predictions beside them.
 
-MOST_ROWS = 5_000  # each is predicted in about 2 ms
-REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")
-UNREAD = ("derived_tokens_per_s_per_gpu", "measured_output_tok_s_per_gpu")  # figures that no prediction asks for
+_MOST_ROWS = 5_000  # each is predicted in about 2 ms
+_REMARKS = (
+    "id",
+    "source_id",
+    "source_name",
+    "source_locator",
+    "as_of",
+    "notes",
+    "sanity",
+    "sanity_note",
+    "recommended",
+)
+_UNREAD = ("derived_tokens_per_s_per_gpu", "measured_output_tok_s_per_gpu")  # figures that no prediction asks for
 
 
 class Measured(Struct, frozen=True):
@@ -231,8 +241,10 @@ def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> lis
         raise DataError(f"lacks the column {' and '.join(sorted(missing))}", file=str(path), row=1)
     if not rows:
         raise DataError("has no rows below its header", file=str(path))
-    if len(rows) > MOST_ROWS:
-        reason = f"has {len(rows):,} rows, and at most {MOST_ROWS:,} are predicted at once. Split it, or take a sample."
+    if len(rows) > _MOST_ROWS:
+        reason = (
+            f"has {len(rows):,} rows, and at most {_MOST_ROWS:,} are predicted at once. Split it, or take a sample."
+        )
         raise DataError(reason, file=str(path))
     for name in header:
         if "gpu" in needed and (meant := _meant(name, header)):
@@ -251,7 +263,7 @@ def _meant(name: str, columns: Sequence[str]) -> str:
     if name in known or name.startswith("x_"):
         return ""
     read = {column for table in ("training", "serving") for column in TABLES[f"{table}_measurements"].names}
-    return next(iter(nearest(name.lower(), sorted(read - {*columns, *REMARKS}), cutoff=0.8)), "")
+    return next(iter(nearest(name.lower(), sorted(read - {*columns, *_REMARKS}), cutoff=0.8)), "")
 
 
 def gather(
@@ -281,7 +293,7 @@ def refuse_slips(row: Row, table: str) -> None:
     for column in TABLES[table].columns:
         cell, sharding = row.get(column.name), column.name == "zero_stage"  # words, or a number
         whole = column.kind == "integer" or sharding
-        if not (whole or column.kind == "number") or column.name in UNREAD or wording.missing(cell):
+        if not (whole or column.kind == "number") or column.name in _UNREAD or wording.missing(cell):
             continue
         value = wording.number(cell)
         if value is None and not sharding:

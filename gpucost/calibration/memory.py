@@ -23,9 +23,9 @@ from gpucost.units import GB
 
 METRIC = "peak_memory_gb"
 OWN_SOURCES = "gpucost-"  # keys of this project's own runs, of which the range knows all that was set
-LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
-PER_BLOCK = re.compile(r"block|layer|fsdp|titan")
-FUSED_KERNELS = re.compile(
+_LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
+_PER_BLOCK = re.compile(r"block|layer|fsdp|titan")
+_FUSED_KERNELS = re.compile(
     r"megatron|nemo|llm-?foundry|composer|transformer ?engine|maxtext|pax|\bjax\b|xla|llm\.c|primus|neox"
 )
 
@@ -43,17 +43,17 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     compiled = wording.flag(row.get("compiled"))
     if compiled is None:
         compiled = "compile" in framework
-    if FUSED_KERNELS.search(framework):
+    if _FUSED_KERNELS.search(framework):
         return "fused"
     if compiled and method == "full":
-        chunked = wording.number(row.get("loss_chunk_tokens")) or PER_BLOCK.search(framework)
+        chunked = wording.number(row.get("loss_chunk_tokens")) or _PER_BLOCK.search(framework)
         return "compiled" if chunked else "compiled_model"
-    if LIBRARIES.search(framework):
+    if _LIBRARIES.search(framework):
         return "library_autocast" if whole else "library"
     return "autocast" if whole else "eager"
 
 
-def keeps_scores(row: Row, read: TrainingRow) -> bool:
+def _keeps_scores(row: Row, read: TrainingRow) -> bool:
     """Tell whether attention keeps its scores: where it is not fused, but for PyTorch's deterministic mode.
 
     That mode takes the memory-efficient kernel, which is slow beside flash attention and keeps no scores either.
@@ -67,7 +67,7 @@ def step_bytes(row: Row, fp32_weights: bool) -> float | None:
     return (4.0 if fp32_weights else 2.0) if listed else None
 
 
-def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
+def _row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     """Return what a row's run keeps in memory."""
     stated = wording.number(row.get("state_bytes_per_param"))
     style = style_of(row, read.layout.sharding, stated, read.method)
@@ -105,13 +105,13 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
         shape = stack([as_stated(row, read.architecture) for _, read, row in readable])
         layout = layout_columns(
             [read.layout for _, read, _ in readable],
-            flash=np.array([not keeps_scores(row, read) for _, read, row in readable]),
+            flash=np.array([not _keeps_scores(row, read) for _, read, row in readable]),
             sequence_parallel=np.array(
                 [wording.flag(row.get("sequence_parallel")) is not False for _, _, row in readable]
             ),
             shard_ranks=np.array([read.shard_ranks for _, read, _ in readable], dtype=np.float64),
         )
-        recipe = MemoryRecipe.concatenate([row_recipe(row, read) for _, read, row in readable])
+        recipe = MemoryRecipe.concatenate([_row_recipe(row, read) for _, read, row in readable])
         places = [place for place, _, _ in readable]
         peaks[places] = training_memory(shape, layout, recipe).total_bytes / GB
         owns = [str(row.get("source_id") or "").startswith(OWN_SOURCES) for _, _, row in readable]

@@ -28,8 +28,8 @@ from gpucost.workloads.training import Rollouts, Workload, make_workload
 METRIC = "step_s"
 PROMPT_TOKENS = 250.0  # of contest mathematics: an assumption
 SHORTEST, USUAL, LONGEST = 0.1, 0.3, 0.9  # mean answer ÷ the longest that is allowed: the geometric mean of the ends
-USUAL_ANSWERS = 16  # to a prompt where a source does not say
-MEAN_IN_WORDS = r"(?:mean|average) (?:response|answer|output)(?: length)?[^0-9]{0,20}(\d[\d,]*)"
+_USUAL_ANSWERS = 16  # to a prompt where a source does not say
+_MEAN_IN_WORDS = r"(?:mean|average) (?:response|answer|output)(?: length)?[^0-9]{0,20}(\d[\d,]*)"
 SOFTWARE = {"FSDP": "sharded", "FSDP2": "sharded", "Megatron": "vendor", "Megatron-Core": "vendor"}
 
 
@@ -73,7 +73,7 @@ def answers_of(row: Row) -> Answers:
     >>> answers_of({"max_response_tokens": 8192, "notes": "mean response about 5,200 tokens"})[:3]
     (5200.0, 5200.0, 5200.0)
     """
-    spoken = re.search(MEAN_IN_WORDS, str(row.get("notes") or "").lower())
+    spoken = re.search(_MEAN_IN_WORDS, str(row.get("notes") or "").lower())
     if spoken:
         mean = float(spoken[1].replace(",", ""))
     elif whole := row.get("mean_sequence_tokens"):
@@ -119,7 +119,7 @@ def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float
     """
     accelerator = facts.accelerator(str(row["gpu"]))
     key = Key(accelerator, facts.default_system(accelerator.id))
-    answers = int(row.get("samples_per_prompt") or USUAL_ANSWERS)
+    answers = int(row.get("samples_per_prompt") or _USUAL_ANSWERS)
     critic = "ppo" in str(row.get("algorithm") or "").lower()
     rollouts = Rollouts(answers, PROMPT_TOKENS, output_tokens, row["reference_s"] is not None or critic, critic)
     workload = make_workload(

@@ -37,12 +37,12 @@ from gpucost.units import MS_PER_S, TERA
 # a burst drains, so that its mean batch is smaller than its size; saturation runs what memory and the engine allow; a
 # rate runs what Little's law says. Pools of a disaggregated deployment only decode.
 
-EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
-LAST_WAVE = 0.5  # of its places that the last wave of requests leaves empty, on average
-LITTLE_ROUNDS = 12
-DRAFT_COST = 0.05  # of a step that drafting a token takes: as `gpucost inference` takes it
-FITTED_RATIO = 1.15  # of what is thought to fit that a batch which ran may have: memory is known no better
-POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
+_EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
+_LAST_WAVE = 0.5  # of its places that the last wave of requests leaves empty, on average
+_LITTLE_ROUNDS = 12
+_DRAFT_COST = 0.05  # of a step that drafting a token takes: as `gpucost inference` takes it
+_FITTED_RATIO = 1.15  # of what is thought to fit that a batch which ran may have: memory is known no better
+_POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
 
 
 _NUMBERS = (
@@ -87,7 +87,7 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
         prefix_hit=np.array([row.prefix_hit for row in rows]),
         draft_tokens=drafted,
         acceptance=np.where(drafted > 0, ACCEPTANCE, 0.0),
-        draft_cost=np.where(drafted > 0, DRAFT_COST, 0.0),
+        draft_cost=np.where(drafted > 0, _DRAFT_COST, 0.0),
     )
     case, software = build([row.deployment for row in rows], values, options)
 
@@ -135,22 +135,22 @@ def running(loads: Loads, case: ServingCase) -> Floats:
         loads.software.engine, [ENGINE_NAMES.index(n) for n in ("vllm-2023", "vllm-2024", "vllm-2025", "vllm-rocm")]
     )
     limit = np.where(known, np.inf, rates.batch_limit * ranks)
-    limit = np.where(early, np.minimum(limit, EARLY_BATCH_LIMIT * ranks), limit)
+    limit = np.where(early, np.minimum(limit, _EARLY_BATCH_LIMIT * ranks), limit)
     limit = np.minimum(limit, rates.seats)
     grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
     fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
     sent = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
-    fits = np.where(known & loads.is_("batch") & (asked <= FITTED_RATIO * fits), np.maximum(asked, fits), fits)
+    fits = np.where(known & loads.is_("batch") & (asked <= _FITTED_RATIO * fits), np.maximum(asked, fits), fits)
     most = np.minimum(np.minimum(np.where(known, asked, sent), limit), fits)
     ramps = loads.is_("burst") & ~loads.varied_lengths
     return np.maximum(np.where(ramps, most * np.minimum(rates.burst, 1.0), most), 1.0)
 
 
-def by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
+def _by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
     """Return the sequences that a rate of requests keeps running: rate × output × time per token, at most `most`."""
     sequences = np.ones_like(most)
     arriving = np.where(np.isfinite(loads.rate), loads.rate, 0.0) / loads.replicas
-    for _ in range(LITTLE_ROUNDS):
+    for _ in range(_LITTLE_ROUNDS):
         at = serving.steady(case, sequences, loads.prompt_tokens, loads.output_tokens)
         sequences = np.clip(arriving * loads.output_tokens * at.tpot_s, 1.0, most)
     return sequences
@@ -164,7 +164,7 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     rated = loads.is_("rated")
     if rated.any():
         rows = np.flatnonzero(rated)
-        sequences[rows] = by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
+        sequences[rows] = _by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
     alone = loads.is_("single", "prompt", "batch", "burst", "pool") | (loads.decode_workers > 0)
     at = serving.steady(case, sequences, prompt, output, mixed=~alone)
     full = ~np.isfinite(loads.batch)
@@ -190,7 +190,9 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
     return Printed(
         output_tokens_per_s=speed,
-        total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed(loads, case), speed * (prompt + output) / output),
+        total_tokens_per_s=np.where(
+            loads.is_("prompt"), _prompt_speed(loads, case), speed * (prompt + output) / output
+        ),
         tpot_s=tpot,
         ttft_s=first,
         sequences=sequences,
@@ -201,21 +203,21 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
 def met_sequences(loads: Loads, sequences: Floats) -> Floats:
     """Return the sequences that a token runs among, on average over a run of few requests.
 
-    Full for w − 1/2 waves, then falling to none over one: ∫n² ÷ ∫n = n·(1 − 1/6w) with LAST_WAVE of one half.
+    Full for w − 1/2 waves, then falling to none over one: ∫n² ÷ ∫n = n·(1 − 1/6w) with _LAST_WAVE of one half.
     """
     waves = loads.requests / loads.replicas / sequences
-    return np.where(waves > 1, sequences * (1 - (LAST_WAVE - 1 / 3) / np.maximum(waves, 1.0)), sequences)
+    return np.where(waves > 1, sequences * (1 - (_LAST_WAVE - 1 / 3) / np.maximum(waves, 1.0)), sequences)
 
 
 def filled(loads: Loads, sequences: Floats) -> Floats:
     """Return the mean share of places that are taken over a run of few requests: the last wave is half empty."""
     waves = loads.requests / loads.replicas / sequences
-    return np.where(waves > 1, waves / (waves + LAST_WAVE), 1.0)
+    return np.where(waves > 1, waves / (waves + _LAST_WAVE), 1.0)
 
 
-def prompt_speed(loads: Loads, case: ServingCase) -> Floats:
+def _prompt_speed(loads: Loads, case: ServingCase) -> Floats:
     """Return the prompt tokens read per second: of the stated prompts at once, or of a pool that is always full."""
-    full = np.maximum(POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(loads.prompt_tokens, 1.0), 1.0)
+    full = np.maximum(_POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(loads.prompt_tokens, 1.0), 1.0)
     prompts = np.where(np.isfinite(loads.batch), loads.batch, full)
     return prompts * loads.prompt_tokens / serving.prompt_s(case, loads.prompt_tokens, prompts) * loads.replicas
 
@@ -232,12 +234,12 @@ COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 METRICS = tuple(COLUMNS)
-OF_RATE = ("output_tokens_per_s", "total_tokens_per_s")
+_OF_RATE = ("output_tokens_per_s", "total_tokens_per_s")
 OWN_SOURCE = "own device runs"
-NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
+_NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
-VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
-RUNS_HALFWAY = 5.0  # of one's own, at which their errors count as much as those of others
+_VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
+_RUNS_HALFWAY = 5.0  # of one's own, at which their errors count as much as those of others
 OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further: from week to week and node to node
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
@@ -288,7 +290,7 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
         if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
             continue
         if (
-            metric in OF_RATE and read.scenario == "rated"
+            metric in _OF_RATE and read.scenario == "rated"
         ):  # 8 requests a second of 281 tokens are 2,248, whatever serves
             continue
         if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
@@ -406,11 +408,11 @@ def observe(found: Measurements) -> ServingObservations:
     )
 
 
-def weight_of(seen: ServingObservations) -> Floats:
+def _weight_of(seen: ServingObservations) -> Floats:
     """Return the weight of each figure: a source counts as √rows once it has many, and less where it is not core."""
     _, inverse, counts = np.unique(seen.voice, return_inverse=True, return_counts=True)
     count = counts[inverse].astype(np.float64)
-    return np.sqrt(np.minimum(count, VOICE_ROWS) / count) * np.where(seen.core, 1.0, NOT_CORE_WEIGHT)
+    return np.sqrt(np.minimum(count, _VOICE_ROWS) / count) * np.where(seen.core, 1.0, _NOT_CORE_WEIGHT)
 
 
 def log_predicted(seen: ServingObservations, values: Values) -> Floats:
@@ -427,7 +429,7 @@ def problem_of(
     software, row = seen.loads.software, seen.row
     members = {name: (software.family == code)[row] for code, name in enumerate(FAMILIES)}
     members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
-    weight = weight_of(seen) / WITHIN_SOURCE
+    weight = _weight_of(seen) / WITHIN_SOURCE
 
     def part_of(figures: Integers) -> ResidualPart:
         own = seen.take(figures)
@@ -462,7 +464,7 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
     values = fit(seen, base.values, base.values, parameters=[one._replace(fitted=True) for one in PARAMETERS])
     left = np.abs(log_predicted(seen, values) - seen.log_measured)
     width = core.width_of(traits(found, values), base.ranges)
-    known = len(left) / (len(left) + RUNS_HALFWAY)
+    known = len(left) / (len(left) + _RUNS_HALFWAY)
     own = float(np.clip(core.weighted_quantile(left / width, np.ones(len(left)), core.COVERAGE), 0.0, 1.0))
     narrowed = base.ranges["base"] * (1 - known * (1 - own))
     return replace(
@@ -470,7 +472,7 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
     )
 
 
-OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
+_OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
 
 
 def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -484,7 +486,7 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             {
                 "id": f"own-{number}",
                 "source_name": OWN_SOURCE,
-                "model": OWN_MODELS.get(row["model"], row["model"]),
+                "model": _OWN_MODELS.get(row["model"], row["model"]),
                 "gpu": row["gpu"],
                 "n_gpus": row["tp"],
                 "tp": row["tp"],

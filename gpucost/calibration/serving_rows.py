@@ -20,7 +20,7 @@ from gpucost.physics.serving.efficiency import ENGINES, SERVERS
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
 
-ALONE = ("single", "batch", "prompt", "pool")  # loads that need no server
+_ALONE = ("single", "batch", "prompt", "pool")  # loads that need no server
 _SUFFIXES = re.compile(
     r"[-_](instruct|chat|it|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|int8|bf16|hf|base|\d{4})\b", re.IGNORECASE
 )
@@ -52,7 +52,7 @@ class ServingRow(MeasuredRow, frozen=True, kw_only=True):
         return "stated" if self.batch is not None else "saturation"
 
 
-def read_engine(row: Row, notes: list[str]) -> str:
+def _read_engine(row: Row, notes: list[str]) -> str:
     """Return the engine; one that is not known is a modern one."""
     wording.year(row.get("as_of"), 0.0, notes)  # a day that no calendar has is refused
     engine = str(row.get("engine_class") or "unknown")
@@ -63,7 +63,7 @@ def read_engine(row: Row, notes: list[str]) -> str:
     return engine
 
 
-def read_spread(
+def _read_spread(
     row: Row, architecture: Architecture, accelerator: Accelerator, form: str, known_batch: bool, notes: list[str]
 ) -> wording.Spread:
     """Return the layout, repaired where it names accelerators twice, chosen where none is stated."""
@@ -72,14 +72,14 @@ def read_spread(
     spread = wording.spread(row, gpus, architecture.heads, moe)
     if not spread.stated and gpus > 1:
         if not known_batch:
-            spread = replicated(spread, gpus, architecture, accelerator, form)
+            spread = _replicated(spread, gpus, architecture, accelerator, form)
         notes.append(f"tensor parallel assumed {spread.tensor}, replicas {spread.replicas}")
     if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
         notes.append("stated degrees name the same accelerators twice: read as one group")
     return spread
 
 
-def read_load(row: Row) -> tuple[float | None, float | None, str]:
+def _read_load(row: Row) -> tuple[float | None, float | None, str]:
     """Return the requests at once, the requests per second, and how they arrive."""
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
@@ -95,18 +95,18 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     notes = wording.unknown(row)
     accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
-    engine = read_engine(row, notes)
-    batch, rate, kind = read_load(row)
+    engine = _read_engine(row, notes)
+    batch, rate, kind = _read_load(row)
     stated_lengths = wording.number(row.get("isl")), wording.number(row.get("osl"))
     prompt, output, stated = wording.lengths(*stated_lengths, kind, str(row.get("request_set") or ""))
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
     form = weight_format(row, engine, accelerator, notes)
-    spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
-    system, cache = system_of(facts, accelerator, spread), wording.cache_format(row.get("kv_precision"))
+    spread = _read_spread(row, architecture, accelerator, form, batch is not None, notes)
+    system, cache = _system_of(facts, accelerator, spread), wording.cache_format(row.get("kv_precision"))
     split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
     hit = wording.number(row.get("prefix_hit_fraction"))
-    server = str(row.get("served_by") or ("offline" if kind in ALONE else "tuned"))
+    server = str(row.get("served_by") or ("offline" if kind in _ALONE else "tuned"))
     if server not in SERVERS:
         raise UsageError(f"served_by is {shown(server)}. Choose one of {', '.join(SERVERS)}.")
     deployment = ServedReplica(architecture, accelerator, system, engine, form, cache, *split, server)
@@ -144,7 +144,7 @@ def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[s
     return form
 
 
-def replicated(
+def _replicated(
     spread: wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
 ) -> wording.Spread:
     """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so."""
@@ -156,7 +156,7 @@ def replicated(
     return replace(spread, tensor=fits[0], data=1, expert=1, replicas=gpus // fits[0])
 
 
-def system_of(facts: Catalog, accelerator: Accelerator, spread: wording.Spread) -> System:
+def _system_of(facts: Catalog, accelerator: Accelerator, spread: wording.Spread) -> System:
     """Return the accelerator's default system; large groups on an NVLink bridge meet over PCI Express."""
     system = facts.default_system(accelerator.id)
     ranks = spread.tensor * spread.data
@@ -177,21 +177,21 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
         if found.status != "synthesised" and layers in (None, found.layers) and hidden in (None, found.hidden):
             return found
     total = wording.number(row.get("params_b")) or training_rows.size_in_name(name)
-    active = wording.number(row.get("active_params_b")) or active_in_name(name)
+    active = wording.number(row.get("active_params_b")) or _active_in_name(name)
     if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
         notes.append(f"model {name!r} built from its stated dimensions")
         return from_columns(row, name, total, active)
     if total is None:
         raise UsageError(f"model {name!r} is not known and states neither dimensions nor a parameter count")
-    nearest = nearest_architecture(total, active, facts)
+    nearest = _nearest_architecture(total, active, facts)
     notes.append(f"model {name!r} taken as {nearest.name}, the nearest in size")
     return nearest
 
 
-def active_in_name(name: str) -> float | None:
+def _active_in_name(name: str) -> float | None:
     """Read billions of active parameters from a name such as Qwen3-30B-A3B.
 
-    >>> active_in_name("Qwen3-30B-A3B"), active_in_name("Llama-3-8B")
+    >>> _active_in_name("Qwen3-30B-A3B"), _active_in_name("Llama-3-8B")
     (3.0, None)
     """
     match = re.search(r"[-_]A(\d+(?:\.\d+)?)B", name, re.IGNORECASE)
@@ -223,7 +223,7 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
     return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)
 
 
-def nearest_architecture(total_b: float, active_b: float | None, facts: Catalog) -> Architecture:
+def _nearest_architecture(total_b: float, active_b: float | None, facts: Catalog) -> Architecture:
     """Return the known architecture nearest in total and active parameters, on a logarithmic scale."""
     known = facts.architectures()
     shape = transformer.stack(known)

@@ -30,9 +30,9 @@ from gpucost.units import GB, SECONDS_PER_HOUR, TERA
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
-RULE_OF_THUMB_MFU = 0.40
+_RULE_OF_THUMB_MFU = 0.40
 HALF = 0.5  # of a peak, which calculators of roofs are told to expect
-OF_RECIPE = (
+_OF_RECIPE = (
     "sequence_tokens",
     "method",
     "adapter_rank",
@@ -48,7 +48,7 @@ OF_RECIPE = (
 )
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
-CAST_BYTES = 6.0  # four read, two written
+_CAST_BYTES = 6.0  # four read, two written
 
 
 def gather(rows: Sequence[Row], facts: Catalog, *, words: bool = False) -> Measurements:
@@ -83,7 +83,7 @@ def measured_speed(row: Row, read: TrainingRow) -> tuple[float, str]:
     tokens = wording.positive(row.get("total_tokens"))
     if (hours := wording.positive(row.get("measured_total_gpu_hours"))) and tokens:
         return tokens / hours / SECONDS_PER_HOUR, "gpu_hours"
-    flop = flop_by_convention(row, read)
+    flop = _flop_by_convention(row, read)
     if tflops := wording.positive(row.get("measured_tflops_per_gpu")):
         return tflops * TERA / flop, "tflops"
     if mfu := wording.positive(row.get("measured_mfu_pct")):
@@ -93,7 +93,7 @@ def measured_speed(row: Row, read: TrainingRow) -> tuple[float, str]:
     raise UsageError("no measured speed, time, hours, TFLOPS or MFU")
 
 
-def flop_by_convention(row: Row, read: TrainingRow) -> float:
+def _flop_by_convention(row: Row, read: TrainingRow) -> float:
     """Return the FLOP per token by which a row counts: hardware FLOP where it says so, full attention where it does."""
     shape, words = transformer.stack([read.architecture]), str(row.get("notes") or "").lower()
     if "hardware flop" in words:
@@ -119,8 +119,8 @@ def observe(found: Measurements) -> cal.Observations:
     )
     recipe = recipe_columns(
         len(rows),
-        cast_bytes=[CAST_BYTES * casts_weights(row) for row in rows],
-        **{name: [getattr(row, name) for row in rows] for name in OF_RECIPE},
+        cast_bytes=[_CAST_BYTES * _casts_weights(row) for row in rows],
+        **{name: [getattr(row, name) for row in rows] for name in _OF_RECIPE},
     )
     hardware = hardware_columns([row.accelerator for row in rows], [row.system for row in rows])
     shape = transformer.stack([row.architecture for row in rows])
@@ -156,7 +156,7 @@ def splits_norms(row: TrainingRow) -> bool:
     return late or row.software in ("vendor", "compiler")
 
 
-def casts_weights(row: TrainingRow) -> int:
+def _casts_weights(row: TrainingRow) -> int:
     """Return how often a micro-batch casts every weight or gradient between fp32 and 16 bits.
 
     Automatic mixed precision keeps fp32 weights: it casts them forward, once more where the forward pass is repeated,
@@ -204,17 +204,17 @@ def predict(found: Measurements, calibration: Calibration) -> list[measurements.
 def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[measurements.Item]:
     """Return predictions (those of the calibration where none are given) with the calibration's ranges."""
     seen = observe(found)
-    logged = predicted_with(seen, calibration) if logged is None else logged
+    logged = _predicted_with(seen, calibration) if logged is None else logged
     doubts = row_traits(seen, found, calibration.values)
     runs = calibration.runs
     closer = own_runs.closeness(own_runs.runs_of(runs), configurations(seen)) if runs else 1.0
     slower, faster = (core.width_of(doubts, calibration.ranges, side) * closer for side in cal.SCHEME.sides)
-    slower = with_unsaid_attention(seen, found, calibration.values, slower, closer)
-    faster = with_unsaid_dispatcher(seen, calibration.values, faster, closer)
+    slower = _with_unsaid_attention(seen, found, calibration.values, slower, closer)
+    faster = _with_unsaid_dispatcher(seen, calibration.values, faster, closer)
     return found.items(np.exp(logged), slower, above=faster)
 
 
-def with_unsaid_attention(
+def _with_unsaid_attention(
     seen: cal.Observations, found: Measurements, values: Values, slower: Floats, closer: Floats | float = 1.0
 ) -> Floats:
     """Return the logarithmic widths below predictions, wider where a general stack's attention may not be fused."""
@@ -226,7 +226,7 @@ def with_unsaid_attention(
     return wider
 
 
-def with_unsaid_dispatcher(
+def _with_unsaid_dispatcher(
     seen: cal.Observations, values: Values, faster: Floats, closer: Floats | float = 1.0
 ) -> Floats:
     """Return the logarithmic widths above predictions, wider where tokens may reach their experts by a fused kernel."""
@@ -236,7 +236,7 @@ def with_unsaid_dispatcher(
     return wider
 
 
-def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
+def _predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
     """Return log speeds by a calibration, corrected by the runs of one's own that it holds."""
     logged = cal.log_predicted(seen, calibration.values)
     runs = calibration.runs
@@ -295,7 +295,7 @@ def rule_of_thumb(found: Measurements) -> Floats:
     """Return log tokens/s of 6·N·D at 40 % of the dense peak, N the active parameters."""
     seen = observe(found)
     peak = peak_tflops(seen.case.hardware, seen.case.layout.precision) * TERA
-    logged: Floats = np.log(RULE_OF_THUMB_MFU * peak / (6 * transformer.active_parameters(seen.case.shape)))
+    logged: Floats = np.log(_RULE_OF_THUMB_MFU * peak / (6 * transformer.active_parameters(seen.case.shape)))
     return logged
 
 
@@ -332,7 +332,7 @@ def constant_mfu(found: Measurements) -> Floats:
         alike = others & (case.hardware.family == case.hardware.family[row])
         same = alike & (case.layout.precision == case.layout.precision[row])
         chosen = same if same.any() else alike if alike.any() else others
-        logged[row] = ideal[row] + (np.median(mfu[chosen]) if chosen.any() else np.log(RULE_OF_THUMB_MFU))
+        logged[row] = ideal[row] + (np.median(mfu[chosen]) if chosen.any() else np.log(_RULE_OF_THUMB_MFU))
     return logged
 
 

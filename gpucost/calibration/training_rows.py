@@ -52,7 +52,7 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
     return from_columns(row, name, layers, hidden, total)
 
 
-STATED = {
+_STATED = {
     "layers": "n_layers",
     "hidden": "hidden",
     "heads": "n_heads",
@@ -64,18 +64,18 @@ STATED = {
 
 def as_stated(row: Row, known: Architecture) -> Architecture:
     """Return a known dense architecture with the dimensions that the row states, tied as its parameters say."""
-    counts = {name: wording.count(row.get(column)) for name, column in STATED.items()}
+    counts = {name: wording.count(row.get(column)) for name, column in _STATED.items()}
     gated = wording.flag(row.get("gated_mlp"))
     same = all(value is None or value == getattr(known, name) for name, value in counts.items())
     layers, hidden = counts["layers"], counts["hidden"]
     if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
         known = from_columns(row, known.name, layers, hidden, wording.positive(row.get("params_b")))
     stated = wording.positive(row.get("params_b"))
-    return known if stated is None else tied_as_counted(known, stated * 1e9)
+    return known if stated is None else _tied_as_counted(known, stated * 1e9)
 
 
 @lru_cache(maxsize=512)  # many rows are of one model
-def tied_as_counted(known: Architecture, parameters: float) -> Architecture:
+def _tied_as_counted(known: Architecture, parameters: float) -> Architecture:
     """Return an architecture with its embeddings tied or not, whichever comes nearer to a count of parameters."""
     choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
     distance = [abs(math.log(counted / parameters)) for counted in total_parameters(stack(choices)).tolist()]
@@ -139,14 +139,14 @@ def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
 # People run good layouts, not the very best of a model of them: the one taken is the median of those within a tenth
 # of the fastest.
 
-GOOD_SHARE = 0.90  # of the fastest layout's speed
-SHARDED_BY_HABIT = ("compiler", "sharded")
+_GOOD_SHARE = 0.90  # of the fastest layout's speed
+_SHARDED_BY_HABIT = ("compiler", "sharded")
 
 
-def is_open(row: Mapping[str, Any], software: str) -> bool:
+def _is_open(row: Mapping[str, Any], software: str) -> bool:
     """Return whether a row leaves its layout open; fully sharded stacks have one by habit."""
     degrees = any(wording.count(row.get(name)) for name in ("tp", "pp", "dp"))
-    return not degrees and software not in SHARDED_BY_HABIT and wording.sharding(row.get("zero_stage")) != 3
+    return not degrees and software not in _SHARDED_BY_HABIT and wording.sharding(row.get("zero_stage")) != 3
 
 
 def searched(
@@ -163,7 +163,7 @@ def searched(
     software_year: float,
 ) -> Layout:
     """Return a good layout that agrees with a row that leaves it open, else the default; a note says which."""
-    if not is_open(row, software):
+    if not _is_open(row, software):
         return default
     batch = wording.count(row.get("global_batch")) or default_batch(architecture, sequence_tokens, method)
     job = search.make_job(
@@ -190,15 +190,15 @@ def searched(
         return default
     notes.append("layout searched")
     speed = found.tokens_per_s_per_gpu
-    good = np.flatnonzero(speed >= GOOD_SHARE * np.max(speed))
+    good = np.flatnonzero(speed >= _GOOD_SHARE * np.max(speed))
     ranked = good[np.argsort(speed[good], kind="stable")]
     return found.layout.layout(int(ranked[len(ranked) // 2]))
 
 
 # --- From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
 
-EIGHT_BITS = ("fp8", "fp4", "int8")  # precisions that stacks train in by kernels written for them
-LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
+_EIGHT_BITS = ("fp8", "fp4", "int8")  # precisions that stacks train in by kernels written for them
+_LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
 class TrainingRow(MeasuredRow, frozen=True, kw_only=True):
@@ -243,22 +243,22 @@ def adapter_share(row: Row) -> float:
     return 1.0 if any(word in targets for word in ("all", "mlp", "gate")) else 0.35
 
 
-def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int, year: float) -> tuple[str, bool]:
+def _read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int, year: float) -> tuple[str, bool]:
     """Return the class of a row's software and whether the row names it; where it names none, the likely one."""
     framework = str(row.get("framework") or "")
     framework = "" if framework == "nan" else framework
     software = software_class(framework, wording.flag(row.get("compiled")))
-    open_name = not framework.strip() or (software == "unknown" and precision in EIGHT_BITS)
-    likely = likely_software(accelerator, precision, gpus, year) if open_name else software
+    open_name = not framework.strip() or (software == "unknown" and precision in _EIGHT_BITS)
+    likely = _likely_software(accelerator, precision, gpus, year) if open_name else software
     return likely, software != "unknown"
 
 
-def prepares_whole(framework: object) -> bool:
+def _prepares_whole(framework: object) -> bool:
     """Tell whether a stack may compute beside a 4-bit base in fp32: Hugging Face's own, without a trainer's autocast.
 
     Where attention is fused it does not, for those kernels take 16-bit values alone.
 
-    >>> prepares_whole("transformers 4.49"), prepares_whole("TRL on transformers"), prepares_whole("torchtune")
+    >>> _prepares_whole("transformers 4.49"), _prepares_whole("TRL on transformers"), _prepares_whole("torchtune")
     (True, False, False)
     """
     word = str(framework or "").lower()
@@ -268,7 +268,7 @@ def prepares_whole(framework: object) -> bool:
     )
 
 
-def unnamed_note(row: Row) -> str:
+def _unnamed_note(row: Row) -> str:
     """Say that nobody knows a row's software, and what that means."""
     framework = str(row.get("framework") or "").strip()
     what = f"software {framework!r} is not known" if framework and framework != "nan" else "no software is named"
@@ -278,22 +278,22 @@ def unnamed_note(row: Row) -> str:
 def read_row(row: Row, facts: Catalog) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes = wording.unknown(row)
-    accelerator = limited_accelerator(row, facts, notes)
+    accelerator = _limited_accelerator(row, facts, notes)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
-    gpus = wording.count(row.get("n_gpus")) or degrees_product(row, notes) or default_gpus(architecture, notes)
-    system = find_system(row, accelerator, facts)
+    gpus = wording.count(row.get("n_gpus")) or _degrees_product(row, notes) or _default_gpus(architecture, notes)
+    system = _find_system(row, accelerator, facts)
     year = wording.year(row.get("as_of"), accelerator.year + 1.5, notes)
     flash = wording.flag(row.get("flash_attention"))
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
-    software, named = read_software(row, accelerator, precision, gpus, year)
+    software, named = _read_software(row, accelerator, precision, gpus, year)
     if not named:
-        notes.append(unnamed_note(row))
-    stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
+        notes.append(_unnamed_note(row))
+    stated = replace(_read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)
-    fused = flash if flash is not None else default_flash(software, year, accelerator)
+    fused = flash if flash is not None else _default_flash(software, year, accelerator)
     basis = str(row.get("value_basis") or "").strip()
     return TrainingRow(
         id=str(row.get("id") or ""),
@@ -302,7 +302,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         accelerator=accelerator,
         system=system,
         layout=layout,
-        shard_ranks=hybrid_ranks(row, layout, system),
+        shard_ranks=_hybrid_ranks(row, layout, system),
         flash=fused,
         sequence_tokens=sequence,
         method=method,
@@ -311,35 +311,35 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         software_year=year,
         dispatcher={"alltoall": ALLTOALL, "fused": FUSED}.get(str(row.get("dispatcher") or ""), UNSAID),
         sinks={"apart": ALLTOALL, "fused": FUSED}.get(str(row.get("sinks") or ""), UNSAID),
-        **read_recipe(row),
-        full_precision=method == "qlora" and not fused and prepares_whole(row.get("framework")),
+        **_read_recipe(row),
+        full_precision=method == "qlora" and not fused and _prepares_whole(row.get("framework")),
         library_scores=not fused and wording.attends_as_library(str(row.get("framework") or "")),
         blocking="nanotron" in str(row.get("framework") or "").lower(),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_attention=flash is not None or software not in ("eager", "unknown"),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
         end_to_end=basis in ("gpu_hours", "time-to-train"),
-        long_run_ratio=long_run(architecture, layout, system, facts) if basis == "gpu_hours" else 1.0,
+        long_run_ratio=_long_run(architecture, layout, system, facts) if basis == "gpu_hours" else 1.0,
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
 
 
-def hybrid_ranks(row: Row, layout: Layout, system: System) -> int:
+def _hybrid_ranks(row: Row, layout: Layout, system: System) -> int:
     """Return the ranks of a node among which a row shards, where it names hybrid sharding (HSDP); else 0, for all."""
     ranks, near = layout.data * layout.context, max(system.gpus // layout.tensor, 1)
     named = layout.sharding >= 3 and wording.hybrid(row.get("zero_stage"))
     return near if named and near < ranks and ranks % near == 0 else 0
 
 
-def long_run(architecture: Architecture, layout: Layout, system: System, facts: Catalog) -> float:
+def _long_run(architecture: Architecture, layout: Layout, system: System, facts: Catalog) -> float:
     """Return the hours of a run of a model on a cluster ÷ those of its steps."""
     _, failures, _ = failures_per_gpu_year(make_book(facts.rows("ownership")))
     parameters = float(total_parameters(stack([architecture]))[0])
     return interruptions.long_run_ratio(layout.gpus, system.gpus, parameters, failures)
 
 
-def read_recipe(row: Row) -> dict[str, Any]:
+def _read_recipe(row: Row) -> dict[str, Any]:
     """Return what a row says of adapters, states, loss, documents and host memory."""
     return {
         "adapter_rank": wording.positive(row.get("lora_rank")) or 16.0,
@@ -350,11 +350,11 @@ def read_recipe(row: Row) -> dict[str, Any]:
         "vocabulary_split": wording.flag(row.get("vocabulary_split")) is not False,
         "document_tokens": wording.positive(row.get("document_tokens")) or math.inf,
         "tuning": str(row.get("task") or "") in ("sft", "lora", "qlora"),
-        "offload": read_offload(row),
+        "offload": _read_offload(row),
     }
 
 
-def read_offload(row: Row) -> str:
+def _read_offload(row: Row) -> str:
     """Return what host memory takes of a row's run."""
     offload = "none" if wording.missing(row.get("offload")) else str(row["offload"])
     if offload not in OFFLOADS:
@@ -362,7 +362,7 @@ def read_offload(row: Row) -> str:
     return offload
 
 
-def limited_accelerator(row: Row, facts: Catalog, notes: list[str]) -> Accelerator:
+def _limited_accelerator(row: Row, facts: Catalog, notes: list[str]) -> Accelerator:
     """Return the accelerator of a row, at the power limit that it states."""
     if named := str(row.get("accelerator") or ""):
         accelerator = facts.accelerator(named)
@@ -391,7 +391,7 @@ def find_accelerator(name: str, facts: Catalog, notes: list[str]) -> Accelerator
             found, key=lambda a: (not a.form_factor.upper().startswith(("SXM", "OAM")), -a.memory_gib, a.id)
         )[0]
     except UnknownNameError:
-        chosen = nearest_accelerator(name, facts)
+        chosen = _nearest_accelerator(name, facts)
     notes.append(f"accelerator {name!r} taken as {chosen.id}")
     return chosen
 
@@ -407,7 +407,7 @@ def words(name: str) -> set[str]:
     return {word for word in re.split(r"[^a-z0-9]+", text) if word}
 
 
-def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
+def _nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     """Return the accelerator that shares most with a name, or raise where nothing does."""
     wanted = words(name)
     joined = squeezed(name)
@@ -416,7 +416,7 @@ def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
         own = words(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
         model = a.id.split("-")[0]
         points: float = len(wanted & own)
-        if names_chip(name, model):
+        if _names_chip(name, model):
             points += 3 + len(model) + 3 * (squeezed(a.id) in joined)
         points -= 0.2 * len(words(a.id) - wanted)  # what the name does not ask for
         return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
@@ -432,10 +432,10 @@ def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     return heads[alike[0]]
 
 
-def names_chip(name: str, model: str) -> bool:
+def _names_chip(name: str, model: str) -> bool:
     """Whether a name holds a chip's model as a word of its own, not as a part of another's.
 
-    >>> names_chip("NVIDIA GH200 480GB", "gh200"), names_chip("NVIDIA GH200 480GB", "h20")
+    >>> _names_chip("NVIDIA GH200 480GB", "gh200"), _names_chip("NVIDIA GH200 480GB", "h20")
     (True, False)
     """
     end = r"(?!\d)" if model[-1:].isdigit() else ""
@@ -447,7 +447,7 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def find_system(row: Row, accelerator: Accelerator, facts: Catalog) -> System:
+def _find_system(row: Row, accelerator: Accelerator, facts: Catalog) -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
     if gpus := wording.count(row.get("node_gpus")):
@@ -467,7 +467,7 @@ def default_sequence(architecture: Architecture, notes: list[str]) -> float:
     return tokens
 
 
-def degrees_product(row: Row, notes: list[str]) -> int:
+def _degrees_product(row: Row, notes: list[str]) -> int:
     """Return the accelerators that a stated data-parallel degree and the others multiply to; 0 where none is stated."""
     data = wording.count(row.get("dp"))
     if not data:
@@ -477,7 +477,7 @@ def degrees_product(row: Row, notes: list[str]) -> int:
     return gpus
 
 
-def default_gpus(architecture: Architecture, notes: list[str]) -> int:
+def _default_gpus(architecture: Architecture, notes: list[str]) -> int:
     """Return a cluster such as published runs of that size used: about 1 GPU per 30 M parameters, in powers of two."""
     weights = architecture.layers * 12 * architecture.hidden**2
     gpus = 1 << round(math.log2(min(max(weights / 3e7, 64), 16_384)))
@@ -485,23 +485,23 @@ def default_gpus(architecture: Architecture, notes: list[str]) -> int:
     return gpus
 
 
-def likely_software(accelerator: Accelerator, precision: str, gpus: int, year: float) -> str:
+def _likely_software(accelerator: Accelerator, precision: str, gpus: int, year: float) -> str:
     """Return the software class of a run that names none: XLA on TPUs; since 2023 tuned if large or in 8 bits."""
     if accelerator.family == "tpu":
         return "compiler"
     if year < FUSED_YEAR:
         return "unknown"
-    return "vendor" if gpus >= LARGE_RUN_GPUS or precision in EIGHT_BITS else "unknown"
+    return "vendor" if gpus >= _LARGE_RUN_GPUS or precision in _EIGHT_BITS else "unknown"
 
 
-def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
+def _default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
     """Return whether attention is fused where a row does not say: since 2023."""
     if accelerator.family in ("volta", "pascal"):
         return False
     return software in ("compiler", "sharded", "native") or year >= FUSED_YEAR
 
 
-def default_virtual(layers: int, pipeline: int, software: str) -> int:
+def _default_virtual(layers: int, pipeline: int, software: str) -> int:
     """Return the virtual stages where a row states none: Megatron and its heirs interleave, two layers each."""
     if pipeline == 1 or software not in ("vendor", "megatron"):
         return 1
@@ -520,13 +520,13 @@ def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str
     raise UsageError(f"no known peak of {accelerator.id} at {precision}")
 
 
-def published_batch(row: Row, a: Architecture, sequence: float) -> int | None:
+def _published_batch(row: Row, a: Architecture, sequence: float) -> int | None:
     """Return the batch of the model's own run at a sequence, where a row is of a whole run: it states its tokens."""
     tokens = (a.trained_sequence_tokens or 0) * (a.trained_batch_sequences or 0)
     return max(1, round(tokens / sequence)) if tokens and row.get("total_tokens") else None
 
 
-def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software: str, notes: list[str]) -> Layout:
+def _read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software: str, notes: list[str]) -> Layout:
     """Read the layout; degrees that a row leaves out are one, and data parallelism takes the rest."""
     tensor, pipeline = wording.count(row.get("tp")) or 1, wording.count(row.get("pp")) or 1
     context, expert = wording.count(row.get("cp")) or 1, wording.count(row.get("ep")) or 1
@@ -542,7 +542,7 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
     micro = wording.count(row.get("micro_batch"))
     batch, local = wording.count(row.get("global_batch")), wording.count(row.get("local_batch"))
     if batch is None:
-        batch = local * data if local else published_batch(row, a, sequence)
+        batch = local * data if local else _published_batch(row, a, sequence)
     if batch is not None and data > batch:
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)
@@ -565,6 +565,6 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         sharding=stage,
         micro_batch=micro,
         global_batch=batch,
-        virtual_stages=wording.count(row.get("vp")) or default_virtual(a.layers, pipeline, software),
+        virtual_stages=wording.count(row.get("vp")) or _default_virtual(a.layers, pipeline, software),
         recompute=wording.recompute(row.get("activation_recompute")) or "none",
     )

@@ -223,8 +223,8 @@ def method(task: object, base: object = None) -> str:
 # sets, ShareGPT as vLLM's benchmark filters it, MLPerf Inference's data sets as its rules list them.
 
 
-DEFAULT_TOKENS = (512.0, 256.0)  # of a prompt and an output where neither they nor a known request set is named
-SINGLE_PROMPT_TOKENS = 8.0  # benchmarks of one stream start from a few words
+_DEFAULT_TOKENS = (512.0, 256.0)  # of a prompt and an output where neither they nor a known request set is named
+_SINGLE_PROMPT_TOKENS = 8.0  # benchmarks of one stream start from a few words
 
 SCENARIOS = ("single", "prompt", "batch", "steady", "burst", "saturated", "rated", "pool")
 
@@ -254,10 +254,10 @@ def cache_format(text: object) -> str:
 
 def lengths(prompt: float | None, output: float | None, kind: str, request_set: str) -> tuple[float, float, bool]:
     """Return prompt and output tokens, and whether both were stated; known data sets stand in for what is missing."""
-    usual = map(float, signed("lengths", request_set).split() or DEFAULT_TOKENS)
+    usual = map(float, signed("lengths", request_set).split() or _DEFAULT_TOKENS)
     prompt_tokens, output_tokens = usual
     if kind == "single":
-        prompt_tokens = SINGLE_PROMPT_TOKENS
+        prompt_tokens = _SINGLE_PROMPT_TOKENS
     if kind == "pool":
         output_tokens = 1.0  # the stated prompt is what the cache holds
     stated = prompt is not None and (output is not None or kind == "prompt")

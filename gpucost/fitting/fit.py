@@ -58,7 +58,7 @@ from gpucost.workloads.training import DEFAULT_RANK, too_long
 
 # --- What is to fit: a model, a chip and a recipe, read from words and checked.
 
-AUTO = "auto"
+_AUTO = "auto"
 DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
@@ -73,7 +73,7 @@ class MemoryJob(Struct, frozen=True):
     optimizer: str = "adamw"
     sequence_tokens: int = DEFAULT_SEQUENCE
     micro_batch: int = 1
-    recompute: str = AUTO
+    recompute: str = _AUTO
     loss_chunk_tokens: int = 0
     offload: str = "none"
     lora_rank: int = DEFAULT_RANK
@@ -107,11 +107,11 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
     degrees = {name: settings.pop(name) for name in DEGREES if name in settings}
     if not degrees and "gpus" not in settings and (gpus := catalog.gpus_in(gpu)):
         settings["gpus"] = gpus
-    check_degrees(architecture, settings.get("gpus"), degrees)
+    _check_degrees(architecture, settings.get("gpus"), degrees)
     return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **settings)
 
 
-def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -> None:
+def _check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -> None:
     """Refuse degrees that no layout can have."""
     tensor, pipeline, expert = (degrees.get(name, 1) for name in ("tensor", "pipeline", "expert"))
     if a.heads % tensor:
@@ -131,9 +131,9 @@ def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) ->
 
 # --- The layouts that a GPU count allows, their memory, and the simplest one that fits.
 
-LARGEST_GPUS = 16_384
+_LARGEST_GPUS = 16_384
 STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
-MOST_STAGES = 16  # tried where none are given, as the search of speeds does
+_MOST_STAGES = 16  # tried where none are given, as the search of speeds does
 BF16 = 0
 
 
@@ -155,7 +155,7 @@ class Plan(Struct, frozen=True):
         return self.needed_bytes <= self.usable_bytes
 
 
-def gpu_counts(job: MemoryJob) -> list[int]:
+def _gpu_counts(job: MemoryJob) -> list[int]:
     """Return the counts to try: the one given, else every count within a node and growing numbers of nodes.
 
     Degrees that are given take multiples of their product. Without a named network between nodes one scale-up domain
@@ -166,7 +166,7 @@ def gpu_counts(job: MemoryJob) -> list[int]:
     node = max(job.system.gpus, 1)
     counts = list(range(1, node + 1))
     domain = max(job.system.scaleup_gpus, node)
-    limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
+    limit = _LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
     nodes = {step << k for step in STEPS for k in range(12)}
     group = prod(job.degrees.get(name, 1) for name in ("tensor", "pipeline", "context"))
     counts += [group * times for times in powers(node // group)]
@@ -188,7 +188,7 @@ def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
     a, fixed = job.architecture, job.degrees
     domain = max(job.system.scaleup_gpus, job.system.gpus)
     tensors = [t for t in powers(min(domain, gpus, a.heads)) if a.heads % t == 0]
-    pipelines = powers(min(gpus, a.layers, MOST_STAGES))
+    pipelines = powers(min(gpus, a.layers, _MOST_STAGES))
     experts = [e for e in powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
     long = job.sequence_tokens // CONTEXT_TOKENS
     contexts = [fixed["context"]] if "context" in fixed else powers(min(gpus, long)) if long > 1 else [1]
@@ -213,7 +213,7 @@ def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
 
 def candidates(job: MemoryJob, counts: Sequence[int]) -> LayoutColumns:
     """Return every layout of every count, with every recomputation that is allowed, as arrays."""
-    codes = range(len(RECOMPUTES)) if job.recompute == AUTO else [RECOMPUTES.index(job.recompute)]
+    codes = range(len(RECOMPUTES)) if job.recompute == _AUTO else [RECOMPUTES.index(job.recompute)]
     rows = [
         {"gpus": gpus, **degrees, "recompute": code}
         for gpus in counts
@@ -248,15 +248,15 @@ def best_plan(job: MemoryJob) -> Plan | None:
     then least sharding. None where no combination multiplies out. Beyond a node, the whole nodes between the last
     count that is too small and the first that is not are halved until one node fewer does not fit.
     """
-    counts = gpu_counts(job)
-    plan = plan_on(job, counts)
+    counts = _gpu_counts(job)
+    plan = _plan_on(job, counts)
     node = max(job.system.gpus, 1)
     if plan is None or not plan.fits or job.gpus is not None or plan.layout.gpus <= 2 * node or job.degrees:
         return plan
     low, high = max(count for count in counts if count < plan.layout.gpus) // node, plan.layout.gpus // node
     while high - low > 1:
         middle = (low + high) // 2
-        smaller = plan_on(job, [middle * node])
+        smaller = _plan_on(job, [middle * node])
         if smaller is not None and smaller.fits:
             plan, high = smaller, middle
         else:
@@ -264,7 +264,7 @@ def best_plan(job: MemoryJob) -> Plan | None:
     return plan
 
 
-class LaidOut(NamedTuple):
+class _LaidOut(NamedTuple):
     """The layouts of some counts with their memory, and their order, the simplest first; the same on many chips."""
 
     layout: LayoutColumns
@@ -273,11 +273,11 @@ class LaidOut(NamedTuple):
 
 
 _LAYOUTS_KEPT = 1 << 18  # of all counts, at some 200 bytes
-_laid_out: OrderedDict[tuple[Any, ...], LaidOut | None] = OrderedDict()
+_laid_out: OrderedDict[tuple[Any, ...], _LaidOut | None] = OrderedDict()
 _laid_out_lock = Lock()
 
 
-def laid_out(job: MemoryJob, counts: Sequence[int]) -> LaidOut | None:
+def laid_out(job: MemoryJob, counts: Sequence[int]) -> _LaidOut | None:
     """Return the layouts of some counts and their memory, whatever the memory of the chip; None without any."""
     of_job = {name: value for name, value in asdict(job).items() if name not in ("accelerator", "system", "gpus")}
     of_job["degrees"] = tuple(sorted(job.degrees.items()))
@@ -290,7 +290,7 @@ def laid_out(job: MemoryJob, counts: Sequence[int]) -> LaidOut | None:
     if len(layout):
         keys = ("sharding", "expert", "tensor", "recompute", "context", "pipeline", "gpus")  # the last one rules
         order = np.lexsort([getattr(layout, name) for name in keys])
-        found = LaidOut(layout, training_memory(stack([job.architecture]), layout, job.recipe()), order)
+        found = _LaidOut(layout, training_memory(stack([job.architecture]), layout, job.recipe()), order)
     with _laid_out_lock:
         _laid_out[key] = found
         while len(_laid_out) > 1 and sum(len(held.order) for held in _laid_out.values() if held) > _LAYOUTS_KEPT:
@@ -298,7 +298,7 @@ def laid_out(job: MemoryJob, counts: Sequence[int]) -> LaidOut | None:
     return found
 
 
-def plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
+def _plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
     """Return the simplest layout that fits on the fewest of some counts, as `best_plan`."""
     found = laid_out(job, counts)
     if found is None:
@@ -319,11 +319,11 @@ COSTS = (
     "different optimizer numerics",
     "another training",
 )
-LARGER = COSTS[2]
-CHUNK_TOKENS = 1024
-SHORTEST_TOKENS = 512  # no shorter sequence is proposed
-HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU nodes since 2023 (DGX H100: 2 TB)
-LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
+_LARGER = COSTS[2]
+_CHUNK_TOKENS = 1024
+_SHORTEST_TOKENS = 512  # no shorter sequence is proposed
+_HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU nodes since 2023 (DGX H100: 2 TB)
+_LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
 
 
 class JobChange(Struct, frozen=True):
@@ -334,10 +334,10 @@ class JobChange(Struct, frozen=True):
     job: MemoryJob
 
 
-def single_changes(job: MemoryJob) -> Iterator[JobChange]:
+def _single_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield the changes of the recipe that are not made already."""
-    if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > CHUNK_TOKENS:
-        yield JobChange(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
+    if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > _CHUNK_TOKENS:
+        yield JobChange(f"loss in chunks of {_CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=_CHUNK_TOKENS))
     if job.software == "trainer":
         yield JobChange("without the Trainer's fp32 copies (a loop of your own)", 0, replace(job, software="library"))
     if not job.flash:
@@ -349,11 +349,11 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
         yield JobChange("search the layout", 0, replace(job, degrees=free))
     if job.micro_batch > 1:
         yield JobChange("micro-batch 1", 1, replace(job, micro_batch=1))
-    if job.recompute not in (AUTO, "full"):
+    if job.recompute not in (_AUTO, "full"):
         yield JobChange("recompute activations in full", 1, replace(job, recompute="full"))
     if job.method == "full":
-        yield from offload_changes(job)
-    yield from optimizer_changes(job)
+        yield from _offload_changes(job)
+    yield from _optimizer_changes(job)
     if job.sequence_tokens >= 1024:
         half = job.sequence_tokens // 2
         yield JobChange(f"sequence {half}", 4, replace(job, sequence_tokens=half))
@@ -363,7 +363,7 @@ def single_changes(job: MemoryJob) -> Iterator[JobChange]:
         yield JobChange(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=USUAL_STYLES["qlora"]))
 
 
-def host_gb(job: MemoryJob) -> float:
+def _host_gb(job: MemoryJob) -> float:
     """Return the host memory that all nodes together need for what a job moves there."""
     optimizer, total = OPTIMIZERS[job.optimizer], float(total_parameters(stack([job.architecture]))[0])
     states = optimizer.gradient_bytes + optimizer.state_bytes
@@ -371,15 +371,15 @@ def host_gb(job: MemoryJob) -> float:
     return bytes_per_parameter * total / GB
 
 
-def offload_changes(job: MemoryJob) -> Iterator[JobChange]:
+def _offload_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield what host memory can take, with how much of it all nodes together need."""
     for name, moved_states in (("states", "optimizer states"), ("all", "weights and states")):
         if job.offload not in (name, "all"):
             moved = replace(job, offload=name)
-            yield JobChange(f"{moved_states} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
+            yield JobChange(f"{moved_states} in host memory ({_host_gb(moved):,.0f} GB of it)", 1, moved)
 
 
-def optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
+def _optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield the optimizers with smaller states."""
     for name, description in (
         ("adamw-8bit", "8-bit AdamW moments"),
@@ -392,7 +392,7 @@ def optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
 
 def pairs(job: MemoryJob) -> Iterator[JobChange]:
     """Yield pairs of changes that leave what is trained alone."""
-    mild = [change for change in single_changes(job) if change.cost in (0, 1, 3)]
+    mild = [change for change in _single_changes(job) if change.cost in (0, 1, 3)]
     for first, second in itertools_combinations(mild, 2):
         merged = merge(job, first.job, second.job)
         if merged is not None:
@@ -401,9 +401,9 @@ def pairs(job: MemoryJob) -> Iterator[JobChange]:
 
 def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
     """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
-    lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= SHORTEST_TOKENS]
+    lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= _SHORTEST_TOKENS]
     moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
-    for tokens, chunk, (optimizer, optimizer_text) in product(lengths, (CHUNK_TOKENS, CHUNK_TOKENS // 4), moments):
+    for tokens, chunk, (optimizer, optimizer_text) in product(lengths, (_CHUNK_TOKENS, _CHUNK_TOKENS // 4), moments):
         if chunk < tokens and not job.loss_chunk_tokens:
             description = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
             changed_job = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
@@ -422,7 +422,7 @@ def merge(base: MemoryJob, first_job: MemoryJob, second_job: MemoryJob) -> Memor
     return None if set(first) & set(second) else replace(base, **first, **second)
 
 
-def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
+def _hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
     """Yield more GPUs of the same kind, and larger chips of the same vendor."""
     if job.gpus is not None:
         free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
@@ -442,7 +442,7 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
 def tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
     """Try a change; return its row, or None where it brings nothing."""
     plan = best_plan(change.job)
-    if plan is None or host_gb(change.job) > HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
+    if plan is None or _host_gb(change.job) > _HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
         return None
     worth = plan.fits and (before is None or not before.fits or plan.layout.gpus < before.layout.gpus)
     return {
@@ -465,15 +465,15 @@ def first_of(rows: list[answers.Tried], cost: str, count: int) -> list[answers.T
     return [row for row in rows if id(row) not in dropped]
 
 
-def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
+def _ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
-    rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
+    rows = [tried(change, plan) for change in (*_single_changes(job), *_hardware_changes(job, catalog))]
     changes = [row for row in rows if row is not None]
-    changes = first_of(changes, LARGER, LARGER_CHIPS)
+    changes = first_of(changes, _LARGER, _LARGER_CHIPS)
     if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in changes):
         doubled = [tried(change, plan) for change in pairs(job)]
         changes += [row for row in doubled if row is not None and row["helps"]]
-    if not any(row["helps"] and row["cost"] != LARGER for row in changes):
+    if not any(row["helps"] and row["cost"] != _LARGER for row in changes):
         changes += shorter(job, plan)
     changes.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
     for index, row in enumerate(changes, 1):
@@ -484,22 +484,22 @@ def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[
 # --- Savers of memory side by side: one change each, on the same accelerators and layout, at equal recomputation.
 
 
-def saver_jobs(base: MemoryJob) -> Iterator[JobChange]:
+def _saver_jobs(base: MemoryJob) -> Iterator[JobChange]:
     """Yield the job itself, which recomputes nothing, and each change of it alone; two of them are recomputation."""
     yield JobChange("as it is, nothing recomputed", 0, base)
     yield JobChange("selective recomputation", 1, replace(base, recompute="selective"))
     yield JobChange("full recomputation", 1, replace(base, recompute="full"))
     if base.flash:
         yield JobChange("without fused attention", 0, replace(base, flash=False))
-    if not base.loss_chunk_tokens and base.sequence_tokens * base.micro_batch > CHUNK_TOKENS:
-        yield JobChange(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(base, loss_chunk_tokens=CHUNK_TOKENS))
+    if not base.loss_chunk_tokens and base.sequence_tokens * base.micro_batch > _CHUNK_TOKENS:
+        yield JobChange(f"loss in chunks of {_CHUNK_TOKENS} tokens", 0, replace(base, loss_chunk_tokens=_CHUNK_TOKENS))
     if (base.gpus or 1) > 1 and base.degrees.get("pipeline", 1) == 1 and base.method == "full":
         for stage, name in ((0, "nothing sharded"), (1, "ZeRO-1"), (2, "ZeRO-2"), (3, "ZeRO-3 (FSDP)")):
             yield JobChange(name, 1, replace(base, degrees=base.degrees | {"sharding": stage}))
     if base.method == "full":
-        yield from offload_changes(base)
-    yield from optimizer_changes(base)
-    if base.sequence_tokens >= 2 * SHORTEST_TOKENS:
+        yield from _offload_changes(base)
+    yield from _optimizer_changes(base)
+    if base.sequence_tokens >= 2 * _SHORTEST_TOKENS:
         half = base.sequence_tokens // 2
         yield JobChange(f"sequence {half:,}", 4, replace(base, sequence_tokens=half))
     for method in ("lora", "qlora"):
@@ -519,15 +519,15 @@ def savers(job: MemoryJob, plan: Plan) -> list[answers.Saver]:
     base = replace(job, gpus=plan.layout.gpus, degrees=degrees, recompute="none")
     rows: list[answers.Saver] = []
     first = 0.0
-    for change in saver_jobs(base):
-        found = plan_on(change.job, [plan.layout.gpus])
+    for change in _saver_jobs(base):
+        found = _plan_on(change.job, [plan.layout.gpus])
         if found is None:
             continue
         needed = found.needed_bytes / GB
         first = first or needed
         rows.append(_saver(change.name, COSTS[change.cost], needed, needed, first, found.usable_bytes / GB))
     if rows and job.accelerator.fp8_tflops and job.method == "full":
-        less, more = fp8_gb(base, plan)
+        less, more = _fp8_gb(base, plan)
         usable = plan.usable_bytes / GB
         rows.append(_saver("fp8 products", COSTS[3], first - less, first + more, first, usable))
     return rows
@@ -546,7 +546,7 @@ def _saver(name: str, cost: str, low: float, high: float, first: float, usable_g
     }
 
 
-def fp8_gb(job: MemoryJob, plan: Plan) -> tuple[float, float]:
+def _fp8_gb(job: MemoryJob, plan: Plan) -> tuple[float, float]:
     """Return the most that 8-bit products save and the most that they add, in GB on one GPU.
 
     Saved: one byte of each input of a matrix that is kept for the backward pass, 3 · hidden + feed-forward width a
@@ -596,7 +596,7 @@ def numbers_of(job: MemoryJob, plan: Plan, recipe: MemoryRecipe) -> dict[str, st
     counts = {name: float(getattr(held, name)[0]) for name in held.names()}
     return {
         **states(recipe, plan, counts, ranks),
-        **flowing(job, shape, recipe, plan),
+        **_flowing(job, shape, recipe, plan),
         "buffers": f"a layer holds {format_count(counts['block'])} parameters, the ends {format_count(counts['ends'])}",
         "temporary": f"recompute {plan.layout.recompute}",
     }
@@ -627,7 +627,7 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
     }
 
 
-def flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> dict[str, str]:
+def _flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> dict[str, str]:
     """Return the numbers of activations and logits."""
     layout = layout_columns([plan.layout], flash=job.flash)
     layer = layer_bytes(shape, layout, recipe)
@@ -646,7 +646,7 @@ def flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> d
 # --- The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, the table by model size.
 
 SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
-MOMENT_WORDS = {
+_MOMENT_WORDS = {
     "loss": "when the loss flows back into the logits",
     "backward": "when the backward pass of the layers begins",
     "end": "when the backward pass ends",
@@ -659,7 +659,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
     """Return the payload: does it fit, on how many, where the memory goes, and what would help."""
     job = read_job(catalog, model, gpu, **arguments)
     plan = best_plan(job)
-    changes = ranked_changes(job, catalog, plan)
+    changes = _ranked_changes(job, catalog, plan)
     if plan is None:
         raise NothingFitsError(
             f"{job.architecture.name} on {f'{job.gpus} × ' if job.gpus else ''}{job.accelerator.id}: the degrees given"
@@ -697,7 +697,7 @@ def lead(figures: FitFigures, changes: list[Tried]) -> str:
     if helps is None:
         return f"Does not fit: {need}, {-spare:.1f} GB too much. None of the changes tried helps."
     more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
-    change_texts = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
+    change_texts = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != _LARGER)
     here_text = f"; on {gpus:,}: {same}" if more and (same := next(change_texts, None)) else ""
     hint = f"The smallest change that makes it fit: {helps['change']}{more}{here_text}."
     return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
@@ -705,7 +705,7 @@ def lead(figures: FitFigures, changes: list[Tried]) -> str:
 
 def nowhere(job: MemoryJob, plan: Plan, changes: list[Tried]) -> str:
     """Say that no count fits, and the change that would help."""
-    limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
+    limit = _LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
     helps = next((row for row in changes if row["helps"]), None)
     hint = f" Try: {helps['change']} ({helps['gpus']} GPUs)." if helps else ""
     return (
@@ -737,7 +737,7 @@ def verdict(job: MemoryJob, plan: Plan) -> FitFigures:
         "context_gb": CONTEXT_BYTES / GB,
         "fragmentation_ratio": FRAGMENTATION_RATIO,
         "layout": cast(FitLayout, {name: getattr(layout, name) for name in FitLayout.__annotations__}),
-        "peak": MOMENT_WORDS[MOMENTS[int(plan.memory.moment[0])]],
+        "peak": _MOMENT_WORDS[MOMENTS[int(plan.memory.moment[0])]],
         "stage": "first" if bool(plan.memory.first_stage[0]) else "last",
     }
 
@@ -820,7 +820,7 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
         try:
             job = read_job(catalog, model, chip.id, **arguments)
         except GpuCostError:
-            if model_is_unknown(catalog, model):
+            if _model_is_unknown(catalog, model):
                 raise
             continue
         system = job.system
@@ -846,7 +846,7 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     return {
         "kind": "fit_everywhere",
         **frame(settings, catalog.as_of, catalog.version),
-        "lead": lead_everywhere(job, rows),
+        "lead": _lead_everywhere(job, rows),
         "model": job.architecture.name,
         "parameters": float(total_parameters(stack([job.architecture]))[0]),
         "method": job.method,
@@ -858,7 +858,7 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     }
 
 
-def model_is_unknown(catalog: Catalog, model: Any) -> bool:
+def _model_is_unknown(catalog: Catalog, model: Any) -> bool:
     """Tell whether it is the model that nobody knows, not the chip that cannot take it."""
     try:
         _ = model if hasattr(model, "layers") else catalog.architecture(model)
@@ -924,7 +924,7 @@ def smaller(market: Market, gpu: str, gpus: int, allowed: Flags) -> str:
     return "" if not most else "as singles" if most == 1 else f"up to {most}"
 
 
-def lead_everywhere(job: MemoryJob, rows: list[FitRow]) -> str:
+def _lead_everywhere(job: MemoryJob, rows: list[FitRow]) -> str:
     """Say what fits with the least money, and what fits on one."""
     first, single = rows[0], [row["gpu"] for row in rows if row["gpus"] == 1]
     price = "" if first["usd_per_hour"] is None else f" at {first['usd_per_hour']:,.2f} USD an hour"

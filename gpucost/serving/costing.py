@@ -141,9 +141,9 @@ class MonthlyLoad(Struct, frozen=True):
 # --- Beside the prices of hosted models: the same or a comparable one, and the volume at which self-hosting pays.
 
 MTOK = 1e6
-SAME_SIZE = 0.03  # parameters within this share count as comparable
-CURVE_POINTS = 41
-CURVE_SPAN = 100.0
+_SAME_SIZE = 0.03  # parameters within this share count as comparable
+_CURVE_POINTS = 41
+_CURVE_SPAN = 100.0
 STALE_DAYS = OPTIONS["on_demand"].age_limit_days
 
 
@@ -161,7 +161,7 @@ def hosted_prices(
     """
     hours = list(peaks)
     listings = [
-        hosted_price(mean_of_week(row, hours, as_of), architecture, request, as_of)
+        _hosted_price(_mean_of_week(row, hours, as_of), architecture, request, as_of)
         for row in offered(rows, as_of)
         if row["model_id"] in (architecture.name, *comparable)
     ]
@@ -190,7 +190,7 @@ def offered(rows: Iterable[Mapping[str, Any]], as_of: date) -> list[Mapping[str,
 _TOKEN_PRICES = ("input_usd_per_mtok", "output_usd_per_mtok", "cached_input_usd_per_mtok")
 
 
-def mean_of_week(row: Mapping[str, Any], peaks: Iterable[Mapping[str, Any]], as_of: date) -> Mapping[str, Any]:
+def _mean_of_week(row: Mapping[str, Any], peaks: Iterable[Mapping[str, Any]], as_of: date) -> Mapping[str, Any]:
     """Return a listing at the mean of its prices over the hours of a week: its own, and those of its peak hours."""
     mean = dict(row)
     for peak in peaks:
@@ -204,7 +204,7 @@ def mean_of_week(row: Mapping[str, Any], peaks: Iterable[Mapping[str, Any]], as_
     return mean
 
 
-def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
+def _hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
     """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
     discount = row.get("batch_discount_fraction")
     hit = request.prefix_hit_fraction or 0.0
@@ -290,8 +290,8 @@ def curve(
     """Return the cost per month of both sides over volumes around `middle`: steps against a straight line."""
     capacity = tokens_per_s * SECONDS_PER_HOUR * HOURS_PER_MONTH
     points: list[Volume] = []
-    for index in range(CURVE_POINTS):
-        volume = middle * CURVE_SPAN ** (2 * index / (CURVE_POINTS - 1) - 1)
+    for index in range(_CURVE_POINTS):
+        volume = middle * _CURVE_SPAN ** (2 * index / (_CURVE_POINTS - 1) - 1)
         groups = max(1, math.ceil(volume / capacity - 1e-9))
         own_usd = (groups * usd_per_hour + redundant_usd_per_hour) * HOURS_PER_MONTH
         points.append(
@@ -308,12 +308,12 @@ def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -
     shape = transformer.stack([architecture, *alike])
     total, active = transformer.total_parameters(shape), transformer.active_parameters(shape)
     pairs = zip(alike, total[1:] / total[0], active[1:] / active[0], strict=True)
-    return {model.name: float(t) for model, t, a in pairs if abs(t - 1) <= SAME_SIZE and abs(a - 1) <= SAME_SIZE}
+    return {model.name: float(t) for model, t, a in pairs if abs(t - 1) <= _SAME_SIZE and abs(a - 1) <= _SAME_SIZE}
 
 
 # --- From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens.
 
-IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
+_IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
 
 
 class ServingFleet(Struct, frozen=True):
@@ -357,7 +357,7 @@ def pair_up(
     return pair_offer[fits], pair_plan[fits]
 
 
-class ReplicaSpeeds(NamedTuple):
+class _ReplicaSpeeds(NamedTuple):
     """What a bill must know of replicas, a row for each case."""
 
     gpus: Floats
@@ -371,41 +371,41 @@ def price_pairs(
 ) -> Pairs:
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
     load = MonthlyLoad.of(request)
-    speeds = ReplicaSpeeds(
+    speeds = _ReplicaSpeeds(
         plans.gpus[plan], plans.output_tokens_per_s[plan], plans.width[plan], plans.prompt_time_fraction[plan]
     )
     # many offers sell the same unit of the same plan: what a month takes of it is worked out once
     least, inverse = np.unique(supply.minimum_gpus[offer], return_inverse=True)
     code = (plan * (int(supply.unit_gpus[offer].max(initial=0)) + 1) + supply.unit_gpus[offer]) * len(least) + inverse
     _, first, same = np.unique(code, return_index=True, return_inverse=True)
-    of_first = ReplicaSpeeds(*(column[first] for column in speeds))
-    fleets = tuple(fleet.take(same) for fleet in fleets_of(load, supply, offer[first], of_first))
-    factors = factors_of(load, terms, offer, speeds, fleets)
+    of_first = _ReplicaSpeeds(*(column[first] for column in speeds))
+    fleets = tuple(fleet.take(same) for fleet in _fleets_of(load, supply, offer[first], of_first))
+    factors = _factors_of(load, terms, offer, speeds, fleets)
     gpus = fleets[0].units * supply.unit_gpus[offer]
     return Pairs(offer, plan, fleets[0], gpus, factors, price_months(factors))
 
 
-def fleets_of(
-    load: MonthlyLoad, supply: Supply, offer: Integers, speeds: ReplicaSpeeds
+def _fleets_of(
+    load: MonthlyLoad, supply: Supply, offer: Integers, speeds: _ReplicaSpeeds
 ) -> tuple[ServingFleet, ServingFleet, ServingFleet]:
     """Return what a month takes on offers at the point, at the slow end of the speed's range and at its fast end."""
-    unit, least = units_of(supply, offer)
+    unit, least = _units_of(supply, offer)
     slow, fast = np.exp(-speeds.width), np.exp(speeds.width)
     point, low, high = (
-        fleet_of(load, unit, speeds.gpus, least, speeds.output_tokens_per_s * ratio)
+        _fleet_of(load, unit, speeds.gpus, least, speeds.output_tokens_per_s * ratio)
         for ratio in (np.ones(len(offer)), slow, fast)
     )
     return point, low, high
 
 
-def units_of(supply: Supply, offer: Integers) -> tuple[Floats, Floats]:
+def _units_of(supply: Supply, offer: Integers) -> tuple[Floats, Floats]:
     """Return the accelerators in a unit of offers, and the fewest units of an order."""
     unit = supply.unit_gpus[offer].astype(np.float64)
     return unit, np.ceil(supply.minimum_gpus[offer] / unit)
 
 
-def factors_of(
-    load: MonthlyLoad, terms: Terms, offer: Integers, speeds: ReplicaSpeeds, fleets: Sequence[ServingFleet]
+def _factors_of(
+    load: MonthlyLoad, terms: Terms, offer: Integers, speeds: _ReplicaSpeeds, fleets: Sequence[ServingFleet]
 ) -> Columns:
     """Return what the bills of offers follow from; `fleets` are those at the point, slow and fast."""
     fleet, slow, fast = fleets
@@ -414,14 +414,14 @@ def factors_of(
     dear = slow.gpu_hours / slow.tokens * terms.price_high_ratio[offer]
     return Columns(
         {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields},
-        **fleet_factors(load, speeds.gpus, speeds.output_tokens_per_s, fleet),
+        **_fleet_factors(load, speeds.gpus, speeds.output_tokens_per_s, fleet),
         prompt_time_fraction=speeds.prompt_time_fraction,
         low_ratio=np.minimum(cheap / per_token, 1.0),
         high_ratio=np.maximum(dear / per_token, 1.0),
     )
 
 
-def fleet_factors(load: MonthlyLoad, replica_gpus: Floats, speed: Floats, fleet: ServingFleet) -> Columns:
+def _fleet_factors(load: MonthlyLoad, replica_gpus: Floats, speed: Floats, fleet: ServingFleet) -> Columns:
     """Return what a bill takes from a fleet, whoever sells it."""
     shape = fleet.gpu_hours.shape
     return Columns(
@@ -433,7 +433,7 @@ def fleet_factors(load: MonthlyLoad, replica_gpus: Floats, speed: Floats, fleet:
         serving_replicas=fleet.serving,
         gpu_hours=fleet.gpu_hours,
         spare_gpu_hours=fleet.spare_gpu_hours,
-        idle_power_fraction=np.full(shape, IDLE_POWER_FRACTION),
+        idle_power_fraction=np.full(shape, _IDLE_POWER_FRACTION),
     )
 
 
@@ -448,7 +448,7 @@ def loaded(request: InferenceRequest, plans: Plans) -> Plans:
     if not request.has_demand or not len(plans):
         return plans
     prompt, output = (np.full(len(plans), tokens) for tokens in (request.prompt_tokens, request.output_tokens))
-    at = replicas_at_load(MonthlyLoad.of(request), request, plans, plans.case, plans.ladder, prompt, output)
+    at = _replicas_at_load(MonthlyLoad.of(request), request, plans, plans.case, plans.ladder, prompt, output)
     return replace(
         plans,
         in_flight=at.in_flight,
@@ -459,23 +459,23 @@ def loaded(request: InferenceRequest, plans: Plans) -> Plans:
     )
 
 
-class FullReplicas(Protocol):
+class _FullReplicas(Protocol):
     """Replicas at the batch that serves most."""
 
     @property
-    def sequences(self) -> Floats: ...  # noqa: D102
+    def sequences(self) -> Floats: ...
     @property
-    def tpot_s(self) -> Floats: ...  # noqa: D102
+    def tpot_s(self) -> Floats: ...
     @property
-    def ttft_s(self) -> Floats: ...  # noqa: D102
+    def ttft_s(self) -> Floats: ...
     @property
-    def output_tokens_per_s(self) -> Floats: ...  # noqa: D102
+    def output_tokens_per_s(self) -> Floats: ...
 
 
-def replicas_at_load(
+def _replicas_at_load(
     load: MonthlyLoad,
     request: InferenceRequest,
-    full: FullReplicas,
+    full: _FullReplicas,
     case: ServingCase,
     curve: AtBatches,
     prompt: Floats,
@@ -491,7 +491,7 @@ def replicas_at_load(
     return at_load(case, prompt, output, full.ttft_s, in_flight, rate / capacity, full.sequences, slower)
 
 
-def fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
+def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
     """Return what a month of the demand takes; without a load, one unit (or the given replicas) at a utilisation.
 
     `unit` and `replica` are accelerators, `least` the fewest units of an order. All columns broadcast.

@@ -28,20 +28,20 @@ from gpucost.units import GIGA, MS_PER_S
 from gpucost.workloads.arrivals import CHAT_VARIATION, SEED, gaps, lengths, trace_of, variation_by, variation_of, whole
 from gpucost.workloads.service import REASONS, Plans
 
-REQUESTS = 1200  # of one simulation: the 99th percentile is the 11th longest that counts
-SEARCHED = 500  # of them that a rate is sought with; the rate that they find is then tried with all
-MOST_OF_TRACE = 3000  # requests that are simulated, from its start
-MOST_REPLICAS = 400  # kinds of them that one answer simulates
+_REQUESTS = 1200  # of one simulation: the 99th percentile is the 11th longest that counts
+_SEARCHED = 500  # of them that a rate is sought with; the rate that they find is then tried with all
+_MOST_OF_TRACE = 3000  # requests that are simulated, from its start
+_MOST_REPLICAS = 400  # kinds of them that one answer simulates
 LAYOUTS = 3  # of one accelerator that are tried, the cheapest at saturation
 ROUNDS = 5  # of halving: the rate is found to 1/32 of capacity
-TOO_DEAR = 4.0  # times what the cheapest holds: an accelerator whose tokens cost more even when full is not simulated
-ALIKE = 0.05  # by which the speeds of one layout on two nodes may differ at saturation, to be simulated once
-STEP_BACK = 0.92  # of a rate that all requests do not keep, though the first of them do
+_TOO_DEAR = 4.0  # times what the cheapest holds: an accelerator whose tokens cost more even when full is not simulated
+_ALIKE = 0.05  # by which the speeds of one layout on two nodes may differ at saturation, to be simulated once
+_STEP_BACK = 0.92  # of a rate that all requests do not keep, though the first of them do
 LEAST_SHARE = 0.02  # of capacity at which a replica must keep the level, or it never does
-MOST_BUSY = 0.9  # of its capacity that a pool without a target of its own is asked
-HOUR_KINDS = 8  # of a day that are simulated, at most
-KNEE_SHARES = (0.1, 0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1)  # of the rate that is held, at which the knee is drawn
-PERCENTILES = (50, 95, 99)
+_MOST_BUSY = 0.9  # of its capacity that a pool without a target of its own is asked
+_HOUR_KINDS = 8  # of a day that are simulated, at most
+_KNEE_SHARES = (0.1, 0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1)  # of the rate that is held, at which the knee is drawn
+_PERCENTILES = (50, 95, 99)
 TIMES = {"ttft_s": "ttft", "tpot_s": "tpot", "e2e_s": "e2e"}
 
 
@@ -69,7 +69,7 @@ def hours_of(load: MonthlyLoad, held: float) -> tuple[float, tuple[HourKind, ...
     serving = np.array([float(load.serving(np.array([held]), float(weight))[0]) for weight in needing])
     rate = sent / np.maximum(serving, 1.0)
     most = float(rate.max())
-    kind = np.round(rate / most, 6) if len(rate) <= HOUR_KINDS else np.ceil(rate / most * HOUR_KINDS - 1e-9)
+    kind = np.round(rate / most, 6) if len(rate) <= _HOUR_KINDS else np.ceil(rate / most * _HOUR_KINDS - 1e-9)
     kinds = []
     for one in np.unique(kind)[::-1]:
         some = kind == one
@@ -110,15 +110,15 @@ def traffic_of(request: InferenceRequest, catalog: Catalog) -> Traffic:
     draw = np.random.default_rng(SEED)
     trace, hit = trace_of(request.arrivals, catalog), request.prefix_hit_fraction or 0.0
     if trace is None:
-        between = gaps(draw, 1.0, REQUESTS, variation_of(request.arrivals))
+        between = gaps(draw, 1.0, _REQUESTS, variation_of(request.arrivals))
         spread = (request.prompt_p95_tokens, request.output_p95_tokens)
         means = (request.prompt_tokens, request.output_tokens)
         prompt, output = (
-            lengths(draw, mean, REQUESTS, usual if p95 is None else variation_by(mean, p95))
+            lengths(draw, mean, _REQUESTS, usual if p95 is None else variation_by(mean, p95))
             for mean, p95, usual in zip(means, spread, CHAT_VARIATION, strict=True)
         )
         return Traffic(between, prompt, output, hit * prompt)
-    few = trace.take(np.arange(min(len(trace), MOST_OF_TRACE)))
+    few = trace.take(np.arange(min(len(trace), _MOST_OF_TRACE)))
     between = np.diff(few.arrived_s, prepend=few.arrived_s[0])
     prompt, output = whole(few.prompt_tokens, request.prompt_tokens), whole(few.output_tokens, request.output_tokens)
     seen = few.cached_tokens / few.prompt_tokens
@@ -197,7 +197,7 @@ class Replica(Struct, frozen=True):
             every.append(self.steady(traffic, rate * hours.rate, level, hours.share))
             if level is not None and not every[-1].complete:
                 break
-        return every[0] if len(every) == 1 else over_day(every, traffic.day)
+        return every[0] if len(every) == 1 else _over_day(every, traffic.day)
 
     def keeps(self, traffic: Traffic, rate: float, level: ServiceLevel) -> bool:
         """Tell whether a rate in the busiest hour keeps a level over the day; quieter hours do no worse than others."""
@@ -257,7 +257,7 @@ class Replica(Struct, frozen=True):
         return running * engine.tokens_per_step / times.decode_s(running, running * context) / output
 
 
-def over_day(every: Sequence[AnsweredTimes], day: Sequence[HourKind]) -> AnsweredTimes:
+def _over_day(every: Sequence[AnsweredTimes], day: Sequence[HourKind]) -> AnsweredTimes:
     """Return the times of a day's requests: of every kind of hours its share, evenly mixed."""
     count = len(every[0].e2e_s)
     rows, places = [], []
@@ -317,7 +317,7 @@ class HeldReplica(Struct, frozen=True):
         return None
 
 
-class HeldPools(Struct, frozen=True):
+class _HeldPools(Struct, frozen=True):
     """Replicas for prompts and for tokens, in the ratio in which both are as full as the level allows."""
 
     prompts: HeldReplica
@@ -366,7 +366,7 @@ class HeldPools(Struct, frozen=True):
         }
 
 
-Held = HeldReplica | HeldPools
+Held = HeldReplica | _HeldPools
 
 
 def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: float, least: float = 0.0) -> HeldReplica:
@@ -374,7 +374,7 @@ def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: floa
 
     Below `least` it is of no use. The rate is sought with the first requests and tried with all of them.
     """
-    few = traffic.first(SEARCHED)
+    few = traffic.first(_SEARCHED)
 
     def keeps(rate: float) -> bool:
         return replica.keeps(few, rate, level)
@@ -387,15 +387,15 @@ def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: floa
     while high - low > capacity / 2**ROUNDS:
         middle = (low + high) / 2
         low, high = (middle, high) if keeps(middle) else (low, middle)
-    while low >= max(least, LEAST_SHARE * capacity) * STEP_BACK:
+    while low >= max(least, LEAST_SHARE * capacity) * _STEP_BACK:
         tried = replica.answers(traffic, low, level)
         if tried.keep(level):
             return HeldReplica(replica, low, tried, traffic)
-        low *= STEP_BACK
+        low *= _STEP_BACK
     return HeldReplica(replica, 0.0)
 
 
-def pools_of(
+def _pools_of(
     engine: ReplicaEngine, traffic: Traffic, level: ServiceLevel, transfer_s_per_token: float, load: MonthlyLoad | None
 ) -> Held:
     """Return the pools that keep a level: each phase by its own target, replicas whole where a load is asked.
@@ -408,7 +408,7 @@ def pools_of(
         own = level._replace(**{"tpot_s" if phase == "prompts" else "ttft_s": inf})
         known = engine if phase == "prompts" else replace(engine, times=replace(engine.times, way_s=0.0))
         replica = Replica(known, phase, transfer_s_per_token)
-        most = replica.most_per_s(traffic) * MOST_BUSY
+        most = replica.most_per_s(traffic) * _MOST_BUSY
         both.append(held(replica, traffic, own, most))
     reads, writes = both
     if not reads.requests_per_s or not writes.requests_per_s:
@@ -416,13 +416,13 @@ def pools_of(
     needed = 1 / reads.requests_per_s, 1 / writes.requests_per_s
     if load is None or load.requests_per_s is None or load.autoscale:
         share = needed[0] / sum(needed)
-        return HeldPools(reads, writes, share, 1 - share, 1 / sum(needed))
+        return _HeldPools(reads, writes, share, 1 - share, 1 / sum(needed))
     busiest = float(load.requests_per_s[0] * load.weights[-1] / load.utilisation_fraction[0])
     p, d = (ceil(busiest * each - 1e-9) for each in needed)
-    return HeldPools(reads, writes, float(p), float(d), busiest / (p + d))
+    return _HeldPools(reads, writes, float(p), float(d), busiest / (p + d))
 
 
-class AtLevel(Struct, frozen=True):
+class _AtLevel(Struct, frozen=True):
     """The replicas that were simulated within a level, and under which traffic."""
 
     replicas: dict[int, Held]  # by plan
@@ -458,8 +458,8 @@ class AtLevel(Struct, frozen=True):
                     requests_per_s=each * hours.replicas,
                     replicas=hours.replicas,
                     replica_requests_per_s=each,
-                    ttft_ms=percentile_ms(answered, "ttft_s", request.percentile),
-                    tpot_ms=percentile_ms(answered, "tpot_s", request.percentile),
+                    ttft_ms=_percentile_ms(answered, "ttft_s", request.percentile),
+                    tpot_ms=_percentile_ms(answered, "tpot_s", request.percentile),
                     goodput_fraction=answered.within(level),
                 )
             )
@@ -467,7 +467,7 @@ class AtLevel(Struct, frozen=True):
 
     def knee(self, request: InferenceRequest, plan: int) -> list[KneePoint]:
         """Return how the percentiles of a plan's replica rise with a load that lasts."""
-        return knee_of(request, self.replicas[plan], replace(self.traffic, day=FLAT).first(SEARCHED))
+        return _knee_of(request, self.replicas[plan], replace(self.traffic, day=FLAT).first(_SEARCHED))
 
     def by_phase(self, plans: Plans) -> Plans:
         """Return plans whose cost is split by the phases as they were simulated."""
@@ -499,7 +499,7 @@ class AtLevel(Struct, frozen=True):
             f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}{over}: on"
             f" each accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,}"
             f" requests, arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
-            f" accelerators whose tokens would cost over {TOO_DEAR:g} times the cheapest are left out.{apart}{reuse}"
+            f" accelerators whose tokens would cost over {_TOO_DEAR:g} times the cheapest are left out.{apart}{reuse}"
             f"{users}"
         ]
 
@@ -551,14 +551,14 @@ def at_level(
             name += tuple(float(column[0]) for part in astuple(case) for column in astuple(part))
             name += (deployment.system.scaleout_gb_per_s,)
         if name not in alike:
-            if len(alike) >= MOST_REPLICAS:
+            if len(alike) >= _MOST_REPLICAS:
                 raise UsageError(
-                    f"more than {MOST_REPLICAS} kinds of replicas would be simulated. Name accelerators with --gpu."
+                    f"more than {_MOST_REPLICAS} kinds of replicas would be simulated. Name accelerators with --gpu."
                 )
             engine = engine_of(case, float(traffic.prompt_tokens.mean()), float(traffic.output_tokens.mean()), longest)
             engine = replace(engine, seats=max(min(engine.seats, int(plans.sequences[plan])), 1))
             if request.disaggregated:
-                alike[name] = pools_of(engine, traffic, level, transfer_s(plans, plan, request), load)
+                alike[name] = _pools_of(engine, traffic, level, _transfer_s(plans, plan, request), load)
             else:
                 alike[name] = held(Replica(engine), traffic, level, capacity_of(plan), least)
         return alike[name]
@@ -570,11 +570,11 @@ def at_level(
     lowest = inf
     for ranked in sorted(layouts, key=lambda some: some[0].usd_per_h / capacity_of(some[0].plans[0])):
         best, cheapest = None, inf
-        if ranked[0].usd_per_h / capacity_of(ranked[0].plans[0]) > TOO_DEAR * lowest:
+        if ranked[0].usd_per_h / capacity_of(ranked[0].plans[0]) > _TOO_DEAR * lowest:
             break
         for layout in ranked[:LAYOUTS]:
             first = layout.plans[0]
-            least = layout.usd_per_h / min(cheapest, TOO_DEAR * lowest)  # requests/s from which on it is of use
+            least = layout.usd_per_h / min(cheapest, _TOO_DEAR * lowest)  # requests/s from which on it is of use
             if not request.disaggregated and capacity_of(first) <= least:
                 continue
             tried[first] = tried_at(first, least)
@@ -584,7 +584,7 @@ def at_level(
             continue
         lowest = min(lowest, cheapest)
         for plan in best.plans:
-            near = abs(capacity_of(plan) / capacity_of(best.plans[0]) - 1) <= ALIKE
+            near = abs(capacity_of(plan) / capacity_of(best.plans[0]) - 1) <= _ALIKE
             replicas[plan] = tried[best.plans[0]] if near else tried_at(plan, 0.0)
     rates = np.zeros(len(plans))
     rates[list(replicas)] = [one.requests_per_s for one in replicas.values()]
@@ -592,10 +592,10 @@ def at_level(
         raise never(request, plans, tried, traffic)
     reason = np.where(plans.serves & (rates <= 0), REASONS.index("level"), plans.reason)
     speed = np.where(rates > 0, rates * request.output_tokens, plans.output_tokens_per_s)
-    return replace(plans, reason=reason, output_tokens_per_s=speed, level=AtLevel(replicas, traffic))
+    return replace(plans, reason=reason, output_tokens_per_s=speed, level=_AtLevel(replicas, traffic))
 
 
-def transfer_s(plans: Plans, plan: int, request: InferenceRequest) -> float:
+def _transfer_s(plans: Plans, plan: int, request: InferenceRequest) -> float:
     """Return the seconds in which the cache of a prompt's token goes from one replica to another.
 
     Over the network of the nodes, each accelerator by its own card; where there is none, over the links in a node.
@@ -612,7 +612,7 @@ def never(request: InferenceRequest, plans: Plans, replicas: Mapping[int, Held],
     for plan, one in replicas.items():
         rate = LEAST_SHARE * float(plans.output_tokens_per_s[plan]) / request.output_tokens
         if isinstance(one, HeldReplica):
-            times = Replica(one.replica.engine).answers(traffic.first(SEARCHED), rate)
+            times = Replica(one.replica.engine).answers(traffic.first(_SEARCHED), rate)
             for name in best:
                 if len(some := times.counted(name)):
                     best[name] = min(best[name], float(np.percentile(some, request.percentile)) * MS_PER_S)
@@ -632,7 +632,7 @@ def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: flo
     """
     level = ServiceLevel.of(request)
     usual = one.answers(traffic, rate)
-    ends = {ratio: one.answers(traffic.first(SEARCHED), rate * ratio) for ratio in (exp(-width), exp(width))}
+    ends = {ratio: one.answers(traffic.first(_SEARCHED), rate * ratio) for ratio in (exp(-width), exp(width))}
     figures: dict[str, float | None] = {}
     for name, short in TIMES.items():
         scale, unit = (MS_PER_S, "ms") if name != "e2e_s" else (1.0, "s")
@@ -640,7 +640,7 @@ def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: flo
         if not len(counted):
             continue
         figures[f"{short}_mean_{unit}"] = float(counted.mean()) * scale
-        for percentile in PERCENTILES:
+        for percentile in _PERCENTILES:
             point, noise = sampled(counted, percentile)
             slower = [
                 float(np.percentile(times, percentile)) * ratio
@@ -662,18 +662,18 @@ def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: flo
     }
 
 
-def knee_of(request: InferenceRequest, one: Held, traffic: Traffic) -> list[KneePoint]:
+def _knee_of(request: InferenceRequest, one: Held, traffic: Traffic) -> list[KneePoint]:
     """Return how the percentiles of a replica rise with its load, up to beyond what it holds."""
     points: list[KneePoint] = []
-    for share in KNEE_SHARES:
+    for share in _KNEE_SHARES:
         rate = share * one.requests_per_s
         answered = one.answers(traffic, rate)
-        ttft, tpot = (percentile_ms(answered, name, request.percentile) for name in ("ttft_s", "tpot_s"))
+        ttft, tpot = (_percentile_ms(answered, name, request.percentile) for name in ("ttft_s", "tpot_s"))
         points.append({"requests_per_s": rate, "ttft_ms": ttft, "tpot_ms": tpot})
     return points
 
 
-def percentile_ms(answered: AnsweredTimes, name: str, percentile: float) -> float | None:
+def _percentile_ms(answered: AnsweredTimes, name: str, percentile: float) -> float | None:
     """Return a percentile of one time of the requests that count; None where none has it."""
     times = answered.counted(name)
     return float(np.percentile(times, percentile)) * MS_PER_S if len(times) else None

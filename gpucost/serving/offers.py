@@ -33,7 +33,7 @@ from gpucost.serving.request import InferenceRequest
 from gpucost.units import MS_PER_S
 from gpucost.workloads.service import Plans
 
-product_of = attrgetter("provider", "instance_type", "gpu", "option", "term_months", "payment")
+_product_of = attrgetter("provider", "instance_type", "gpu", "option", "term_months", "payment")
 
 
 class Priced(NamedTuple):
@@ -45,7 +45,7 @@ class Priced(NamedTuple):
     pairs: Pairs
 
 
-def in_order_of(priced: Priced, rows: Integers, goal: Floats) -> Integers:
+def _in_order_of(priced: Priced, rows: Integers, goal: Floats) -> Integers:
     """Return pairs in the order of every answer, by a column of all pairs."""
     pairs, supply = priced.pairs, priced.market.supply
     offer = pairs.offer[rows]
@@ -70,10 +70,10 @@ def _stands(priced: Priced, rows: Integers) -> Integers:
     request, market, pairs = priced.request, priced.market, priced.pairs
     blind = request.optimize != "cost" or request.rank_by == "time"
     unlikely = (pairs.costs.chance_available_fraction[rows] < LIKELY) & blind
-    return np.asarray(standing(unlikely) + standing_of(request, market, pairs.offer[rows]), np.int64)
+    return np.asarray(standing(unlikely) + _standing_of(request, market, pairs.offer[rows]), np.int64)
 
 
-def standing_of(request: InferenceRequest, market: Market, offers: Integers) -> Integers:
+def _standing_of(request: InferenceRequest, market: Market, offers: Integers) -> Integers:
     """Return where offers stand among those that one can order: what may be interrupted behind what stays.
 
     A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
@@ -87,7 +87,7 @@ def standing_of(request: InferenceRequest, market: Market, offers: Integers) -> 
 
 def rank(priced: Priced, chosen: Integers) -> Integers:
     """Order the best pair of each offer by the goal of the request."""
-    return in_order_of(priced, chosen, goal_of(priced.pairs, priced.request, priced.plans))
+    return _in_order_of(priced, chosen, goal_of(priced.pairs, priced.request, priced.plans))
 
 
 def table_of(priced: Priced, order: Integers, left_out: Sequence[tuple[int, int, str]]) -> OfferTable:
@@ -119,7 +119,7 @@ def _labels(priced: Priced, order: Integers) -> dict[int, list[str]]:
     offers, sellers, chips = market.facts.offers, Providers(market.facts.providers), market.facts.accelerators
     is_major = np.array([sellers.kind(offer.provider) == "hyperscaler" for offer in offers], bool)
     sources = np.array([chips[offer.gpu].serving_sources for offer in offers])
-    by_budget = in_order_of(priced, _ways(priced), pairs.costs.budget_usd_per_mtok)
+    by_budget = _in_order_of(priced, _ways(priced), pairs.costs.budget_usd_per_mtok)
     first = by_budget[leading(_stands(priced, by_budget))]
     costs, of = pairs.costs, pairs.offer
     time, chance = plans.tpot_s[pairs.plan], costs.chance_available_fraction
@@ -157,7 +157,7 @@ def products(priced: Priced, table: OfferTable) -> list[tuple[OfferLine, list[st
     for line in table.lines:
         offer = offers[line.offer]
         size = line.reason if line.standing == LEFT_OUT else (int(gpus[line.case]), line.rank is None)
-        like: object = (*product_of(offer), size)
+        like: object = (*_product_of(offer), size)
         if like in lines and line.case in table.labels:
             like = line.case  # what is best at something stands by itself
         lines.setdefault(like, line)
@@ -168,7 +168,7 @@ def products(priced: Priced, table: OfferTable) -> list[tuple[OfferLine, list[st
 _CELLS = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_month", *ServedBudget.__annotations__)
 
 
-def served_cells(priced: Priced, row: int) -> Mapping[str, float | None]:
+def _served_cells(priced: Priced, row: int) -> Mapping[str, float | None]:
     """Return what a pair comes to; None where no plan could be tried."""
     if row == NO_PAIR:
         return dict.fromkeys(("tpot_ms", *_CELLS))
@@ -183,7 +183,7 @@ def _row(priced: Priced, table: OfferTable, line: OfferLine, regions: Sequence[s
     offer = priced.market.facts.offers[line.offer]
     gpus = offer.gpus if line.case == NO_PAIR else int(priced.pairs.gpus[line.case])
     row = table.row(line, offer, priced.market.terms, gpus, regions)
-    return cast(ServedOffer, {**row, **served_cells(priced, line.case)})
+    return cast(ServedOffer, {**row, **_served_cells(priced, line.case)})
 
 
 def highlights(priced: Priced, table: OfferTable) -> list[ServedHighlight]:
@@ -195,7 +195,7 @@ def _highlight(priced: Priced, row: int, kind: str) -> ServedHighlight:
     _, market, plans, pairs = priced
     number, plan = int(pairs.offer[row]), int(pairs.plan[row])
     offer = market.facts.offers[number]
-    cells = served_cells(priced, row)
+    cells = _served_cells(priced, row)
     made = {
         "kind": kind,
         "provider": offer.provider,

@@ -20,7 +20,7 @@ from gpucost.workloads.service import (
     Service,
 )
 
-DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
+_DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
 
 
 class InferenceRequest(Service, frozen=True, kw_only=True):
@@ -147,8 +147,8 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
 def make_request(values: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
     """Make a request of the arguments of `inference` as they were read."""
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    traced = trace_lengths(values["arrivals"], distributions)
-    means = distribution_lengths(values["lengths"], distributions) or traced or usual
+    traced = _trace_lengths(values["arrivals"], distributions)
+    means = _distribution_lengths(values["lengths"], distributions) or traced or usual
     prompt, output, utilisation = (values[name] for name in ("prompt_tokens", "output_tokens", "utilisation"))
     hit = values["prefix_hit"]
     request = InferenceRequest(
@@ -182,7 +182,7 @@ def make_request(values: Mapping[str, Any], distributions: Distributions) -> Inf
         option=values["option"],
         as_of=values["as_of"],
         known_as_of=values["known_as_of"],
-        utilisation_fraction=DEFAULT_UTILISATION if utilisation is None else utilisation,
+        utilisation_fraction=_DEFAULT_UTILISATION if utilisation is None else utilisation,
         utilisation_given=utilisation is not None,
         profile=values["profile"],
         autoscale=values["autoscale"],
@@ -224,13 +224,13 @@ def _limit_ms(stated: float | None) -> float | None:
 def _length(stated: float | str | None, means: Lengths, column: int, distributions: Distributions) -> float:
     """Return the mean of a length: the one stated, that of a named distribution, or what else is known of it."""
     if isinstance(stated, str):
-        lengths = distribution_lengths(stated, distributions)
+        lengths = _distribution_lengths(stated, distributions)
         assert lengths is not None
         stated = (lengths.prompt_tokens, lengths.output_tokens)[column]
     return stated or (means.prompt_tokens, means.output_tokens)[column]
 
 
-def trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None:
+def _trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None:
     """Return the mean lengths of the trace that arrivals are taken from; None where they are drawn."""
     if arrivals in distributions:
         return distributions[arrivals]
@@ -241,7 +241,7 @@ def trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None
     return Lengths(float(trace.prompt_tokens.mean()), float(trace.output_tokens.mean()), seen_fraction=seen or None)
 
 
-def distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:
+def _distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:
     """Return the lengths of a named distribution, or of an own CSV file with columns prompt and output."""
     if name is None:
         return None

@@ -91,11 +91,11 @@ from gpucost.workloads.unsaid import PREFIX, SERVER, SERVING, Doubt, costliest
 
 # --- The answer of a serving request as a JSON-able payload; rendering needs nothing else.
 
-SPLIT_RULE = (
+_SPLIT_RULE = (
     "Cost is split by time: prompt tokens carry the share of a replica's time that goes to prompts, output tokens the "
     "rest. The blended figure is the cost ÷ all tokens, prompts and outputs together."
 )
-QUEUE_CAVEAT = "TTFT under load is a queueing estimate, 40 to 650 % off in public tests."
+_QUEUE_CAVEAT = "TTFT under load is a queueing estimate, 40 to 650 % off in public tests."
 NOT_INCLUDED = (
     "gateways, load balancers, storage of the weights and traffic",
     "staff, support plans and software licences",
@@ -113,7 +113,7 @@ PRICES = (
     "usd_per_month_low",
     "usd_per_month_high",
 )
-WORDS = {
+_WORDS = {
     "linear_s": "weights and products",
     "attention_s": "reading the cache",
     "latency_s": "fixed time of the kernels",
@@ -152,7 +152,7 @@ def option(
     made: ServingOption = {
         "rank": rank,
         **fleet(offer, market, pairs, row),
-        **engine_side(plans, plan, pairs, row, request, insides(plan)),
+        **_engine_side(plans, plan, pairs, row, request, insides(plan)),
         "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[int(pairs.offer[row])]),
         **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
         **figures(ServedBudget, pairs.costs, row),
@@ -177,11 +177,11 @@ def option(
         made["tpot_ms"] = each_ms
         made["tpot_ms_low"], made["tpot_ms_high"] = made["tpot_ms_low"] * slower, made["tpot_ms_high"] * slower
     made["usd_per_1000_requests"] = 1000 * made["usd_per_mtok"] * request.tokens_per_request / MTOK
-    made |= prompts_apart(request, made, level)  # type: ignore[typeddict-item] # its two keys
+    made |= _prompts_apart(request, made, level)  # type: ignore[typeddict-item] # its two keys
     return made
 
 
-def prompts_apart(request: InferenceRequest, made: ServingOption, level: LevelFigures) -> dict[str, float | None]:
+def _prompts_apart(request: InferenceRequest, made: ServingOption, level: LevelFigures) -> dict[str, float | None]:
     """Return what a million prompt tokens cost that are read, and that the prefix cache holds.
 
     A cached token is not read; it costs the attention that later tokens of its prompt pay to it.
@@ -203,17 +203,17 @@ def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> SoldFleet:
         "units": int(pairs.fleet.units[row]),
         "instances": int(pairs.fleet.units[row]),
         "replicas": int(pairs.fleet.replicas[row]),
-        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row)),
+        **seen(offer, market.terms, int(pairs.offer[row]), _credits_of(market, offer, pairs, row)),
     }
 
 
-def credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
+def _credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
     """Return what credits of the book pay of the first month."""
     month = float(pairs.costs.usd_per_month[row])
     return round(credited(market.facts.credits, offer, month, 1.0, market.facts.as_of), 2)
 
 
-def engine_side(
+def _engine_side(
     plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, inside: Inside
 ) -> EngineSide:
     """Return what the physics says of a plan: layout, latency, speed, memory, bottleneck."""
@@ -255,7 +255,7 @@ def bottleneck(plans: Plans, plan: int) -> str:
     parts = components(plans, plan)
     name = max(parts, key=lambda key: parts[key])
     if name != "linear_s":
-        return WORDS[name]
+        return _WORDS[name]
     case = plans.case.take([plan])
     single = serving.linear_s(case, np.ones(1), np.ones(1))[0]
     held = np.maximum(plans.in_flight[[plan]] / case.placement.pipeline, 1.0)
@@ -286,7 +286,7 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     d = plans.deployments[int(pairs.plan[row])]
     terms, number = market.terms, int(pairs.offer[row])
     remarks = old_price(offer, terms, number)
-    if paid := credits_of(market, offer, pairs, row):
+    if paid := _credits_of(market, offer, pairs, row):
         remarks.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
     if terms.interruptible[number]:
         remarks.append("interruptible: requests in flight are lost and capacity may not return; keep redundancy")
@@ -296,12 +296,12 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         remarks.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
     if offer.gpu_assumed:
         remarks.append(ASSUMED_FORM)
-    if (beyond := extrapolated_ratio(market, plans, int(pairs.plan[row]))) > EXTRAPOLATED:
+    if (beyond := _extrapolated_ratio(market, plans, int(pairs.plan[row]))) > _EXTRAPOLATED:
         remarks.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
     if d.accelerator.family not in USUAL_FAMILIES:
         remarks.append("few serving measurements of this accelerator family: wide range")
     if doubts(d)["unmeasured_engine"]:
-        remarks.append(f"{UNMEASURED} {d.engine} on {d.accelerator.vendor}: its range is assumed, the widest there is")
+        remarks.append(f"{_UNMEASURED} {d.engine} on {d.accelerator.vendor}: its range is assumed, the widest there is")
     if (load_ratio := float(pairs.fleet.peak_load[row])) > 1.0:
         each = float(pairs.factors.replica_output_tokens_per_s[row] / pairs.factors.output_tokens[row])
         carried = each * float(pairs.factors.serving_replicas[row])
@@ -312,7 +312,7 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     return [*remarks, *doubted_price(offer)]
 
 
-def extrapolated_ratio(market: Market, plans: Plans, plan: int) -> float:
+def _extrapolated_ratio(market: Market, plans: Plans, plan: int) -> float:
     """Return how far a plan's speed lies beyond the fastest measurement of its chip; 1 within, or where none is known.
 
     Speeds of models of different sizes are compared as 2 × active parameters × output tokens per second.
@@ -346,7 +346,7 @@ def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
     }
 
 
-def model_block(row: ServingOption) -> BillModel:
+def _model_block(row: ServingOption) -> BillModel:
     """Return the bill of an option as inputs and formulas, with their values."""
     known, values = row["factors"], recompute(row["factors"])
     demand = Input(DEMANDED, "demand", "tokens of the month")
@@ -385,7 +385,7 @@ def recompute(known_factors: Factors, **changes: float) -> Factors:
     return {name: finite(value) for name, value in price_months(columns).row(0).items()}
 
 
-def at_batches(
+def _at_batches(
     plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats
 ) -> list[Batch]:
     """Return how time per token and cost trade off with the batch on one plan."""
@@ -407,7 +407,7 @@ def at_batches(
     ]
 
 
-EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said to be extrapolated
+_EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said to be extrapolated
 
 # --- From a request to its answer: offers, plans, prices, hosted models, payload.
 
@@ -436,19 +436,19 @@ class RankedOffers(NamedTuple):
 
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     """Answer a serving request from a catalog."""
-    offers = priced_offers(request, catalog)
+    offers = _priced_offers(request, catalog)
     return payload(offers.architecture, catalog, offers.priced, offers.table())
 
 
-def priced_offers(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
+def _priced_offers(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     """Return the offers of a serving request in their order; where nobody sells it the error says its speed."""
     try:
         return offers_of(request, catalog)
     except PriceMissingError as error:
-        raise with_speed(error, request, catalog) from None
+        raise _with_speed(error, request, catalog) from None
 
 
-def with_speed(error: PriceMissingError, request: InferenceRequest, catalog: Catalog) -> PriceMissingError:
+def _with_speed(error: PriceMissingError, request: InferenceRequest, catalog: Catalog) -> PriceMissingError:
     """Return the error that nobody sells it with the speed all the same, which needs no price."""
     if request.gpu is None:
         return error
@@ -466,7 +466,7 @@ def with_speed(error: PriceMissingError, request: InferenceRequest, catalog: Cat
 
 def first_option(request: InferenceRequest, catalog: Catalog) -> ServingOption:
     """Return the first option of an answer, without what stands beside it: a row of a sweep."""
-    found = priced_offers(request, catalog)
+    found = _priced_offers(request, catalog)
     insides = cache(lambda plan: inside(found.priced.plans, plan, request))
     _, market, plans, pairs = found.priced
     return option(request, market, plans, pairs, int(found.order[0]), 1, insides)
@@ -474,8 +474,8 @@ def first_option(request: InferenceRequest, catalog: Catalog) -> ServingOption:
 
 def level_options(request: InferenceRequest, catalog: Catalog) -> list[dict[str, Any]]:
     """Return what keeps a service level on each accelerator, whole options with the cells of the table of levels."""
-    found = priced_offers(request, catalog)
-    return each_level(found.priced, found.order)
+    found = _priced_offers(request, catalog)
+    return _each_level(found.priced, found.order)
 
 
 def offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
@@ -491,7 +491,7 @@ def offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
 def _offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     architecture = catalog.architecture(request.model)
     market, offers = looked_at(request, catalog)
-    plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
+    plans = _plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
     if request.users is not None:
         request = replace(request, requests_per_s=load.rate_of_users(request, plans))
     if request.has_level:
@@ -535,7 +535,7 @@ def at_level(
 ) -> RankedOffers:
     """Return the offers in the order of what they cost at a service level: see `gpucost.serving.load`."""
     full = request if request.utilisation_given else replace(request, utilisation_fraction=1.0)
-    layouts = level_layouts(market, plans, offers)
+    layouts = _level_layouts(market, plans, offers)
     if not layouts:
         raise nothing(full, architecture, market, plans, offers)
     plans = load.at_level(full, plans, layouts, catalog)
@@ -545,7 +545,7 @@ def at_level(
     return RankedOffers(architecture, Priced(full, market, plans, pairs), order, offers)
 
 
-def level_layouts(market: Market, plans: Plans, offers: Integers) -> list[list[load.LevelLayout]]:
+def _level_layouts(market: Market, plans: Plans, offers: Integers) -> list[list[load.LevelLayout]]:
     """Return the layouts of each accelerator by what a token costs at saturation, each with the plans that have it.
 
     Quotes of what may be taken back count only where nothing else is sold.
@@ -608,7 +608,7 @@ def ranked(
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
-    fits = small_enough(request, pairs)
+    fits = _small_enough(request, pairs)
     pairs = costing.with_budgets(pairs, market.supply, market.terms, fits)
     allowed = within_budget(request, market, pairs, fits)
     chosen = costing.best_per_offer(pairs, request, plans, allowed)
@@ -639,12 +639,12 @@ def lasting(market: Market, offers: Integers) -> Integers:
     return offers[market.terms.longest_hours[offers] >= HOURS_PER_MONTH]
 
 
-def too_short(rule: OptionRule) -> str:
+def _too_short(rule: OptionRule) -> str:
     """Say why an option cannot carry a service."""
     return f"a service does not end; {rule.limit_said}"
 
 
-def plan_for(
+def _plan_for(
     request: InferenceRequest, architecture: Architecture, market: Market, offers: Integers, calibration: Calibration
 ) -> Plans:
     """Evaluate the plans of every key that the offers use, each up to the largest job that one of them can host."""
@@ -661,11 +661,11 @@ def largest_jobs(market: Market, offers: Integers) -> dict[int, int]:
     return {index: int(largest[index]) for index in key[first].tolist()}
 
 
-def small_enough(request: InferenceRequest, pairs: Pairs) -> Integers:
+def _small_enough(request: InferenceRequest, pairs: Pairs) -> Integers:
     """Return the pairs of no more accelerators than are allowed; raise where there is none."""
     fits = np.flatnonzero(pairs.gpus <= (request.max_gpus or np.inf))
     if not len(fits):
-        raise too_large(request, int(pairs.gpus.min()))
+        raise _too_large(request, int(pairs.gpus.min()))
     return fits
 
 
@@ -679,10 +679,10 @@ def within_budget(request: InferenceRequest, market: Market, pairs: Pairs, fits:
         return within
     cheapest = int(fits[np.argmin(months[fits])])
     offer, count = market.facts.offers[int(pairs.offer[cheapest])], len(np.unique(pairs.offer))
-    raise over_budget(request.max_cost_usd, count, float(months[cheapest]), offer, int(pairs.gpus[cheapest]))
+    raise _over_budget(request.max_cost_usd, count, float(months[cheapest]), offer, int(pairs.gpus[cheapest]))
 
 
-def too_large(request: InferenceRequest, fewest: int) -> NothingFitsError:
+def _too_large(request: InferenceRequest, fewest: int) -> NothingFitsError:
     """Return the error that a load takes more accelerators than are allowed; `fewest` are the least that carry it."""
     return NothingFitsError(
         f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
@@ -690,7 +690,7 @@ def too_large(request: InferenceRequest, fewest: int) -> NothingFitsError:
     ).offering(max_gpus=fewest)
 
 
-def over_budget(budget_usd: float, offers: int, month_usd: float, offer: Offer, gpus: int) -> OverBudgetError:
+def _over_budget(budget_usd: float, offers: int, month_usd: float, offer: Offer, gpus: int) -> OverBudgetError:
     """Return the error that the lowest budget of so many offers is above the one of a month that was stated."""
     return OverBudgetError(
         f"the lowest budget of {counted(offers, 'offer')} is {month_usd:,.2f} USD a month"
@@ -716,10 +716,10 @@ def nothing(
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
     if not len(plans.deployments) and request.replica_gpus is not None and len(lasting(market, offers)):
-        return no_such_replica(request.replica_gpus, architecture, market, lasting(market, offers))
+        return _no_such_replica(request.replica_gpus, architecture, market, lasting(market, offers))
     if not len(plans.deployments):
         rule = OPTIONS[market.facts.offers[int(offers[0])].option]
-        return NothingFitsError(f"{too_short(rule)}. Widen --option.")
+        return NothingFitsError(f"{_too_short(rule)}. Widen --option.")
     fits = plans.reason != REASONS.index("memory")
     if not fits.any():
         need = min((float(d.gpus) for d in plans.deployments), default=0.0)
@@ -737,26 +737,26 @@ def nothing(
     ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted is not None})
 
 
-GENEROUS_RATIO = 4.0  # of the mean length of requests, that a server must take where nobody says how long they get
-CONTEXT_STEP = 1024
+_GENEROUS_RATIO = 4.0  # of the mean length of requests, that a server must take where nobody says how long they get
+_CONTEXT_STEP = 1024
 
 
 def longest_tokens(request: InferenceRequest, architecture: Architecture) -> int:
     """Return the longest request that a server is set up for: of the stated 95th percentiles twice, else generous."""
-    means = GENEROUS_RATIO * request.tokens_per_request
+    means = _GENEROUS_RATIO * request.tokens_per_request
     tails = 2 * ((request.prompt_p95_tokens or 0.0) + (request.output_p95_tokens or 0.0))
-    wanted = int(np.ceil(max(means, tails) / CONTEXT_STEP)) * CONTEXT_STEP
+    wanted = int(np.ceil(max(means, tails) / _CONTEXT_STEP)) * _CONTEXT_STEP
     return min(wanted, architecture.max_sequence_tokens or wanted)
 
 
-def repository_of(catalog: Catalog, model: str, architecture: Architecture) -> str | None:
+def _repository_of(catalog: Catalog, model: str, architecture: Architecture) -> str | None:
     """Return the repository that an engine loads a model from, where it is on record."""
     if "/" in str(model):  # a repository's name, or a folder
         return str(model)
     return next((row["repository"] for row in catalog.rows("llms") if row["id"] == architecture.name), None)
 
 
-def no_such_replica(gpus: int, architecture: Architecture, market: Market, offers: Integers) -> NothingFitsError:
+def _no_such_replica(gpus: int, architecture: Architecture, market: Market, offers: Integers) -> NothingFitsError:
     """Return the error that says which sizes a replica may have on the offers asked about."""
     supply = market.supply
     largest: dict[int, int] = {}
@@ -790,31 +790,31 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
         option(request, market, plans, pairs, int(order[position]), int(position) + 1, insides) for position in listed
     ]
     best = int(order[0])
-    hosted = beside_apis(request, architecture, catalog, market, plans, pairs, best)
+    hosted = _beside_apis(request, architecture, catalog, market, plans, pairs, best)
     sources = {entry["source_id"] for entry in hosted["api"]} | {name for row in options for name in row["source_ids"]}
     sources |= {one.source_id for one in architecture.served_as}
     answer: Inference = {
         "kind": "inference",
         **frame(load.as_asked(request), market.facts.as_of, market.facts.catalog_version),
-        "lead": " ".join([lead(request, architecture, options, hosted["api"]), *targets_said(request)]),
+        "lead": " ".join([lead(request, architecture, options, hosted["api"]), *_targets_said(request)]),
         "said": [
             *said(request, architecture),
             *([] if plans.level is None else plans.level.said(request)),
             *_unsaid(request, options[0], catalog),
         ],
         "stated": stated(request, architecture, options, hosted["api"]),
-        "repository": repository_of(catalog, request.model, architecture),
+        "repository": _repository_of(catalog, request.model, architecture),
         "longest_tokens": longest_tokens(request, architecture),
         "options": options,
         "offers_ranked": len(order),
         "offers": offer_rows(priced, table),
         "regions": by_region(priced, table),
         "highlights": highlights(priced, table),
-        "split_rule": SPLIT_RULE,
+        "split_rule": _SPLIT_RULE,
         **hosted,  # type: ignore[typeddict-item] # the level's keys follow below
         "tradeoff": []
         if request.own_speed is not None  # other batches would be predictions still
-        else at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
+        else _at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
         "not_included": list(NOT_INCLUDED),
         "warnings": [
             *catalog.holding(request.gpu),
@@ -824,24 +824,24 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
             *warnings(request, architecture, market, options, hosted),
         ],
         "remarks": prices_not_used(market.facts.ended),
-        "model": model_block(options[0]),
+        "model": _model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
     if plans.level is not None:
-        answer["levels"] = level_rows(priced, order)
+        answer["levels"] = _level_rows(priced, order)
         answer["knee"] = plans.level.knee(request, int(pairs.plan[best]))
         if hours := plans.level.hours(request, int(pairs.plan[best])):
             answer["hours"] = hours
     return answer
 
 
-def level_rows(priced: Priced, order: Integers) -> list[LevelRow]:
+def _level_rows(priced: Priced, order: Integers) -> list[LevelRow]:
     """Return the table of the cheapest ways to keep a service level on each accelerator."""
-    rows = each_level(priced, order)
+    rows = _each_level(priced, order)
     return cast(list[LevelRow], [{name: row[name] for name in LevelRow.__annotations__} for row in rows])
 
 
-def each_level(priced: Priced, order: Integers) -> list[dict[str, Any]]:
+def _each_level(priced: Priced, order: Integers) -> list[dict[str, Any]]:
     """Return the cheapest way to keep a service level on each accelerator, in their order."""
     request, market, plans, pairs = priced
     insides = cache(lambda plan: inside(plans, plan, request))
@@ -884,7 +884,7 @@ def stated(
     request: InferenceRequest, architecture: Architecture, options: list[ServingOption], api: Sequence[Hosted]
 ) -> list[StatedFact]:
     """Return what one screen says of the first offer, and of what is taken as given."""
-    best, assumed = options[0], " ".join(targets_said(request)).removeprefix("Assumes ")
+    best, assumed = options[0], " ".join(_targets_said(request)).removeprefix("Assumes ")
     hosted, bound = _cheaper_hosted(request, architecture, best, api), _cheaper_term(options)
     load = "" if request.has_demand else ", when always busy (--utilisation)"
     if request.has_level and not request.has_demand:
@@ -906,7 +906,7 @@ def stated(
     return [{"label": label, "text": text} for label, text in facts.items() if text]
 
 
-def targets_said(request: InferenceRequest) -> list[str]:
+def _targets_said(request: InferenceRequest) -> list[str]:
     """Say which latency was assumed for the users of a service, or that nothing keeps it."""
     usual = {"tpot": f"{USUAL_TPOT_MS:g} ms a token", "ttft": f"{USUAL_TTFT_MS / MS_PER_S:g} s to the first"}
     sentences = []
@@ -1005,7 +1005,7 @@ def _three(usd: float) -> str:
     return _digits(float(f"{usd:.3g}"))
 
 
-SERVED_BY = {
+_SERVED_BY = {
     "default": "served with default settings",
     "tuned": "served with settings chosen for it",
     "offline": "run in batches without a server",
@@ -1030,7 +1030,7 @@ def _unsaid(request: InferenceRequest, best: ServingOption, catalog: Catalog) ->
 def served_by(request: InferenceRequest) -> str:
     """Say how a model is served, and where nobody said, what would narrow the range."""
     if request.server:
-        return SERVED_BY[request.server]
+        return _SERVED_BY[request.server]
     return "taken as served with default settings (--server says otherwise)"
 
 
@@ -1064,7 +1064,7 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     return lines
 
 
-def beyond_level(best: ServingOption) -> list[str]:
+def _beyond_level(best: ServingOption) -> list[str]:
     """Say that so many replicas are sent more than keeps the service level, and how many would keep it."""
     if "level" not in best or best["level"]["requests_per_s"] <= best["level"]["held_requests_per_s"] * (1 + 1e-9):
         return []
@@ -1076,7 +1076,7 @@ def beyond_level(best: ServingOption) -> list[str]:
     ]
 
 
-UNMEASURED = "nobody measured"
+_UNMEASURED = "nobody measured"
 
 
 def warnings(
@@ -1088,8 +1088,8 @@ def warnings(
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
     notices = [
-        *([QUEUE_CAVEAT] if request.has_demand and not request.has_level else []),
-        *beyond_level(options[0]),
+        *([_QUEUE_CAVEAT] if request.has_demand and not request.has_level else []),
+        *_beyond_level(options[0]),
         *architecture.warnings,
         *outside_region(market.facts.placeless),
     ]
@@ -1097,7 +1097,7 @@ def warnings(
         notices.append(
             f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions."
         )
-    doubted = ("speed extrapolated", UNMEASURED)
+    doubted = ("speed extrapolated", _UNMEASURED)
     beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith(doubted)]
     notices[:0] = beyond
     limit = architecture.max_sequence_tokens
@@ -1108,7 +1108,7 @@ def warnings(
     return notices
 
 
-def beside_apis(
+def _beside_apis(
     request: InferenceRequest,
     architecture: Architecture,
     catalog: Catalog,
@@ -1151,14 +1151,14 @@ def beside_apis(
 def left_out(priced: Priced, offers: Integers, order: Integers) -> list[tuple[int, int, str]]:
     """Return the offers that serve nothing, each with its cheapest pair, where there is one, and the reason."""
     request, market, plans, pairs = priced
-    served, reasons = {int(pairs.offer[row]) for row in order}, key_reasons(plans)
+    served, reasons = {int(pairs.offer[row]) for row in order}, _key_reasons(plans)
     dear_first = np.argsort(-pairs.costs.budget_usd)
     cheapest = dict(zip(pairs.offer[dear_first].tolist(), dear_first.tolist(), strict=True))
     stay = set(lasting(market, offers).tolist())
 
     def reason_of(number: int) -> str:
         if number not in stay:
-            return too_short(OPTIONS[market.facts.offers[number].option])
+            return _too_short(OPTIONS[market.facts.offers[number].option])
         if number in cheapest and request.max_cost_usd is not None:
             month = float(pairs.costs.budget_usd[cheapest[number]])
             return f"a month needs {month:,.2f} USD or more, over the budget of {request.max_cost_usd:,.2f} USD"
@@ -1179,7 +1179,7 @@ EXPLAIN = {
 }
 
 
-def key_reasons(plans: Plans) -> dict[int, str]:
+def _key_reasons(plans: Plans) -> dict[int, str]:
     """Return, per key, the most telling reason why its plans fail: latency before memory, nothing if one serves."""
     reasons: dict[int, str] = {}
     rank = {"": 0, "level": 1, "tpot": 2, "ttft": 3, "memory": 4}
@@ -1193,10 +1193,10 @@ def key_reasons(plans: Plans) -> dict[int, str]:
 # --- Does a model fit an accelerator for serving, on how many, how fast; and which accelerators serve it at all.
 
 # MIG instances: compute slices of seven, memory slices of eight (NVIDIA MIG user guide, supported profiles).
-MIG_PROFILES = ((1, 1), (2, 2), (3, 4), (4, 4))
-SLICED = ("bf16", "fp16", "fp8", "int8", "fp4", "fp32")  # peaks that an instance has its share of
+_MIG_PROFILES = ((1, 1), (2, 2), (3, 4), (4, 4))
+_SLICED = ("bf16", "fp16", "fp8", "int8", "fp4", "fp32")  # peaks that an instance has its share of
 COMPUTE_SLICES, MEMORY_SLICES = 7, 8
-SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
+_SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
 def serving_fit_payload(
@@ -1231,17 +1231,17 @@ def serving_fit_payload(
         "kind": "serving_fit",
         **frame(request.to_dict(), catalog.as_of, catalog.version),
         "fits": bool(options),
-        "lead": lead_of_fit(architecture.name, options, fewest),
+        "lead": _lead_of_fit(architecture.name, options, fewest),
         "said": [
             f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine},"
             f" {served_by(request)}.",
-            *targets_said(request),
+            *_targets_said(request),
         ],
         "smallest": fewest,
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
         "excluded": excluded,
-        "warnings": [*catalog.taken(gpu), *architecture.warnings, *tight_notes(options)],
+        "warnings": [*catalog.taken(gpu), *architecture.warnings, *_tight_notes(options)],
         "sources": {},
     }
 
@@ -1262,7 +1262,7 @@ def fewest_for_load(catalog: Catalog, request: InferenceRequest, key: Key, most:
     return serving_deployment(plans, first, key, request, Replicas(int(replicas[first])))
 
 
-def tight_notes(options: Sequence[Serves]) -> list[str]:
+def _tight_notes(options: Sequence[Serves]) -> list[str]:
     """Say which accelerators hold the model only with more of their memory than engines take by default."""
     names = [f"{row['gpus']} × {row['gpu']}" for row in options if row.get("tight")]
     if not names:
@@ -1274,7 +1274,7 @@ def tight_notes(options: Sequence[Serves]) -> list[str]:
     ]
 
 
-def lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
+def _lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
     """Return the answer in one sentence."""
     if not options or fewest is None:
         return f"{model}: no accelerator serves this; the reasons are below."
@@ -1294,8 +1294,8 @@ def keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
     keys = []
     for accelerator in accelerators:
         keys.append(Key(accelerator, catalog.default_system(accelerator.id)))
-        if slices.get(accelerator.id, 0) >= SMALLEST_MIG_GPU:
-            keys += [mig_key(accelerator, compute, memory) for compute, memory in MIG_PROFILES]
+        if slices.get(accelerator.id, 0) >= _SMALLEST_MIG_GPU:
+            keys += [mig_key(accelerator, compute, memory) for compute, memory in _MIG_PROFILES]
     return keys
 
 
@@ -1307,7 +1307,7 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
 
     part = memory / MEMORY_SLICES
     name = f"{a.id}-mig-{compute}g.{round(a.memory_gib * part)}gb"
-    peaks: dict[str, Any] = {f"{kind}_tflops": share(getattr(a, f"{kind}_tflops")) for kind in SLICED}
+    peaks: dict[str, Any] = {f"{kind}_tflops": share(getattr(a, f"{kind}_tflops")) for kind in _SLICED}
     instance = replace(
         a,
         id=name,
@@ -1356,12 +1356,12 @@ def entry(
         "bottleneck": bottleneck(plans, plan),
         "memory": memory(plans, plan, request),
         "usd_per_hour": None if hire is None else hire.usd_per_hour,
-        "offer": "" if hire is None else sold_as(hire.offer),
+        "offer": "" if hire is None else _sold_as(hire.offer),
     }
     return row, None
 
 
-def sold_as(offer: Offer) -> str:
+def _sold_as(offer: Offer) -> str:
     """Say who sells what where."""
     return f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})"
 

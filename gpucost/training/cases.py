@@ -31,7 +31,7 @@ from gpucost.workloads.training import Sizes, Workload
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-LONGEST_TERM_RATIO = 2.0  # a term of more than twice the run is no way to buy the run
+_LONGEST_TERM_RATIO = 2.0  # a term of more than twice the run is no way to buy the run
 
 
 class Problem(Struct, frozen=True):
@@ -87,11 +87,11 @@ def evaluate(problem: Problem, request: Indices, offer: Indices, gpus: Indices) 
     speed = speeds_of(
         problem.workloads, problem.supply.keys, problem.calibration, request, problem.supply.key[offer], gpus
     )
-    factors = make_factors(problem, request, offer, gpus, speed)
+    factors = _make_factors(problem, request, offer, gpus, speed)
     return Cases(request, offer, gpus, speed, factors, price_runs(factors))
 
 
-def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indices, speed: Speeds) -> Columns:
+def _make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indices, speed: Speeds) -> Columns:
     """Gather what the bill of each case follows from."""
     terms, sizes, requests = problem.terms, problem.sizes, problem.requests
     count = len(request)
@@ -145,7 +145,7 @@ def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indice
     return front_of(order[leading(stands(cases, order, request))], cases.costs.budget_usd, cases.costs.days)
 
 
-RANK_COLUMNS = {"budget": "budget_usd", "expected": "expected_usd", "quoted": "cost_usd", "time": "days"}
+_RANK_COLUMNS = {"budget": "budget_usd", "expected": "expected_usd", "quoted": "cost_usd", "time": "days"}
 
 
 def with_budgets(problem: Problem, cases: Cases) -> Cases:
@@ -156,7 +156,7 @@ def with_budgets(problem: Problem, cases: Cases) -> Cases:
     added = {name: np.full(len(cases), np.nan) for name in ("budget_usd", "expected_usd", "fallback_usd")}
     for number, request in enumerate(problem.requests):
         of = every[cases.request == number]
-        able = can_do(problem, cases, request, of)
+        able = _can_do(problem, cases, request, of)
         parts = budgets(costs.cost_usd[of], costs.cost_high_usd[of], chance[of], able, fresh[of], sellers[of])
         columns = (parts.budget, parts.expected, np.full(len(of), parts.fallback))
         for column, values in zip(added.values(), columns, strict=True):
@@ -169,7 +169,7 @@ def goal_of(cases: Cases, request: TrainingRequest) -> Floats:
     """Return what is to be small in each case: USD, days or carbon."""
     if request.optimize == "carbon":
         return np.nan_to_num(cases.costs.kgco2e, nan=np.inf)
-    return cases.costs["days" if request.optimize == "time" else RANK_COLUMNS[request.rank_by]]
+    return cases.costs["days" if request.optimize == "time" else _RANK_COLUMNS[request.rank_by]]
 
 
 def order_by(
@@ -205,7 +205,7 @@ def rate_is_prior(problem: Problem, case_offer: int) -> bool:
 
 def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which cases do the work, and need no more than the budget that was stated."""
-    return can_do(problem, cases, request, index) & within_budget(cases, request, index)
+    return _can_do(problem, cases, request, index) & within_budget(cases, request, index)
 
 
 def within_budget(cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
@@ -215,7 +215,7 @@ def within_budget(cases: Cases, request: TrainingRequest, index: Indices) -> Fla
     return within
 
 
-def can_do(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
+def _can_do(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which cases fit, can be ordered, meet the deadline and have a price that may be used."""
     ok = cases.speed.fits[index] & np.isfinite(cases.costs.cost_usd[index])
     ok &= orderable(problem, cases, index)
@@ -235,10 +235,10 @@ def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
 
 def too_bound(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which commitments last far longer than the run, unless such an option or the hours alone were asked for."""
-    return far_longer(owed_days(problem, request, cases.offer[index]), cases.costs.days[index])
+    return _far_longer(_owed_days(problem, request, cases.offer[index]), cases.costs.days[index])
 
 
-def owed_days(problem: Problem, request: TrainingRequest, offer: Indices) -> Floats:
+def _owed_days(problem: Problem, request: TrainingRequest, offer: Indices) -> Floats:
     """Return the days that offers owe whatever the run; none where such an option or the hours alone were asked for."""
     option_asked = request.option and any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
     if option_asked or request.commitment == "used" or request.provider == "own":
@@ -247,9 +247,9 @@ def owed_days(problem: Problem, request: TrainingRequest, offer: Indices) -> Flo
     return np.where(problem.supply.bound[offer], owed, 0.0)
 
 
-def far_longer(owed: Floats, days: Floats) -> Flags:
+def _far_longer(owed: Floats, days: Floats) -> Flags:
     """Tell which days owed are no way to buy a run of so many days."""
-    longer: Flags = owed > LONGEST_TERM_RATIO * np.maximum(days, 1.0)
+    longer: Flags = owed > _LONGEST_TERM_RATIO * np.maximum(days, 1.0)
     return longer
 
 

@@ -82,14 +82,14 @@ def _options(
     return lines
 
 
-BEATEN = "another offer is both cheaper and faster"
+_BEATEN = "another offer is both cheaper and faster"
 
 
 def _other_sizes(problem: Problem, cases: Cases, index: Indices, of_offer: Mapping[int, int]) -> list[OfferLine]:
     """Return what could be ordered and does not rank: another size of a line does, or an offer that beats it."""
     codes = stands(cases, index, problem.requests[0]).tolist()
     return [
-        OfferLine(case, offer, None, code, f"rank {of_offer[offer]} at another size" if offer in of_offer else BEATEN)
+        OfferLine(case, offer, None, code, f"rank {of_offer[offer]} at another size" if offer in of_offer else _BEATEN)
         for case, offer, code in zip(index.tolist(), cases.offer[index].tolist(), codes, strict=True)
     ]
 
@@ -132,13 +132,13 @@ def offer_rows(problem: Problem, cases: Cases, table: OfferTable) -> list[RunOff
 
 def _row(problem: Problem, cases: Cases, table: OfferTable, line: OfferLine, regions: Sequence[str] = ()) -> RunOffer:
     row = table.row(line, problem.supply.offers[line.offer], problem.terms, int(cases.gpus[line.case]), regions)
-    return cast(RunOffer, {**row, **run_cells(cases, line.case)})
+    return cast(RunOffer, {**row, **_run_cells(cases, line.case)})
 
 
 _FIGURES = ("days", "cost_usd", "cost_low_usd", "cost_high_usd", *Budgeted.__annotations__)
 
 
-def run_cells(cases: Cases, case: int) -> dict[str, float | None]:
+def _run_cells(cases: Cases, case: int) -> dict[str, float | None]:
     """Return what a run comes to; None where it does not fit, or would never end."""
     fits = bool(cases.speed.fits[case])
     return {name: finite(cases.costs[name][case]) if fits else None for name in _FIGURES}

@@ -109,7 +109,7 @@ NOT_INCLUDED = (
 )
 
 
-NOT_INCLUDED_OF_ROLLOUTS = "reward models, verifiers and environments, and waiting for them"
+_NOT_INCLUDED_OF_ROLLOUTS = "reward models, verifiers and environments, and waiting for them"
 
 
 def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> TrainingOption:
@@ -132,7 +132,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         **seen(offer, problem.terms, int(cases.offer[case]), paid),
         **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
-        "components": step_parts(problem, cases, case),
+        "components": _step_parts(problem, cases, case),
         "source_ids": [name for name in sources if name],
         "lines": lines,
         "notes": [
@@ -223,7 +223,7 @@ def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
     return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
 
 
-def rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float] | None:
+def _rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float] | None:
     """Return the seconds of a step by phase where the model is trained on what it writes; else None."""
     workload = problem.workloads[int(cases.request[case])]
     if workload.rollouts is None:
@@ -257,11 +257,11 @@ def _phases_said(problem: Problem, written: dict[str, float] | None) -> list[str
     ]
 
 
-def step_parts(problem: Problem, cases: Cases, case: int) -> dict[str, float]:
+def _step_parts(problem: Problem, cases: Cases, case: int) -> dict[str, float]:
     """Return the seconds of one step by part; what is written to be trained on, and scored, stands beside training."""
     values = cases.speed.parts_s[case]
     parts = {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
-    beside = rollout_phases(problem, cases, case) or {}
+    beside = _rollout_phases(problem, cases, case) or {}
     return parts | {f"{name.replace(' ', '_')}_s": part for name, part in beside.items() if name != "training"}
 
 
@@ -307,7 +307,7 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
 _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
 
 
-def assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
+def _assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
     declared = {
         "ramp_hours": assume.RAMP_HOURS,
@@ -425,7 +425,7 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
     try:
-        result = answer_request(request, architecture, market, mask, calibration_of(request, catalog))
+        result = answer_request(request, architecture, market, mask, _calibration_of(request, catalog))
     except NothingFitsError as error:
         raise _beside_larger(error, request, catalog) from None
     if holding := catalog.holding(request.gpu):
@@ -439,7 +439,7 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
     return {**result, "facts": embed(market.facts, mask, architecture)} if with_facts else result
 
 
-def calibration_of(request: TrainingRequest, catalog: Catalog) -> Calibration:
+def _calibration_of(request: TrainingRequest, catalog: Catalog) -> Calibration:
     """Return the calibration of a request; one that writes what it trains on asks for that of serving as well."""
     calibration = training_calibration(catalog)
     if request.written is None:
@@ -494,7 +494,7 @@ def first_options(requests: Sequence[TrainingRequest], catalog: Catalog) -> list
         except GpuCostError as error:
             rows[place] = error
             continue
-        groups.setdefault((id(asked.market), id(calibration_of(request, catalog))), []).append(asked)
+        groups.setdefault((id(asked.market), id(_calibration_of(request, catalog))), []).append(asked)
     for group in groups.values():
         lines = np.cumsum([asked.mask.sum() for asked in group]) // _LINES_AT_ONCE
         for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(lines)) + 1):
@@ -504,7 +504,7 @@ def first_options(requests: Sequence[TrainingRequest], catalog: Catalog) -> list
 
 def _put_first(group: Sequence[_Asked], catalog: Catalog, rows: list[FirstOption | GpuCostError | None]) -> None:
     """Put the first options of requests of one market; where one of them cannot be searched, each alone."""
-    market, calibration = group[0].market, calibration_of(group[0].request, catalog)
+    market, calibration = group[0].market, _calibration_of(group[0].request, catalog)
     requests = tuple(asked.request for asked in group)
     architectures, masks = tuple(asked.architecture for asked in group), tuple(asked.mask for asked in group)
     try:
@@ -705,8 +705,8 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
     options = _ranked(problem, market, cases, groups[: request.top or None])
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
     loading = feeding(problem, cases, best)
-    written = rollout_phases(problem, cases, best)
-    assumptions = assumption_rows(facts, problem)
+    written = _rollout_phases(problem, cases, best)
+    assumptions = _assumption_rows(facts, problem)
     stated = [
         *said(problem, request, architecture, precision, options[0], loading, cases.speed.take([best])),
         *(("Phases", sentence) for sentence in _phases_said(problem, written)),
@@ -735,7 +735,7 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
         "alternatives": alternatives(problem, cases, table),
         "drivers": drivers(cases, best, loading, written),
         "assumptions": assumptions,
-        "not_included": [*NOT_INCLUDED, *([] if written is None else [NOT_INCLUDED_OF_ROLLOUTS])],
+        "not_included": [*NOT_INCLUDED, *([] if written is None else [_NOT_INCLUDED_OF_ROLLOUTS])],
         "warnings": [*warnings(problem, cases, best), *outside_region(facts.placeless)],
         "remarks": prices_not_used(facts.ended),
         "sources": cited(facts.sources, ids),

@@ -34,14 +34,14 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
+_FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
 _MULTIPLES_AT_FIRST = 96  # tried at once: nearly always all that lie between; then twice as many
-FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
-HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
-HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
+_FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
+_HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
+_HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
 _PROMISING = 16  # offers of a request that are evaluated before the others
 _SLACK = 1e-9  # of a time, beyond the rounding of floats
-ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
+_ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
 
 
 class Lines(NamedTuple):
@@ -97,11 +97,11 @@ def _may_lead(problem: Problem, lines: Lines) -> Lines:
     # of sizes up to a doubling none is faster per accelerator than the faster of its ends × `faster`; is any in time?
     start = np.diff(line, prepend=-1) > 0  # whose lower end was not timed
     below = np.where(start, 0.0, np.roll(at_doublings, 1))
-    at_start = np.where(start, HALF_FASTER_RATIO, 1.0)
+    at_start = np.where(start, _HALF_FASTER_RATIO, 1.0)
     most = np.maximum(at_doublings, below) * np.maximum(faster[request], at_start)
     limit_s = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in requests])
     in_time = most * gpus >= (work / limit_s)[request] * (1 - _SLACK)
-    odd = faster[request] > FASTER_RATIO  # of a batch that splits well over a size between, any doubling speaks
+    odd = faster[request] > _FASTER_RATIO  # of a batch that splits well over a size between, any doubling speaks
     fastest = np.zeros(len(lines.request))
     np.maximum.at(fastest, line, np.where(in_time | odd, most, 0.0))
     with np.errstate(divide="ignore"):
@@ -121,7 +121,7 @@ def _may_lead(problem: Problem, lines: Lines) -> Lines:
             likely = chances(problem.terms, cases.offer[of_request], cases.gpus[of_request]) >= LIKELY
             of_request = of_request[likely & problem.terms.fresh[cases.offer[of_request]]]
             limit[number] = cases.costs.cost_high_usd[of_request].min(initial=np.inf)
-    return lines.take(np.flatnonzero(least <= limit[lines.request] + ROUNDING_USD))
+    return lines.take(np.flatnonzero(least <= limit[lines.request] + _ROUNDING_USD))
 
 
 def most_faster(run: Workload) -> float:
@@ -130,8 +130,8 @@ def most_faster(run: Workload) -> float:
     A batch of a power of two splits best over the doublings; another one may split well over a size between them.
     """
     if run.loading:
-        return HALF_FED_RATIO
-    return FASTER_RATIO if run.global_batch & (run.global_batch - 1) == 0 else HALF_FASTER_RATIO
+        return _HALF_FED_RATIO
+    return _FASTER_RATIO if run.global_batch & (run.global_batch - 1) == 0 else _HALF_FASTER_RATIO
 
 
 def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
@@ -204,7 +204,7 @@ def fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
     full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
     seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
-    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * FASTEST_MFU)
+    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
     return fewest
 
 
@@ -279,8 +279,8 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     stop = np.full(count, np.inf)
     np.minimum.at(stop, line[met], cases.gpus[met])
     below, first_met = cases.gpus < stop[line], cases.gpus == stop[line]  # a larger one may wait for what these do not
-    half = np.array([HALF_FED_RATIO if run.loading else HALF_FASTER_RATIO for run in problem.workloads])
-    faster = np.where(first_met, half[cases.request], FASTER_RATIO)
+    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
+    faster = np.where(first_met, half[cases.request], _FASTER_RATIO)
     timed = (below | first_met) & cases.speed.fits & np.isfinite(cases.costs.days)
     needed = np.where(timed, cases.gpus * cases.costs.days / limit / faster, 0.0)
     first = lines.fewest_gpus.copy()

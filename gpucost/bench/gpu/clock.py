@@ -15,14 +15,14 @@ CUDA = torch.cuda.is_available() and os.environ.get("GPUCOST_BENCH_DEVICE") != "
 RANK = int(os.environ.get("RANK", "0"))
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))
 WINDOW_S = 0.2  # of work ahead of the repetitions, again until two windows in a row agree: clocks have settled
-WINDOWS = 4
-STEADY_RATIO = 1.01
-MOST_REPETITIONS = 1000
-LONG_S = 0.3
+_WINDOWS = 4
+_STEADY_RATIO = 1.01
+_MOST_REPETITIONS = 1000
+_LONG_S = 0.3
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if CUDA else torch.device("cpu")
 
-FNUZ = bool(torch.version.hip) and "gfx94" in torch.cuda.get_device_properties(DEVICE).gcnArchName if CUDA else False
-FP8 = torch.float8_e4m3fnuz if FNUZ else torch.float8_e4m3fn  # CDNA 3 multiplies a format without infinities
+_FNUZ = bool(torch.version.hip) and "gfx94" in torch.cuda.get_device_properties(DEVICE).gcnArchName if CUDA else False
+FP8 = torch.float8_e4m3fnuz if _FNUZ else torch.float8_e4m3fn  # CDNA 3 multiplies a format without infinities
 
 
 class Timing(NamedTuple):
@@ -66,9 +66,9 @@ def _settle(step: Callable[[], Any]) -> float:
 
     repetitions = max(1, min(5000, int(WINDOW_S / max(window(1), 1e-6))))
     now = math.inf
-    for _ in range(WINDOWS):
+    for _ in range(_WINDOWS):
         before, now = now, window(repetitions)
-        if max(now, before) < STEADY_RATIO * min(now, before):
+        if max(now, before) < _STEADY_RATIO * min(now, before):
             break
     return now / repetitions
 
@@ -88,7 +88,7 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
         step()
     synchronize()
     if CUDA:
-        repeat = max(repeat, min(MOST_REPETITIONS, int(2 * WINDOW_S / _settle(step))))
+        repeat = max(repeat, min(_MOST_REPETITIONS, int(2 * WINDOW_S / _settle(step))))
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeat + 1)]
         marks[0].record()
         for mark in marks[1:]:
@@ -145,7 +145,7 @@ def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> tuple[Ti
     for _ in range(warmup):
         step()
     synchronize()
-    if CUDA and _settle(step) > LONG_S:
+    if CUDA and _settle(step) > _LONG_S:
         repeat -= repeat // 3
     times = []
     for _ in range(repeat):

@@ -34,10 +34,10 @@ from gpucost.bench.gpu.clock import (
 # mean. Bytes are the least that must move, FLOP those of the mathematics (2·m·k·n; causal attention half of
 # 4·b·h·s²·d).
 
-DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
 LARGE_BYTES = 2**26
-LAUNCH_TRIES = 60
+_LAUNCH_TRIES = 60
 
 Figures = dict[str, Any]
 
@@ -77,7 +77,7 @@ def matmul(precision: str, m: int, k: int, n: int) -> Figures:
     if precision == "fp8":
         step = _fp8_products(m, k, n, copies)
     else:
-        kind = DTYPES[precision]
+        kind = _DTYPES[precision]
         pairs = [
             (torch.randn(m, k, device=DEVICE, dtype=kind), torch.randn(n, k, device=DEVICE, dtype=kind))
             for _ in range(copies)
@@ -177,7 +177,7 @@ def launch() -> Figures:
             x.add_(1.0)
 
     times = []
-    for _ in range(LAUNCH_TRIES):
+    for _ in range(_LAUNCH_TRIES):
         synchronize()
         begin = time.perf_counter()
         many()
@@ -193,10 +193,10 @@ def launch() -> Figures:
 # to point the size itself, as NVIDIA's nccl-tests define it.
 
 
-def bus_share(operation: str, ranks: int) -> float:
+def _bus_share(operation: str, ranks: int) -> float:
     """Return the bytes that a GPU sends ÷ the bytes of the tensor.
 
-    >>> bus_share("all_reduce", 8), bus_share("all_gather", 2), bus_share("send", 8)
+    >>> _bus_share("all_reduce", 8), _bus_share("all_gather", 2), _bus_share("send", 8)
     (1.75, 0.5, 1.0)
     """
     if operation == "send":
@@ -227,14 +227,14 @@ def collective(operation: str, size_bytes: int) -> dict[str, Any]:
     """Time one operation over all ranks."""
     full = torch.ones(size_bytes // 2, device=DEVICE, dtype=torch.bfloat16)
     timing = timed(_step(operation, full), warmup=5, repeat=20 if size_bytes < 2**24 else 9)
-    rate = bus_share(operation, WORLD) * size_bytes / timing.time_s / 1e9
+    rate = _bus_share(operation, WORLD) * size_bytes / timing.time_s / 1e9
     return {**timing._asdict(), "ranks": WORLD, "bus_gb_per_s": rate}
 
 
 # --- From files to the device: how fast a data loader with some workers feeds a step.
 
 
-class Shards(Dataset[torch.Tensor]):
+class _Shards(Dataset[torch.Tensor]):
     """Files of raw tokens, read in pieces of one sample."""
 
     def __init__(self, paths: list[str], sample_bytes: int) -> None:
@@ -264,7 +264,7 @@ def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
             paths.append(str(path))
             _forget(path)
         data = DataLoader(
-            Shards(paths, sample_bytes),
+            _Shards(paths, sample_bytes),
             batch_size=64,
             shuffle=True,
             num_workers=workers,

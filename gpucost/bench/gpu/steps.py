@@ -19,13 +19,13 @@ from gpucost.bench.gpu.clock import CUDA, DEVICE, FP8, WORLD, host_timed, peak_g
 # --- A decoder in the style of Llama: grouped-query attention, RMS norm, rotary positions, feed-forward or experts.
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Turn the halves of each head by its position."""
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
-class Float8Product(torch.autograd.Function):
+class _Float8Product(torch.autograd.Function):
     """y = x·Wᵀ in fp8 with one scale per tensor, forward and both products of the backward pass."""
 
     @staticmethod
@@ -51,13 +51,13 @@ def _scaled_product(x: Tensor, weight: Tensor) -> Tensor:
     return torch._scaled_mm(a, b.t(), scale_a=scale_a, scale_b=scale_b, out_dtype=torch.bfloat16, use_fast_accum=True)
 
 
-class Linear8(nn.Linear):
+class _Linear8(nn.Linear):
     """A linear layer whose products run in fp8."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply in fp8."""
         flat = x.reshape(-1, x.shape[-1]).bfloat16()
-        return Float8Product.apply(flat, self.weight).view(*x.shape[:-1], -1)
+        return _Float8Product.apply(flat, self.weight).view(*x.shape[:-1], -1)
 
 
 class Experts(nn.Module):
@@ -114,7 +114,7 @@ class BenchBlock(nn.Module):
         """Causal attention with rotary positions."""
         b, s, _ = x.shape
         q, k, v = (f(x).view(b, s, -1, self.head_dim).transpose(1, 2) for f in (self.q, self.k, self.v))
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.grouped)
         return self.o(out.transpose(1, 2).reshape(b, s, -1))
 
@@ -137,7 +137,7 @@ class BenchDecoder(nn.Module):
         self.shape, self.recompute, self.chunk_recompute = shape, recompute, chunk_recompute
         self.loss_chunk = loss_chunk
         self.embed = nn.Embedding(shape.vocab, shape.hidden)
-        self.blocks = nn.ModuleList(BenchBlock(shape, Linear8 if fp8 else nn.Linear) for _ in range(shape.layers))
+        self.blocks = nn.ModuleList(BenchBlock(shape, _Linear8 if fp8 else nn.Linear) for _ in range(shape.layers))
         self.norm = nn.RMSNorm(shape.hidden, 1e-5)
         self.head = nn.Linear(shape.hidden, shape.vocab, bias=False)
 
@@ -214,7 +214,7 @@ def build(case: TrainStep) -> torch.nn.Module:
             SHAPES[case.model], case.recompute, case.loss_chunk, case.chunk_recompute, case.recipe == "fp8"
         ).to(dtype)
     if case.tensor > 1:
-        split_tensors(model, case.tensor)
+        _split_tensors(model, case.tensor)
     if case.compiled:
         for block in model.blocks:
             block.compile()
@@ -236,7 +236,7 @@ def meshes(tensor: int) -> Any:
     return init_device_mesh("cuda" if CUDA else "cpu", (WORLD // tensor, tensor), mesh_dim_names=("data", "tensor"))
 
 
-def split_tensors(model: BenchDecoder, tensor: int) -> None:
+def _split_tensors(model: BenchDecoder, tensor: int) -> None:
     """Spread each block's products over tensor-parallel ranks."""
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -323,7 +323,7 @@ def measure_training(case: TrainStep, *, warmup: int = 2, repeat: int = 9) -> di
 # them are run and the step of the whole model is its layers × `layer_s` + `rest_s`.
 
 Step = Callable[[], Tensor]
-HOST_BOUND_RATIO = 1.1  # by which launches from the host may lengthen what a graph takes by itself
+_HOST_BOUND_RATIO = 1.1  # by which launches from the host may lengthen what a graph takes by itself
 
 
 class Shard:
@@ -438,7 +438,7 @@ def decode_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     return layers, lambda: shard.logits(x[:batch])
 
 
-def prefill_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
+def _prefill_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     """Return the layers and the head of whole prompts."""
     hd, kv = shard.model.width, shard.kv_heads
     x = torch.randn(batch * context, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16)
@@ -470,7 +470,7 @@ def measure_serving(
     shape = SHAPES[model]
     run = min(layers_run, shape.layers)
     shard = Shard(shape, WORLD, run, precision)
-    layers, logits = (decode_step if phase == "decode" else prefill_step)(shard, batch, context)
+    layers, logits = (decode_step if phase == "decode" else _prefill_step)(shard, batch, context)
     with torch.no_grad():
         if phase == "decode":
             body, head = replayed(layers, calls=2), replayed(logits, calls=4)
@@ -488,5 +488,5 @@ def measure_serving(
         "layers_run": run,
         "tokens_per_s_per_gpu": tokens / step_s / WORLD,
         **({"device_s": alone_s} if phase == "prefill" else {}),
-        **({"bound": "host"} if phase == "prefill" and step_s > HOST_BOUND_RATIO * alone_s else {}),
+        **({"bound": "host"} if phase == "prefill" and step_s > _HOST_BOUND_RATIO * alone_s else {}),
     }
