@@ -18,7 +18,7 @@ class ModelShape(Struct, frozen=True):
     kv_heads: int
     ffn: int
     vocab: int
-    head_dim: int = 0
+    head_dim: int = 0  # 0 is hidden ÷ heads
     experts: int = 0  # 0 is a dense feed-forward; `ffn` is then the width of one expert
     experts_per_token: int = 0
 
@@ -28,6 +28,8 @@ class ModelShape(Struct, frozen=True):
         return self.head_dim or self.hidden // self.heads
 
 
+# Published dimensions where the name is a model's; `tiny` runs on a processor, and the others without a vendor's name
+# (`0.5b`, `34b`, `moe-…`) fill sizes between, so that experts and narrow heads are measured too.
 SHAPES = {
     "tiny": ModelShape(2, 64, 4, 2, 128, 256),
     "gpt2-124m": ModelShape(12, 768, 12, 12, 2048, 50304),
@@ -64,8 +66,8 @@ class BenchCase(Struct, frozen=True):
     group: str
     op: str
     arguments: dict[str, Any] = field(default_factory=dict)
-    ranks: int = 1
-    limit_s: float = 60.0
+    ranks: int = 1  # GPUs that run it together
+    limit_s: float = 60.0  # after so long without an answer the measuring process is ended
 
     def message(self) -> dict[str, Any]:
         """Return what the measuring process needs."""
@@ -74,6 +76,7 @@ class BenchCase(Struct, frozen=True):
 
 
 def _case(group: str, op: str, ranks: int = 1, limit_s: float = 60.0, **arguments: Any) -> BenchCase:
+    # a flag that is off is left out of the name, by which a resumed bench knows what it has measured
     values = [str(value) for value in arguments.values() if value is not False]
     name = " ".join([op, *values, *([f"on {ranks}"] if ranks > 1 else [])])
     return BenchCase(name, group, op, arguments, ranks, limit_s)
@@ -91,28 +94,36 @@ def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[BenchCa
         return list(_checks(gpus))
     full = profile == "full"
     cases = [*_kernels(full), *_steps(full)]
-    for ranks in (ranks for ranks in (gpus, *((2,) if full else ())) if 1 < ranks <= gpus):
-        cases += [case for case in (*_links(full, ranks), *_spread(full, ranks)) if case not in cases]
+    # all GPUs first; a pair too, since some machines join two of their GPUs by faster links than the others
+    for ranks in (gpus, 2) if full else (gpus,):
+        if 1 < ranks <= gpus:
+            cases += [case for case in _across(full, ranks) if case not in cases]
     loaders = [_case("loader", "loader", workers=count, size_bytes=GIB_BYTES, folder=folder) for count in (4, 8)]
     return [*cases, *loaders[: 2 if full else 1]]
 
 
 def _kernels(full: bool) -> Iterator[BenchCase]:
+    """Yield copies, products, attention and the way to the host: the peaks that a datasheet states."""
+    # from far beyond any last-level cache down to what lies in one
     sizes = [4 * GIB_BYTES, GIB_BYTES, 64 * MIB, 16 * MIB, 4 * MIB, MIB]
     yield from (_case("memory", "copy", size_bytes=size) for size in (sizes if full else sizes[1:5]))
-    squares = (16384, 8192, 4096, 2048, 1024) if full else (8192, 2048)
+    squares: tuple[int, ...] = (16384, 8192, 4096, 2048, 1024) if full else (8192, 2048)
     for precision in ("bf16", "fp8", "fp16", "tf32", "fp32"):
-        for m in squares if precision in ("bf16", "fp8") else squares[1:2] if full else squares[:1]:
+        sides = squares
+        if precision not in ("bf16", "fp8"):  # models seldom run in the others: one size shows their peak
+            sides = squares[1:2] if full else squares[:1]
+        for m in sides:
             yield _case("matmul", "matmul", precision=precision, m=m, k=m, n=m)
+    # the feed-forwards of Llama 3 8B (up, down) and 70B (up)
     widths = [(4096, 14336), (14336, 4096), (8192, 28672)]
     for k, n in widths if full else widths[:1]:
         yield _case("matmul", "matmul", precision="bf16", m=8192, k=k, n=n)
         for precision in ("bf16", "fp8"):
             for m in (1, 8, 16, 32, 64, 128, 256) if full else (1, 16, 64, 256):
-                if precision == "bf16" or m >= 16:
+                if precision == "bf16" or m >= 16:  # fp8 products take rows by sixteen
                     yield _case("skinny", "matmul", precision=precision, m=m, k=k, n=n)
     for sequence in (2048, 8192, 32768) if full else (4096,):
-        for direction in ("forward", "backward"):
+        for direction in ("forward", "backward"):  # heads of Llama 3 8B, 16,384 tokens where a sequence is shorter
             shape = {"sequence": sequence, "heads": 32, "kv_heads": 8, "head_dim": 128}
             yield _case("attention", "attention", direction=direction, batch=max(1, 16384 // sequence), **shape)
     yield _case("elementwise", "launch")
@@ -124,6 +135,7 @@ def _kernels(full: bool) -> Iterator[BenchCase]:
 
 
 def _steps(full: bool) -> Iterator[BenchCase]:
+    """Yield training and serving steps on one GPU: what calibrations are fitted to."""
     steps: list[dict[str, Any]] = [
         {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2},
         {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2, "compiled": True},
@@ -167,7 +179,7 @@ def _steps(full: bool) -> Iterator[BenchCase]:
 
 
 def _checks(gpus: int) -> Iterator[BenchCase]:
-    """Shapes that no other profile measures: what a calibration on a bench says of them can be held against them."""
+    """Yield shapes that no other profile measures: what a calibration on a bench predicts is held against them."""
     steps: list[dict[str, Any]] = [
         {"model": "tinyllama-1.1b", "sequence": 2048, "micro_batch": 4, "compiled": True},
         {"model": "qwen2.5-1.5b", "sequence": 4096, "micro_batch": 2},
@@ -206,14 +218,13 @@ def _checks(gpus: int) -> Iterator[BenchCase]:
         yield _case("train", "train", gpus, 200.0, model="qwen2.5-1.5b", sequence=4096, micro_batch=2, sharding=3)
 
 
-def _links(full: bool, ranks: int) -> Iterator[BenchCase]:
+def _across(full: bool, ranks: int) -> Iterator[BenchCase]:
+    """Yield collectives, and steps of one model, over several GPUs."""
+    # 64 KiB is bound by latency, 1 GiB by the links: all-reduce at every size, since tensor parallelism waits for it
     sizes = [GIB_BYTES, 256 * MIB, 16 * MIB, MIB, 64 * KIB] if full else [GIB_BYTES, 16 * MIB, 64 * KIB]
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
         for size in sizes if operation == "all_reduce" or full else sizes[:1]:
             yield _case("links", "collective", ranks, operation=operation, size_bytes=size)
-
-
-def _spread(full: bool, ranks: int) -> Iterator[BenchCase]:
     steps: list[dict[str, Any]] = [{"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "sharding": 3}]
     if full:
         steps += [
@@ -230,7 +241,7 @@ def _spread(full: bool, ranks: int) -> Iterator[BenchCase]:
 
 
 def _tiny(gpus: int, folder: str | None) -> Iterator[BenchCase]:
-    """One case of each kind, small enough for a processor."""
+    """Yield one case of each kind, small enough for a processor."""
     yield _case("memory", "copy", size_bytes=64 * KIB)
     yield _case("matmul", "matmul", precision="bf16", m=64, k=64, n=64)
     shape = {"batch": 1, "sequence": 64, "heads": 4, "kv_heads": 2, "head_dim": 16}

@@ -25,16 +25,17 @@ _STATE_BYTES = {"amp": 16, "fp8": 16, "bf16": 8}  # per parameter: weights, grad
 
 def training_rows(bench: Mapping[str, Any], gpu: str) -> list[dict[str, Any]]:
     """Return the training steps of a bench in the columns of models/measurements/training.csv."""
+    # eager fp8 casts in kernels of its own, which no training stack does: such a step says nothing of one
     steps = [row for row in bench["figures"] if row["op"] == "train"]
     return [_training_row(row, gpu, bench) for row in steps if row.get("recipe") != "fp8" or row.get("compiled")]
 
 
 def _training_row(row: Mapping[str, Any], gpu: str, bench: Mapping[str, Any]) -> dict[str, Any]:
     shape = SHAPES[row["model"]]
-    get = row.get
+    get = row.get  # None where this step does not say
     ranks, recipe, compiled = int(row["ranks"]), get("recipe") or "amp", bool(get("compiled"))
     tensor = int(get("tensor") or 1)
-    data = ranks // tensor
+    data = ranks // tensor  # no step of a bench has stages or context parallelism
     micro = int(row["micro_batch"])
     return {
         "id": row.get("case") or row["id"],
@@ -71,7 +72,7 @@ def _training_row(row: Mapping[str, Any], gpu: str, bench: Mapping[str, Any]) ->
         "task": "pretrain",
         "optimizer": "adamw (fused)",
         "state_bytes_per_param": _STATE_BYTES[recipe],
-        "loss_chunk_tokens": 8192,
+        "loss_chunk_tokens": 8192,  # what TrainStep of gpu/steps.py runs unless told
         "loss_chunk_recompute": 1,
         "measured_iter_time_s": row["time_s"],
         "measured_tokens_per_s_per_gpu": row["tokens_per_s_per_gpu"],
@@ -81,6 +82,7 @@ def _training_row(row: Mapping[str, Any], gpu: str, bench: Mapping[str, Any]) ->
 
 def serving_steps(bench: Mapping[str, Any], gpu: str) -> list[dict[str, Any]]:
     """Return the decode and prefill steps of a bench as the steps that serving's calibration reads."""
+    # without models of experts: a router of random weights spreads tokens evenly, as no trained one does
     return [
         {
             "model": row["model"],
@@ -100,6 +102,7 @@ def serving_steps(bench: Mapping[str, Any], gpu: str) -> list[dict[str, Any]]:
 
 # --- A bench file as it must be before anything reads it: figures by operation, each with the numbers that it needs.
 
+# Of a figure: numbers at all, whole ones, those that an operation cannot go without, and those that are never 0.
 NUMBERS = (
     "m",
     "k",
@@ -134,6 +137,7 @@ NEEDED = {
 }
 _RECOMPUTE = ("none", "selective", "full")
 NEAR = 0.01  # by which figures that follow from each other may differ: what a file rounds
+# what others are divided by
 _POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch", "gb_per_s", "tokens_per_s_per_gpu")
 
 
@@ -142,6 +146,10 @@ def _bench_model() -> "type[BaseModel]":
     """Return the model of a whole bench file."""
     from pydantic import model_validator
 
+    numbers: dict[str, Any] = {
+        name: typed.number(above=name in _POSITIVE, whole_number=name in COUNTS) for name in NUMBERS
+    }
+    numbers["spread_fraction"] = typed.number(high=1e6)
     machine = typed.record(
         "Machine",
         unknown="allow",
@@ -157,13 +165,26 @@ def _bench_model() -> "type[BaseModel]":
         validators={"timed": model_validator(mode="after")(_timed)},
         id=(typed.text(), ...),
         failed=typed.text(100_000),
-        **_numbers() | {"gpu_index": (typed.number(whole_number=True), ...)},
+        **numbers | {"gpu_index": (typed.number(whole_number=True), ...)},
+    )
+    figure = typed.record(
+        "Figure",
+        unknown="allow",
+        validators={"complete": model_validator(mode="after")(_complete)},
+        id=(typed.text(), ...),
+        op=(typed.text(least=1), ...),
+        slowed_by=(typed.list_of(typed.text()), []),
+        rounds_s=(typed.list_of(typed.number(above=True)), []),
+        bound=typed.text(),
+        recipe=typed.text(),
+        **dict.fromkeys(("case", "model", "phase", "precision", "recompute"), typed.text()),
+        **numbers,
     )
     model: type[BaseModel] = typed.record(
         "Bench",
         unknown="allow",
         machine=(machine, ...),
-        figures=(typed.list_of(_figure()), ...),
+        figures=(typed.list_of(figure), ...),
         started=typed.text(least=10),
         spent_s=typed.number(),
         validators={"dated": model_validator(mode="after")(_dated)},
@@ -174,11 +195,7 @@ def _bench_model() -> "type[BaseModel]":
     return model
 
 
-def _numbers() -> dict[str, Any]:
-    kinds = {name: typed.number(above=name in _POSITIVE, whole_number=name in COUNTS) for name in NUMBERS}
-    return kinds | {"spread_fraction": typed.number(high=1e6)}
-
-
+# Validators of the model: a ValueError's text ends in the refusal, after the place in the file.
 def _dated(bench: Any) -> Any:
     if bench.started is None and any(row.op == "train" for row in bench.figures):
         raise ValueError("the time at which training steps started, as started")
@@ -196,26 +213,8 @@ def _timed(row: Any) -> Any:
     return row
 
 
-def _figure() -> Any:
-    from pydantic import model_validator
-
-    texts = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), typed.text())
-    return typed.record(
-        "Figure",
-        unknown="allow",
-        validators={"complete": model_validator(mode="after")(_complete)},
-        id=(typed.text(), ...),
-        op=(typed.text(least=1), ...),
-        slowed_by=(typed.list_of(typed.text()), []),
-        rounds_s=(typed.list_of(typed.number(above=True)), []),
-        bound=typed.text(),
-        recipe=typed.text(),
-        **texts,
-        **_numbers(),
-    )
-
-
 def _complete(row: Any) -> Any:
+    # a figure with rounds also needs their median, which is held against them below
     needed = (*NEEDED.get(row.op, ()), *(("time_s",) if row.rounds_s else ()))
     missing = [name for name in needed if getattr(row, name, None) is None]
     if missing:
@@ -228,22 +227,16 @@ def _complete(row: Any) -> Any:
         raise ValueError("ranks are a multiple of tensor")
     if row.op == "train" and (row.recompute or "none") not in _RECOMPUTE:
         raise ValueError(f"recompute is one of {', '.join(_RECOMPUTE)}")
-    if fault := _contradiction(row):
-        raise ValueError(fault)
-    return row
-
-
-def _contradiction(row: Any) -> str | None:
-    """Return which numbers of a figure cannot stand beside each other; None where they can."""
+    # numbers that follow from each other must agree: an edited file would otherwise fit a speed that nobody measured
     rounds = row.rounds_s
     if rounds and not min(rounds) * (1 - NEAR) <= row.time_s <= max(rounds) * (1 + NEAR):
-        return f"time_s is {row.time_s:g}, and its rounds_s lie between {min(rounds):g} and {max(rounds):g}"
+        raise ValueError(f"time_s is {row.time_s:g}, and its rounds_s lie between {min(rounds):g} and {max(rounds):g}")
     if row.op == "train":
         tokens = row.micro_batch * (row.accumulate or 1) * row.sequence / (row.tensor or 1)
         if abs(row.tokens_per_s_per_gpu * row.time_s / tokens - 1) > NEAR:
             stated = f"tokens_per_s_per_gpu is {row.tokens_per_s_per_gpu:g}"
-            return f"{stated}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence"
-    return None
+            raise ValueError(f"{stated}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence")
+    return row
 
 
 def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -261,7 +254,9 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Update it"
             " or run bench again."
         )
+    # checked by hand first: to a file that is no bench at all, a list of missing fields would say nothing
     typed.validated(_bench_model(), value, os.fspath(path))
+    # an empty cell is as good as none; a figure of one round may leave the round out
     rows = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
     figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in rows]
     return {"failed": [], **value, "figures": figures}

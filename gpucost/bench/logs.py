@@ -29,6 +29,7 @@ _LONGEST_ARGUMENTS = 20_000  # of a line in which a program writes all of them
 SMALLEST, LARGEST = 1e-9, 1e17  # of any number but 0 that a run has
 _HEAD_LINES = 20_000  # within which a program has written its arguments
 _ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
+# Possessive quantifiers (`++`): what a number has eaten it never gives back, so that no line takes long to fail on.
 NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
 COUNT = r"([\d.]++[KMBGT]?)\b"  # with the letter that some write for thousands and more
 THOUSANDS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
@@ -52,6 +53,7 @@ class LogFormat(NamedTuple):
 def _formats() -> Iterator[LogFormat]:
     """Yield the formats of logs.csv: of each the line that carries speed, then its numbers with their unit."""
     for name, rows in groupby(beside(__file__, "logs")[1:], key=itemgetter(0)):
+        # the first row of a format holds its phase and the pattern of its line
         (_, phase, _, line), *numbers = (
             [*cells, pattern.replace("NUMBER", NUMBER).replace("COUNT", COUNT)] for *cells, pattern in rows
         )
@@ -60,9 +62,10 @@ def _formats() -> Iterator[LogFormat]:
 
 
 FORMATS = tuple(_formats())
+# One search over a line for every name of an argument, as `--tp-size 8`, `tp_size: 8`, `'tp_size': 8` or in dots.
 _LAYOUT = re.compile(
     "|".join(
-        rf"(?P<{name}>\b(?:{'|'.join(names)}))['\"]?[\s.:=]+['\"]?(?P<{name}_said>[\w,]+)"
+        rf"(?P<{name}>\b(?:{'|'.join(names)}))['\"]?[\s.:=]+['\"]?(?P<{name}_value>[\w,]+)"
         for name, names in lists_beside(__file__, "layouts").items()
     )
 )
@@ -91,6 +94,7 @@ class Log(NamedTuple):
 
         Several ranks may write the same step: the warm-up is counted in steps. Of a short log the last step counts.
         """
+        # 0 is a clock that did not see the step
         readings = [
             (r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0
         ]
@@ -100,10 +104,10 @@ class Log(NamedTuple):
 
     def per_step(self, name: str) -> float | None:
         """Return what a number that only grows gains in a step once the warm-up is over; None where no two say it."""
-        grown: dict[float, float] = {}
+        grown: dict[float, float] = {}  # by step; the first rank that writes it speaks
         step = 0.0
         for reading in self.readings:
-            step = reading.values.get("step", step)
+            step = reading.values.get("step", step)  # a line without its step is of the step before it
             if name in reading.values:
                 grown.setdefault(step, reading.values[name])
         points = list(grown.items())
@@ -113,9 +117,12 @@ class Log(NamedTuple):
         (first, least), (last, most) = points[0], points[-1]
         return (most - least) / (last - first) if last > first and most > least else None
 
-    def said(self, name: str) -> float | None:
+    def stated(self, name: str) -> float | None:
         """Return a number of the lines, else of the arguments that the program wrote; None where neither says it."""
-        return self.usual(name) or (float(value) if isinstance(value := self.layout.get(name), float) else None)
+        if usual := self.usual(name):
+            return usual
+        argument = self.layout.get(name)
+        return argument if isinstance(argument, float) else None  # the only texts are kinds of recomputation
 
 
 def lines_of(path: str) -> list[str]:
@@ -144,8 +151,8 @@ def own_format(patterns: Iterable[str]) -> LogFormat | None:
                 f"--pattern {stated}: write NAME=PATTERN with one group in parentheses around the number, such as"
                 f" 'step_ms=took ([0-9.]+) ms'. Names: {names}."
             )
-        read = name.replace("_ms", "_s")
-        numbers[read], scale[read] = pattern, _OWN_NUMBERS[name]
+        number = name.replace("_ms", "_s")
+        numbers[number], scale[number] = pattern, _OWN_NUMBERS[name]
     line = "|".join(f"(?:{pattern})" for pattern in numbers.values())
     return LogFormat("your patterns", "training", line, numbers, scale) if numbers else None
 
@@ -158,7 +165,7 @@ def read_log(lines: Iterable[str], name: str = "the log", form: LogFormat | None
     ('maxtext', 3452.84)
     """
     formats = FORMATS if form is None else (form,)
-    readings_by_format, layout = _read(lines) if form is None else _read_by_own(list(lines), form)
+    readings_by_format, layout = _read_known(lines) if form is None else _read_by_patterns(list(lines), form)
     if not readings_by_format:
         format_names = ", ".join(form.name for form in formats)
         raise UsageError(
@@ -166,20 +173,34 @@ def read_log(lines: Iterable[str], name: str = "the log", form: LogFormat | None
             " own."
         )
     best = max(readings_by_format, key=lambda key: (key != _ANY_BAR, len(readings_by_format[key])))
-    _refuse_slips(readings_by_format[best], name)
-    return Log(next(form for form in formats if form.name == best), _of_one_loop(readings_by_format[best]), layout)
+    readings = readings_by_format[best]
+    # a number that no run has is a slip; 0 is a step that a clock did not see, and says nothing
+    for reading in readings:
+        for key, value in reading.values.items():
+            if value and not SMALLEST <= value <= LARGEST:
+                reading_text = f"{key.replace('_', ' ')} {value:g}, which no run has"
+                raise UsageError(f"line {reading.line:,} of {name} says {reading_text}. Correct the line or remove it.")
+    # an evaluation is a loop of its own, with another number of steps than most lines have: it is left out
+    totals = [reading.values["steps"] for reading in readings if "steps" in reading.values]
+    if totals:
+        count_of = Counter(totals)
+        # of so many different totals each is of a resumed run: the last is the one that goes on
+        usual = max(count_of, key=lambda total: (count_of[total], total)) if len(count_of) < 50 else totals[-1]
+        readings = [reading for reading in readings if reading.values.get("steps", usual) == usual]
+    return Log(next(form for form in formats if form.name == best), tuple(readings), layout)
 
 
 _Readings = dict[str, list[Reading]]  # by the name of the format
 Layout = dict[str, float | str]
 
 
-def _read(lines: Iterable[str]) -> tuple[_Readings, Layout]:
+def _read_known(lines: Iterable[str]) -> tuple[_Readings, Layout]:
     """Return the readings of every format that speaks, and what the lines of none say of the layout."""
     readings: _Readings = {}
     layout: Layout = {}
     patterns = [(form, re.compile(form.line)) for form in FORMATS]
     for number, raw in enumerate(lines, 1):
+        # a line of arguments is longer than any of a step: patterns of formats see only its start
         line = _ESCAPES.sub("", raw[:_LONGEST_ARGUMENTS])
         start = line[:_LONGEST_LINE]
         for form, pattern in patterns:
@@ -187,7 +208,7 @@ def _read(lines: Iterable[str]) -> tuple[_Readings, Layout]:
                 if values := numbers_of(form, start):
                     readings.setdefault(form.name, []).append(Reading(number, values))
                 break
-        else:
+        else:  # no format's line: arguments, where the program is still at its beginning
             layout |= _layout_of(line) if number <= _HEAD_LINES else {}
     return readings, layout
 
@@ -195,21 +216,21 @@ def _read(lines: Iterable[str]) -> tuple[_Readings, Layout]:
 # A program of its own, because nothing else ends a search that has begun: a pattern may take longer than any run.
 _SEARCH = """
 import json, re, sys
-asked = json.load(sys.stdin)
-patterns = [(name, re.compile(pattern)) for name, pattern in asked["patterns"].items()]
-found = ({name: match[1] for name, pattern in patterns if (match := pattern.search(line))} for line in asked["lines"])
-json.dump([[number, texts] for number, texts in enumerate(found, 1) if texts], sys.stdout)
+job = json.load(sys.stdin)
+patterns = [(name, re.compile(pattern)) for name, pattern in job["patterns"].items()]
+matches = ({name: match[1] for name, pattern in patterns if (match := pattern.search(line))} for line in job["lines"])
+json.dump([[number, texts] for number, texts in enumerate(matches, 1) if texts], sys.stdout)
 """
 
 
-def _read_by_own(lines: list[str], form: LogFormat) -> tuple[_Readings, Layout]:
+def _read_by_patterns(lines: list[str], form: LogFormat) -> tuple[_Readings, Layout]:
     """Return the readings of patterns of one's own, which end at a deadline, and what other lines say of the layout."""
     most_s = limit("limit_pattern_seconds")
     starts = [_ESCAPES.sub("", line[:_LONGEST_LINE]) for line in lines]
-    asked = json.dumps({"patterns": dict(form.numbers), "lines": starts})
+    job = json.dumps({"patterns": dict(form.numbers), "lines": starts})
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _SEARCH], input=asked, capture_output=True, text=True, timeout=most_s,
+            [sys.executable, "-I", "-S", "-c", _SEARCH], input=job, capture_output=True, text=True, timeout=most_s,
             check=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -220,20 +241,12 @@ def _read_by_own(lines: list[str], form: LogFormat) -> tuple[_Readings, Layout]:
     readings = [
         Reading(number, values) for number, texts in json.loads(done.stdout) if (values := _values(form, texts))
     ]
-    known = {reading.line for reading in readings}
+    line_numbers = {reading.line for reading in readings}
     layout: Layout = {}
     for number, line in enumerate(lines[:_HEAD_LINES], 1):
-        layout |= {} if number in known else _layout_of(_ESCAPES.sub("", line[:_LONGEST_ARGUMENTS]))
+        if number not in line_numbers:
+            layout |= _layout_of(_ESCAPES.sub("", line[:_LONGEST_ARGUMENTS]))
     return ({form.name: readings} if readings else {}), layout
-
-
-def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
-    """Refuse a log with a number that no run has; nothing, as of a step that a clock did not see, says nothing."""
-    for reading in readings:
-        for key, value in reading.values.items():
-            if value and not SMALLEST <= value <= LARGEST:
-                reading_text = f"{key.replace('_', ' ')} {value:g}, which no run has"
-                raise UsageError(f"line {reading.line:,} of {name} says {reading_text}. Correct the line or remove it.")
 
 
 def _layout_of(line: str) -> dict[str, float | str]:
@@ -246,24 +259,14 @@ def _layout_of(line: str) -> dict[str, float | str]:
     """
     layout: dict[str, float | str] = {}
     for match in _LAYOUT.finditer(line):
-        name = str(match.lastgroup).removesuffix("_said")
-        value = match.group(f"{name}_said").replace(",", "")
-        value = {"True": "1", "False": "0"}.get(value, value)
+        name = str(match.lastgroup).removesuffix("_value")
+        value = match.group(f"{name}_value").replace(",", "")
+        value = {"True": "1", "False": "0"}.get(value, value)  # of a distributed optimizer: ZeRO stage 1, or none
         if value.isdecimal() and float(value) <= LARGEST:
             layout |= {name: float(value)} if float(value) or name == "sharding" else {}
         elif name == "recompute" and value in ("full", "selective"):
             layout[name] = value
     return layout
-
-
-def _of_one_loop(readings: list[Reading]) -> tuple[Reading, ...]:
-    """Leave out the loops of evaluations, whose number of steps is another than that of most lines."""
-    counts = [reading.values["steps"] for reading in readings if "steps" in reading.values]
-    if not counts:
-        return tuple(readings)
-    often = Counter(counts)
-    usual = max(often, key=lambda count: (often[count], count)) if len(often) < 50 else counts[-1]
-    return tuple(reading for reading in readings if reading.values.get("steps", usual) == usual)
 
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -302,18 +305,22 @@ def training_speed(
     if stated:
         return stated
     tokens_per_s = log.usual("tokens_per_s")
-    gpus, sequence_tokens = gpus or _whole(log.said("gpus")), sequence_tokens or _whole(log.said("sequence"))
-    batch = global_batch or log.said("global_batch")
-    seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else log.per_step("elapsed_s"))
+    gpus, sequence_tokens = gpus or _whole(log.stated("gpus")), sequence_tokens or _whole(log.stated("sequence"))
+    batch = global_batch or log.stated("global_batch")
+    # seconds of a step: stated, else the inverse of a rate, else the growth of a clock that starts with the run
+    steps_per_s = log.usual("steps_per_s")
+    seconds = log.usual("step_s") or (1 / steps_per_s if steps_per_s else log.per_step("elapsed_s"))
     if seconds is None and (iteration_s := log.usual("iteration_s")):
         seconds = iteration_s * (log.per_step("iterations") or 1.0)  # of a micro-batch; a step gathers several
     if not tokens_per_s and seconds and (counted := log.per_step("tokens")):
         tokens_per_s = counted / seconds  # tokens without padding, where the program counts them
+    # tokens per second where no line states them: samples of one length, else the tokens that the log gives a step
     samples = log.usual("samples_per_s") or (batch / seconds if batch and seconds else None)
     if not tokens_per_s and not samples and not seconds:
         raise UsageError(f"this log of {log.format.name} has no speed above 0: none of its steps is timed.")
-    if not tokens_per_s and not samples and seconds and (step_tokens := log.said("tokens_per_step")):
+    if not tokens_per_s and not samples and seconds and (step_tokens := log.stated("tokens_per_step")):
         tokens_per_s = step_tokens / seconds
+    # only now is it known what is missing, so that one refusal names all of it
     needed = {"--gpus": gpus, "--sequence": sequence_tokens if not tokens_per_s else 1}
     missing = [name for name, value in needed.items() if not value]
     if not tokens_per_s and not samples:

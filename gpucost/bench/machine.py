@@ -62,7 +62,7 @@ def number(text: object) -> float | None:
 # The driver's files: docs.kernel.org/gpu/amdgpu/thermal.html. They need no tool.
 
 CARDS = Path("/sys/class/drm")
-_VENDOR = "0x1002"
+_VENDOR = "0x1002"  # AMD's id on the PCI bus
 _BYTES_PER_MIB = 2.0**20
 _AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
 
@@ -80,22 +80,25 @@ def from_files(cards: Path) -> list[Sample]:
     """Read the driver's files of every card of AMD's."""
     samples: list[Sample] = []
     for device in sorted(cards.glob("card[0-9]*/device"), key=lambda path: number(path.parent.name[4:]) or 0.0):
-        if "-" in device.parent.name or _said(device / "vendor") != _VENDOR:
+        # card0-DP-1 is a socket for a screen
+        if "-" in device.parent.name or _text_of(device / "vendor") != _VENDOR:
             continue
-        sensors = next(iter(sorted(device.glob("hwmon/hwmon*"))), device)
+        hwmon_folders = sorted(device.glob("hwmon/hwmon*"))
+        sensors = hwmon_folders[0] if hwmon_folders else device
 
         def first(names: Iterable[str], scale: float, folder: Path = sensors) -> float | None:
-            values = (number(_said(folder / name)) for name in names)
+            values = (number(_text_of(folder / name)) for name in names)
             return next((value * scale for value in values if value is not None), None)
 
+        # in µW, Hz and m°C: the average power, else that of the moment; the hottest spot, else the edge
         power, limit = first(("power1_average", "power1_input"), MICRO), first(("power1_cap",), MICRO)
         samples.append(
             Sample(
                 len(samples),
-                _said(device / "product_name"),
-                _said(Path("/sys/module/amdgpu/version")),
+                _text_of(device / "product_name"),
+                _text_of(Path("/sys/module/amdgpu/version")),
                 limit,
-                None,
+                None,  # the driver does not say the highest clock
                 first(("mem_info_vram_used",), 1 / _BYTES_PER_MIB, device),
                 first(("gpu_busy_percent",), 1.0, device),
                 first(("freq1_input",), MICRO),
@@ -107,7 +110,7 @@ def from_files(cards: Path) -> list[Sample]:
     return samples
 
 
-def _said(path: Path) -> str:
+def _text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
@@ -117,12 +120,13 @@ def _said(path: Path) -> str:
 # --- The state of the GPUs while they are measured: power, clocks, heat and what holds them back. Nothing is ever
 # set.
 
+# `clocks_throttle_reasons` is the older name of `clocks_event_reasons`; newer drivers still take it.
 FIELDS = (
     "index,name,driver_version,power.limit,clocks.max.sm,memory.used,utilization.gpu,"
     "clocks.sm,power.draw,temperature.gpu,clocks_throttle_reasons.active"
 )
 LOOK_S = 0.5
-BUSY_MIB, BUSY_PERCENT = 2_000.0, 10.0
+BUSY_MIB, BUSY_PERCENT = 2_000.0, 10.0  # beyond these another program is at work
 
 
 def parse(line: str) -> Sample | None:
@@ -153,7 +157,7 @@ def slowed_by(reasons: int) -> list[str]:
 def _query(*more: str) -> list[str]:
     """Ask of the GPUs that this process may use: what others do on the rest says nothing of them."""
     mine = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    chosen = [f"--id={mine}"] if mine and "MIG" not in mine else []
+    chosen = [f"--id={mine}"] if mine and "MIG" not in mine else []  # --id takes no slice
     return ["nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits", *chosen, *more]
 
 
@@ -189,9 +193,11 @@ class Watch:
     def between(self, begin: float, end: float) -> dict[str, Any]:
         """Sum up the GPUs that worked between two moments: median power and clock, heat, and what slowed them."""
         seen = [sample for moment, sample in self.samples if begin <= moment <= end]
+        # those that worked speak; of a case too short to be seen at work, all that was seen
         working = [sample for sample in seen if (sample.utilisation_percent or 0) >= 50] or seen
         if not working:
             return {}
+        # a reason counts where it held in over a quarter of the samples: at the start of work each holds for a moment
         reasons = [name for sample in working for name in slowed_by(sample.reasons)]
         often = sorted({name for name in reasons if reasons.count(name) > len(working) / 4})
         return {
@@ -216,6 +222,7 @@ def watching() -> Iterator[Watch]:
         process = subprocess.Popen(_query("-lms", "500"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def collect() -> None:
+        # nvidia-smi repeats by itself and its lines end with it; the files under /sys must be read again and again
         for line in (process.stdout if process else None) or ():
             if sample := parse(line):
                 watch.samples.append((time.monotonic(), sample))

@@ -28,7 +28,7 @@ from gpucost.errors import UsageError
 # --- Measuring processes under supervision: a case that hangs or kills its process costs that case, nothing more.
 
 WORKER = (sys.executable, "-m", "gpucost.bench.gpu.worker")
-_START_LIMIT_S = 120.0
+_START_LIMIT_S = 120.0  # PyTorch loads, and the ranks find each other
 _STARTS = 2  # failed starts after which a group of processes is given up
 LOOK_S, GRACE_S = 0.5, 3.0  # how often ended processes are looked for, and how long their last words may take
 
@@ -48,7 +48,9 @@ class Workers:
 
     def start(self) -> None:
         """Start the processes and wait until they say what they are."""
-        port = _free_port()
+        with socket.socket() as probe:  # a free port, at which the ranks find each other
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
         self.lines, self.errors = queue.Queue(), tempfile.TemporaryFile("w+")  # noqa: SIM115
         for rank in range(self.ranks):
             variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": self.ranks, "MASTER_PORT": port}
@@ -57,12 +59,13 @@ class Workers:
             process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,  # only rank 0 answers
                 stderr=self.errors,
                 text=True,
                 env=environment,
             )
             self.processes.append(process)
+        # a thread reads, since a pipe has no portable way to wait for a line no longer than so many seconds
         threading.Thread(target=self._read, args=(self.processes[0].stdout, self.lines), daemon=True).start()
         first = self._next(_START_LIMIT_S)
         if first is None:
@@ -75,7 +78,7 @@ class Workers:
     def _read(stream: IO[str], lines: "queue.Queue[str | None]") -> None:
         for line in stream:
             lines.put(line)
-        lines.put(None)
+        lines.put(None)  # the process has ended
 
     def _next(self, limit_s: float) -> dict[str, Any] | None:
         """Return the next message; None where a process ended (the others would wait for it) or all stayed silent."""
@@ -84,7 +87,7 @@ class Workers:
             try:
                 line = self.lines.get(timeout=min(left, LOOK_S))
             except queue.Empty:
-                if any(process.poll() is not None for process in self.processes):
+                if any(process.poll() is not None for process in self.processes):  # its answer may be on its way yet
                     until = min(until, time.monotonic() + GRACE_S)
                 continue
             if line is None:
@@ -115,12 +118,13 @@ class Workers:
                 process.stdin.write(text)
                 process.stdin.flush()
             except (BrokenPipeError, OSError):
-                continue
+                continue  # it died after its last case: the silence below says so
         message = self._next(case.limit_s)
         if message is not None:
             if "failed" in message and self.ranks > 1:
                 self.stop()  # the others wait within a collective that one has left
             return message
+        # no answer: say which process died of what, or that all were late
         died = [str(rank) for rank, process in enumerate(self.processes) if process.poll() is not None]
         killed = [-process.returncode for process in self.processes if (process.returncode or 0) < 0]
         late = time.monotonic() - begin >= case.limit_s - 0.1
@@ -155,19 +159,14 @@ class Workers:
             self.errors = None
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 # --- A bench from start to end: cases measured one by one, kept on disk after each, resumed where it stopped.
 
 ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
-_STEADY_FRACTION = 0.01
-_QUICK_S = 3.0
+_STEADY_FRACTION = 0.01  # by which rounds of a steady case differ at most
+_QUICK_S = 3.0  # a case that took no longer is cheap to repeat
 REPEATS_END_S = {"short": 150.0, "full": 480.0}  # after so long nothing is repeated: compilers on a fresh machine
 RATES = ("gb_per_s", "tflops", "bus_gb_per_s", "tokens_per_s_per_gpu", "samples_per_s")
+# Called with the cases done, those to do in all, and the name of the next one.
 Report = Callable[[int, int, str], None]
 
 
@@ -196,14 +195,21 @@ def bench(
     before = machine.look()
     workers = Workers(1, device, command)
     try:
-        software = _start(workers)
+        try:
+            workers.start()
+        except ChildProcessError as error:
+            raise UsageError(
+                f"the measuring process did not start: {error}. Check that python -c 'import torch' works."
+            ) from None
+        software = workers.software
         if device == "cuda" and not software["gpus"]:
             raise UsageError("no GPU is visible to PyTorch. --device cpu tries the bench without one.")
-        count = min(gpus or max(1, software["gpus"]), max(1, software["gpus"])) if device != "cpu" else gpus or 1
+        visible = max(1, software["gpus"])
+        count = (gpus or 1) if device == "cpu" else min(gpus or visible, visible)
         names = set(groups) or set(GROUPS)
-        small = software["device"] == "cpu" and profile != "tiny"
+        small = software["device"] == "cpu" and profile != "tiny"  # a processor would take hours over sizes of a GPU
         cases = [case for case in cases_of("tiny" if small else profile, count, folder) if case.group in names]
-        result = _begun(Path(path), profile, software, before, anew)
+        result = _stored_or_new(Path(path), profile, software, before, anew)
         if small and device == "auto":
             result["notes"].append("no GPU is visible to PyTorch: the processor was tried, at tiny sizes")
         if gpus and software["gpus"] and gpus > count:
@@ -216,17 +222,9 @@ def bench(
     return result
 
 
-def _start(workers: Workers) -> dict[str, Any]:
-    try:
-        workers.start()
-    except ChildProcessError as error:
-        raise UsageError(
-            f"the measuring process did not start: {error}. Check that python -c 'import torch' works."
-        ) from None
-    return workers.software
-
-
-def _begun(path: Path, profile: str, software: dict[str, Any], samples: list[Sample], anew: bool) -> dict[str, Any]:
+def _stored_or_new(
+    path: Path, profile: str, software: dict[str, Any], samples: list[Sample], anew: bool
+) -> dict[str, Any]:
     """Return the bench that a file holds, or a new one."""
     fresh: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -255,6 +253,7 @@ def _begun(path: Path, profile: str, software: dict[str, Any], samples: list[Sam
                 f"{path} is a bench of {old['machine'].get('gpus')} × {old['machine'].get('device')}, this machine has"
                 f" {fresh['machine']['gpus']} × {fresh['machine']['device']}. Name another file, or use --anew."
             )
+    # what failed before is tried again; who else uses the machine is a matter of today
     return {**old, "profile": profile, "failed": [], "notes": fresh["notes"]}
 
 
@@ -267,15 +266,18 @@ def _measure(
     device: str,
     command: Sequence[str],
 ) -> None:
-    have = {figure["id"]: figure for figure in result["figures"]}
+    """Measure what is due, in rounds over all cases, and write the file after each case."""
+    figures = {figure["id"]: figure for figure in result["figures"]}
     todo = [(turn, case) for turn in range(ROUNDS) for case in cases if turn == 0 or case.group != "train"]
+    # groups of processes by their number of ranks: a new number or round stops them, and each starts by itself again
     groups, at, begun = {1: workers}, (1, 0), time.monotonic() - result.get("spent_s", 0.0)
     repeats_end_s = REPEATS_END_S.get(result["profile"], math.inf)
     with machine.watching() as watch:
         try:
             for number, (turn, case) in enumerate(todo):
                 report(number, len(todo), case.id)
-                if not _wanted(turn, have.get(case.id)) or any(entry["id"] == case.id for entry in result["failed"]):
+                failed_before = any(entry["id"] == case.id for entry in result["failed"])
+                if failed_before or not _is_due(turn, figures.get(case.id)):
                     continue
                 if turn and time.monotonic() - begun > repeats_end_s:
                     continue
@@ -284,7 +286,21 @@ def _measure(
                         group.stop()  # gives its memory back
                     at = case.ranks, turn
                     groups.setdefault(case.ranks, Workers(case.ranks, device, command))
-                _keep(result, have, case, groups[case.ranks], watch)
+                case_begun = time.monotonic()
+                answer = groups[case.ranks].measure(case)
+                state = watch.between(case_begun, time.monotonic())
+                if "figures" in answer:
+                    arguments = {name: value for name, value in case.arguments.items() if value is not None}
+                    row = {"id": case.id, "group": case.group, "op": case.op, **arguments, **answer["figures"], **state}
+                    row["took_s"] = time.monotonic() - case_begun
+                    if case.id not in figures:
+                        figures[case.id] = {}
+                        result["figures"].append(figures[case.id])
+                    # the figure in the bench is changed in place, at the median of its rounds so far
+                    figures[case.id].update(settled(row, figures[case.id].get("rounds_s", [])))
+                else:
+                    reason = f"not repeated: {answer['failed']}" if case.id in figures else answer["failed"]
+                    result["failed"].append({"id": case.id, "reason": reason})
                 result["spent_s"] = time.monotonic() - begun
                 save(result, path)
         finally:
@@ -293,39 +309,20 @@ def _measure(
     report(len(todo), len(todo), "")
 
 
-def _wanted(turn: int, have: dict[str, Any] | None) -> bool:
+def _is_due(turn: int, figure: dict[str, Any] | None) -> bool:
     """Tell whether a case is to be measured in a round: once or twice, and again while its time moves.
 
     The last round is for what may yet become a figure: where the host rules or clocks swing, two give the range.
     """
-    if have is None or not have["rounds_s"]:
+    if figure is None or not figure["rounds_s"]:
         return turn == 0
-    rounds = have["rounds_s"]
-    moves = have.get("bound") == "host" or max(rounds) > (1 + _STEADY_FRACTION) * min(rounds)
+    rounds = figure["rounds_s"]
+    moves = figure.get("bound") == "host" or max(rounds) > (1 + _STEADY_FRACTION) * min(rounds)
     if turn == 1:  # what was steady within its first round, and took long, is believed
-        moves = moves or have.get("spread_fraction", 0.0) > _STEADY_FRACTION or have.get("took_s", 0.0) < _QUICK_S
+        moves = moves or figure.get("spread_fraction", 0.0) > _STEADY_FRACTION or figure.get("took_s", 0.0) < _QUICK_S
     if turn == ROUNDS - 1:
-        moves = moves and have.get("bound") != "host" and have.get("spread_fraction", 0.0) <= SWING_FRACTION
+        moves = moves and figure.get("bound") != "host" and figure.get("spread_fraction", 0.0) <= SWING_FRACTION
     return len(rounds) <= turn and moves
-
-
-def _keep(
-    result: dict[str, Any], have: dict[str, dict[str, Any]], case: BenchCase, workers: Workers, watch: machine.Watch
-) -> None:
-    begin = time.monotonic()
-    answer = workers.measure(case)
-    state = watch.between(begin, time.monotonic())
-    if "figures" not in answer:
-        reason = f"not repeated: {answer['failed']}" if case.id in have else answer["failed"]
-        result["failed"].append({"id": case.id, "reason": reason})
-        return
-    arguments = {name: value for name, value in case.arguments.items() if value is not None}
-    row = {"id": case.id, "group": case.group, "op": case.op, **arguments, **answer["figures"], **state}
-    row["took_s"] = time.monotonic() - begin
-    if case.id not in have:
-        have[case.id] = {}
-        result["figures"].append(have[case.id])
-    have[case.id].update(settled(row, have[case.id].get("rounds_s", [])))
 
 
 def settled(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
@@ -336,12 +333,14 @@ def settled(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
     (10.0, 10.0)
     """
     rounds = [*before, *row.get("rounds_s", [row["time_s"]])]
-    ratio = row["time_s"] / (usual := median(rounds))
+    usual = median(rounds)
+    ratio = row["time_s"] / usual  # rates are of this round's time: they follow to the median's
     return {**row, **{name: row[name] * ratio for name in RATES if name in row}, "time_s": usual, "rounds_s": rounds}
 
 
 def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], path: Path) -> None:
     """Probe the GPUs side by side, each by itself, so that a sick one is named; what was probed already is kept."""
+    # a memory and a product case: what a GPU slowed by heat, power or a fault is slower in
     cases = [case for case in cases_of("short", 1) if case.id in ("copy 1073741824", "matmul bf16 8192 8192 8192")]
     rows = result.setdefault("each_gpu", [])
     seen = {(row["gpu_index"], row["id"]) for row in rows}
@@ -366,6 +365,7 @@ def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], pa
 
 def save(result: dict[str, Any], path: Path) -> None:
     """Write a bench whole or not at all."""
+    # beside the file, since only within a folder is a replacement one step; the process' number keeps two apart
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     aside.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     os.replace(aside, path)

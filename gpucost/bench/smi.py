@@ -1,7 +1,6 @@
 """What `nvidia-smi --format=csv` writes over a job: how busy the GPUs were, what they drew, held and cost."""
 
 import re
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
@@ -23,9 +22,10 @@ _COLUMNS = {  # as --query-gpu names them -> what is read of them
     "memory.used": "memory_mib",
     "temperature.gpu": "celsius",
 }
+# a heading names its unit behind the name: `power.draw [W]`
 _UNIT = re.compile(r"(?<!\s)\s*\[[^\[\]]*\]$")
 _FEWEST = 2  # moments that make a span
-_IDLE_PERCENT = 5.0
+_IDLE_PERCENT = 5.0  # busy no more than this, a GPU waits
 _GAP_RATIO = 10.0  # of the usual step between two moments: longer, and nothing was seen in between
 _GB_PER_MIB = GIB / 1024 / GB
 
@@ -51,13 +51,11 @@ def is_smi(path: str) -> bool:
 def _read_smi(path: str) -> list[_SmiSample]:
     """Read the file; what it says in other units than those of nvidia-smi is refused with its row and column."""
     header, rows = read_table(path)
-    named = {name: _COLUMNS.get(_UNIT.sub("", name.strip().lower())) for name in header}
-    return list(_seen(path, rows, named))
+    field_by_column = {name: _COLUMNS.get(_UNIT.sub("", name.strip().lower())) for name in header}
+    samples = []
 
-
-def _seen(path: str, rows: Sequence[tuple[int, dict[str, str]]], named: dict[str, str | None]) -> Iterator[_SmiSample]:
     for line, row in rows:
-        cells = {field: row[name].strip() for name, field in named.items() if field and row.get(name)}
+        cells = {field: row[name].strip() for name, field in field_by_column.items() if field and row.get(name)}
         if "at" not in cells:
             continue  # the last line may be half written
         try:
@@ -65,7 +63,8 @@ def _seen(path: str, rows: Sequence[tuple[int, dict[str, str]]], named: dict[str
         except ValueError:
             raise DataError(f"{cells['at']!r} is not a time", file=path, row=line, column="timestamp") from None
         number = {name: _number(cells.get(name)) for name in ("busy", "power_w", "memory_mib", "celsius")}
-        yield _SmiSample(at, cells.get("gpu", "0"), **number)
+        samples.append(_SmiSample(at, cells.get("gpu", "0"), **number))
+    return samples
 
 
 def _number(text: str | None) -> float | None:
@@ -74,8 +73,8 @@ def _number(text: str | None) -> float | None:
     >>> _number("98 %"), _number("683.12 W"), _number("[N/A]")
     (98.0, 683.12, None)
     """
-    found = re.match(r"-?\d+(?:\.\d+)?", (text or "").strip())
-    return float(found.group()) if found else None
+    match = re.match(r"-?\d+(?:\.\d+)?", (text or "").strip())
+    return float(match.group()) if match else None
 
 
 def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[dict[str, Any]]:
@@ -84,18 +83,19 @@ def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[d
     Energy is watts × the time to the next moment, added up over GPUs; where the file falls silent for long, nothing is
     counted.
     """
-    seen = _read_smi(path)
-    moments = sorted({one.at for one in seen})
-    gpus = sorted({one.gpu for one in seen})
+    samples = _read_smi(path)
+    moments = sorted({sample.at for sample in samples})
+    gpus = sorted({sample.gpu for sample in samples})
     if len(moments) < _FEWEST:
         raise UsageError(f"{path} holds {len(moments)} moment: let nvidia-smi repeat with -l 10, and look again.")
     steps = [(after - before).total_seconds() for before, after in pairwise(moments)]
     usual = median(steps)
+    # how long each moment stands for: until the next, or the usual step where the file falls silent, and at its end
     span = dict(zip(moments, (step if step <= _GAP_RATIO * usual else usual for step in [*steps, usual]), strict=True))
     hours = sum(span.values()) / SECONDS_PER_HOUR
-    busy = [one.busy for one in seen if one.busy is not None]
-    watts = [one.power_w for one in seen if one.power_w is not None]
-    memory = [one.memory_mib for one in seen if one.memory_mib is not None]
+    busy = [sample.busy for sample in samples if sample.busy is not None]
+    watts = [sample.power_w for sample in samples if sample.power_w is not None]
+    memory = [sample.memory_mib for sample in samples if sample.memory_mib is not None]
     option = None
     if estimate is not None:
         option = next((row for row in estimate["options"] if row["rank"] == rank), None)
@@ -108,22 +108,30 @@ def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[d
         _row("GPUs", float(len(gpus)), option and float(option["gpus"]), "accelerators"),
         _row("hours", hours, option and option["days"] * 24, "hours"),
         _row("busy", sum(busy) / len(busy) / 100 if busy else None, None, "fraction of one"),
-        _row("idle", sum(one <= _IDLE_PERCENT for one in busy) / len(busy) if busy else None, None, "fraction of one"),
+        _row(
+            "idle",
+            sum(percent <= _IDLE_PERCENT for percent in busy) / len(busy) if busy else None,
+            None,
+            "fraction of one",
+        ),
         _row("power of a GPU", sum(watts) / len(watts) if watts else None, planned_w, "W"),
         _row("memory of a GPU", max(memory) * _GB_PER_MIB if memory else None, option and option["memory_gb"], "GB"),
     ]
     if watts:
-        kwh = sum(one.power_w * span[one.at] for one in seen if one.power_w is not None) / SECONDS_PER_HOUR / 1000
+        joules = sum(sample.power_w * span[sample.at] for sample in samples if sample.power_w is not None)
+        kwh = joules / SECONDS_PER_HOUR / 1000
         rows.append(_row("energy of the GPUs", kwh, option and option["energy_kwh"], "kWh"))
     if option is not None:
         spent = hours * option["gpus"] * option["usd_per_gpu_hour"]
         rows.append(_row("cost so far", spent, option["cost_usd"], "USD"))
+    # a column that the file lacks is no row
     return [row for row in rows if row["now"] is not None]
 
 
-def _row(what: str, now: float | None, estimated: float | None, unit: str) -> dict[str, Any]:
+def _row(label: str, now: float | None, estimated: float | None, unit: str) -> dict[str, Any]:
+    # the columns of `forecast` in progress.py: one table shows both
     return {
-        "what": what,
+        "what": label,
         "now": now,
         "low": None,
         "high": None,

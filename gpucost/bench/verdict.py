@@ -20,16 +20,16 @@ SWING_FRACTION = 0.04  # width of the middle half of repetitions beyond which ro
 LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
 _GPU_DIFFERENCE_RATIO = 0.9  # a GPU this much slower than its neighbours is named: sound ones differ by 8 % under a cap
 _PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
-_LARGE_PRODUCT_FLOP = 2.0 * 4096**3
-_LARGE_COPY_BYTES = 2**26
-_LARGE_MESSAGE_BYTES = 2**27
+_LARGE_PRODUCT_FLOP = 2.0 * 4096**3  # smaller ones are bound by memory or by their launch
+_LARGE_COPY_BYTES = 2**26  # smaller ones lie in caches
+_LARGE_MESSAGE_BYTES = 2**27  # smaller ones are bound by latency
 
 
 class Yardstick(NamedTuple):
     """One kind of work: its datasheet peak, and the share of it that machines on record reach."""
 
     key: str
-    what: str
+    label: str
     peak: float | None
     unit: str
     measured: float | None
@@ -49,9 +49,9 @@ def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
 class _BenchWork(NamedTuple):
     """A kind of work: which figures show it, and which peak of the datasheet bounds it."""
 
-    what: str
+    label: str
     key: str  # in the shares on record
-    wanted: Mapping[str, Any]  # what a figure must say
+    cells: Mapping[str, Any]  # what a figure must say
     rate: str
     peak: str  # field of the accelerator
     unit: str
@@ -100,7 +100,8 @@ def range_of(row: Mapping[str, Any]) -> tuple[float, float] | None:
     ends = min(rounds), max(*rounds, row.get("slowest_s") or 0.0)
     if row.get("bound") == "host":
         return ends
-    if (spread := row.get("spread_fraction") or 0.0) > SWING_FRACTION:
+    spread = row.get("spread_fraction") or 0.0
+    if spread > SWING_FRACTION:
         usual, side = median(rounds), 1 + spread
         return min(ends[0], usual / side), max(ends[1], usual * side)
     return ends if ends[1] > (1 + _AGREE_FRACTION) * ends[0] else None
@@ -132,17 +133,18 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator | None, on_record: Ma
         rates = [
             (row[work.rate], row)
             for row in bench["figures"]
-            if all(row.get(name) == value for name, value in work.wanted.items()) and large(row) and row.get(work.rate)
+            if all(row.get(name) == value for name, value in work.cells.items()) and large(row) and row.get(work.rate)
         ]
         if rates:
             best = max(rates, key=lambda pair: pair[0])
             ends = range_of(best[1])
+            # a rate falls as its time grows: the longest time is the low end
             sides = [best[0] * best[1]["time_s"] / end for end in reversed(ends)] if ends else [None, None]
             peak = getattr(chip, work.peak, None)
-            if chip and not peak and work.peak == "scaleup_gb_per_s":
+            if chip and not peak and work.peak == "scaleup_gb_per_s":  # GPUs without links of their own meet over PCIe
                 peak = chip.pcie_gb_per_s
             usual = on_record.get(work.key, work.usual_fraction) if chip else None
-            measured.append(Yardstick(work.key, work.what, peak, work.unit, best[0], usual, *sides))
+            measured.append(Yardstick(work.key, work.label, peak, work.unit, best[0], usual, *sides))
     return measured
 
 
@@ -178,7 +180,7 @@ def rows_of(sticks: Sequence[Yardstick], on_record: Mapping[str, Sequence[float]
         ratio = share / stick.usual_fraction if share and stick.usual_fraction else None
         rows.append(
             {
-                "what": stick.what,
+                "what": stick.label,
                 "measured": stick.measured,
                 "peak": stick.peak,
                 "unit": stick.unit,
@@ -200,7 +202,7 @@ def word(ratio: float | None, share: float | None) -> str:
     >>> word(0.97, 0.7), word(0.5, 0.35), word(None, 1.3), word(None, 0.7)
     ('as usual', 'far below usual', 'above the datasheet: check the peak', '')
     """
-    if share and share > 1.02:
+    if share and share > 1.02:  # 2 % may be the datasheet's rounding
         return "above the datasheet: check the peak"
     if ratio is None:
         return ""
@@ -213,20 +215,33 @@ def word(ratio: float | None, share: float | None) -> str:
 
 def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what a user should know of this machine, the gravest first."""
-    remarks = list(_sick_gpus(bench))
+    remarks = []
+    by_case: dict[str, list[Mapping[str, Any]]] = {}
+    for probe in bench.get("each_gpu", ()):
+        by_case.setdefault(str(probe["id"]), []).append(probe)
+    for name, probes in by_case.items():
+        for probe in probes:
+            other_times = [peer["time_s"] for peer in probes if peer is not probe and peer.get("time_s")]
+            usual_s = median(other_times) if other_times else 0.0
+            if probe.get("failed"):
+                remarks.append(f"GPU {probe['gpu_index']} failed {name}: {probe['failed']}")
+            elif other_times and usual_s / probe["time_s"] < _GPU_DIFFERENCE_RATIO:
+                reached = f"{usual_s / probe['time_s']:.0%} of its neighbours"
+                remarks.append(f"GPU {probe['gpu_index']} reaches {reached} in {name}")
     for row in rows:
         if row["verdict"] in ("far below usual", "below usual"):
             reached = (
                 f"{row['measured']:,.4g} of {row['peak']:,.4g} {row['unit']} is {row['share_fraction']:.0%} of the"
             )
             record = f"peak, where machines on record reach {row['usual_fraction']:.0%}"
-            remarks.append(f"{row['what']}: {reached} {record}{_cause(row['what'])}")
+            remarks.append(f"{row['what']}: {reached} {record}{_CAUSES.get(row['what'], '')}")
     limit, usual = bench["machine"].get("power_limit_w"), chip.tdp_w if chip else None
-    if limit and usual and limit < 0.98 * usual:
+    if limit and usual and limit < 0.98 * usual:  # a limit within 2 % is the datasheet's, rounded
         remarks.append(f"power-capped: the limit is {limit:,.0f} W, the datasheet's {usual:,.0f} W")
     slowed = sorted({name for row in bench["figures"] for name in row.get("slowed_by", ()) if name != "power cap"})
     if slowed:
         remarks.append(f"slowed down while measuring: {', '.join(slowed)}")
+    # a driver and ECC keep a few percent of the memory for themselves; a tenth, they never do
     if chip and bench["machine"].get("memory_gib") and bench["machine"]["memory_gib"] < 0.9 * chip.memory_gib:
         remarks.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
     if moved := len(ranges_of(bench)):
@@ -238,26 +253,15 @@ def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[
     return [*bench.get("notes", ()), *remarks]
 
 
-def _cause(work: str) -> str:
-    if work in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"):
-        return ": look at `nvidia-smi topo -m` and at NCCL_DEBUG=INFO for a link that fell back to PCIe"
-    if work in ("host to device", "device to host"):
-        return ": look for a slot with fewer lanes or a virtual machine's own copy"
-    return ""
-
-
-def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
-    by_case: dict[str, list[Mapping[str, Any]]] = {}
-    for row in bench.get("each_gpu", ()):
-        by_case.setdefault(str(row["id"]), []).append(row)
-    for name, rows in by_case.items():
-        for row in rows:
-            other_times = [peer["time_s"] for peer in rows if peer is not row and peer.get("time_s")]
-            usual = median(other_times) if other_times else 0.0
-            if row.get("failed"):
-                yield f"GPU {row['gpu_index']} failed {name}: {row['failed']}"
-            elif other_times and usual / row["time_s"] < _GPU_DIFFERENCE_RATIO:
-                yield f"GPU {row['gpu_index']} reaches {usual / row['time_s']:.0%} of its neighbours in {name}"
+_CAUSES = {  # what explains a low rate most often, by the work that shows it
+    **dict.fromkeys(
+        ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"),
+        ": look at `nvidia-smi topo -m` and at NCCL_DEBUG=INFO for a link that fell back to PCIe",
+    ),
+    **dict.fromkeys(
+        ("host to device", "device to host"), ": look for a slot with fewer lanes or a virtual machine's own copy"
+    ),
+}
 
 
 _ROOF_PRECISION = "bf16"
@@ -278,6 +282,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
     peak = chip.bf16_tflops
     if not (products and bandwidths and peak):
         return []
+    # of each number of rows the fastest product: in order of speed, the last of a key stays
     fastest = {row["m"]: row for row in sorted(products, key=lambda row: float(row["tflops"]))}
     points = [
         {
@@ -290,6 +295,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
     ]
     best = max((float(row["tflops"]) for row in products if large(row)), default=None)
     roofs: list[dict[str, Any]] = []
+    # the roofs run from 1 FLOP/byte, or the leftmost point, to far beyond the ridge, or to the rightmost
     first, *_, last = sorted(
         (
             1.0,
@@ -301,6 +307,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
         if flat is None:
             continue
         ridge = flat * TERA / (bandwidth * GB)
+        # even steps on a logarithmic axis up to the ridge, then the flat part at its start, middle and end
         slope = [first * (ridge / first) ** (step / SLOPE_POINTS) for step in range(SLOPE_POINTS)]
         roofs += [
             {

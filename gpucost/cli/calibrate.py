@@ -383,7 +383,10 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     read = read_log(lines_of(log["from_log"]), log["from_log"])
     serves = read.format.phase == "serving"
     from_layout = [name for name in LAYOUT_COLUMNS if log[name] is None and name in read.layout]
-    log_layout = {**read.layout, "global_batch": read.said("global_batch") or 0}  # a batch grows: its lines come first
+    log_layout = {
+        **read.layout,
+        "global_batch": read.stated("global_batch") or 0,
+    }  # a batch grows: its lines come first
     for name in LAYOUT_COLUMNS:
         in_log = value if isinstance(value := log_layout.get(name), str) else value and int(value)
         if log[name] is not None and in_log and log[name] != in_log:
@@ -406,9 +409,9 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     if log["gpus"] % (degrees := math.prod(log[name] or 1 for name in SPLITS)):
         product = " × ".join(f"{name} {log[name] or 1}" for name in SPLITS)
         raise click.UsageError(f"{product} is {degrees}, and {log['gpus']} GPUs are not a multiple of it.")
-    if not log["global_batch"] and log["sequence"] and (step_tokens := read.said("tokens_per_step")):
+    if not log["global_batch"] and log["sequence"] and (step_tokens := read.stated("tokens_per_step")):
         log["global_batch"] = round(step_tokens / log["sequence"])
-    batch = log["global_batch"] or read.said("global_batch")
+    batch = log["global_batch"] or read.stated("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
     say(f"{speed:,.5g} tokens per second and GPU, the median of {len(read.readings):,} lines without the warm-up.")
     return (

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-CUDA = torch.cuda.is_available() and os.environ.get("GPUCOST_BENCH_DEVICE") != "cpu"
+CUDA = torch.cuda.is_available() and os.environ.get("GPUCOST_BENCH_DEVICE") != "cpu"  # also ROCm's name for itself
 RANK = int(os.environ.get("RANK", "0"))
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))
 WINDOW_S = 0.2  # of work ahead of the repetitions, again until two windows in a row agree: clocks have settled
-_WINDOWS = 4
-_STEADY_RATIO = 1.01
+_WINDOWS = 4  # at most, where clocks never settle
+_STEADY_RATIO = 1.01  # between two windows
 _MOST_REPETITIONS = 1000
-_LONG_S = 0.3
+_LONG_S = 0.3  # of a step that is repeated less often
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if CUDA else torch.device("cpu")
 
 _FNUZ = bool(torch.version.hip) and "gfx94" in torch.cuda.get_device_properties(DEVICE).gcnArchName if CUDA else False
@@ -62,7 +62,13 @@ def _settle(step: Callable[[], Any]) -> float:
         for _ in range(repetitions):
             step()
         synchronize()
-        return _of_first(time.perf_counter() - begin)
+        elapsed_s = time.perf_counter() - begin
+        if WORLD == 1:
+            return elapsed_s
+        # the first rank's time on every rank: all must repeat alike, or a collective would wait for a call never made
+        shared = torch.tensor([elapsed_s], device=DEVICE, dtype=torch.float64)
+        torch.distributed.broadcast(shared, 0)
+        return float(shared.item())
 
     repetitions = max(1, min(5000, int(WINDOW_S / max(window(1), 1e-6))))
     now = math.inf
@@ -73,15 +79,6 @@ def _settle(step: Callable[[], Any]) -> float:
     return now / repetitions
 
 
-def _of_first(value: float) -> float:
-    """Return the first rank's value on every rank."""
-    if WORLD == 1:
-        return value
-    shared = torch.tensor([value], device=DEVICE, dtype=torch.float64)
-    torch.distributed.broadcast(shared, 0)
-    return float(shared.item())
-
-
 def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timing:
     """Time a step, each repetition between two events of the device (a host clock on a CPU)."""
     for _ in range(warmup):
@@ -89,6 +86,7 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
     synchronize()
     if CUDA:
         repeat = max(repeat, min(_MOST_REPETITIONS, int(2 * WINDOW_S / _settle(step))))
+        # n + 1 events bound n repetitions: the host never waits between them, so that its launches stay ahead
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeat + 1)]
         marks[0].record()
         for mark in marks[1:]:
@@ -106,7 +104,7 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
 
 def burst(step: Callable[[], Any], *, length_s: float = 0.03) -> float:
     """Return the seconds of a call within the first moments of work, before clocks fall under the power limit."""
-    step()
+    step()  # the first call of a shape picks and loads its kernel
     synchronize()
     begin = time.perf_counter()
     step()
@@ -123,6 +121,7 @@ def replayed(step: Callable[[], Any], *, calls: int = 10, repeat: int = 7) -> Ti
     """Time a step as `calls` of them replayed from one graph: what the device does without launch gaps."""
     if not CUDA:
         return timed(step, warmup=1, repeat=3)
+    # a capture wants work that ran before, on a stream other than the default one
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -147,6 +146,7 @@ def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> tuple[Ti
     synchronize()
     if CUDA and _settle(step) > _LONG_S:
         repeat -= repeat // 3
+    # each step is awaited, as a trainer does that logs its loss
     times = []
     for _ in range(repeat):
         synchronize()

@@ -34,9 +34,10 @@ from gpucost.bench.gpu.clock import (
 # mean. Bytes are the least that must move, FLOP those of the mathematics (2·m·k·n; causal attention half of
 # 4·b·h·s²·d).
 
+# tf32 is how fp32 operands are multiplied
 _DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
-LARGE_BYTES = 2**26
+LARGE_BYTES = 2**26  # beyond what lies in a last-level cache
 _LAUNCH_TRIES = 60
 
 Figures = dict[str, Any]
@@ -70,12 +71,22 @@ def matmul(precision: str, m: int, k: int, n: int) -> Figures:
 
     `tflops` is what lasts under the power limit; `burst_tflops` that of the first moments, as a short loop sees it.
     """
-    width = {"fp8": 1, "fp32": 4, "tf32": 4}.get(precision, 2)
+    width = {"fp8": 1, "fp32": 4, "tf32": 4}.get(precision, 2)  # bytes of an operand's element
     copies = max(1, min(16, math.ceil(CACHE_BYTES / (width * (k * n + m * k)))))
     _room(1.5 * (copies * width * (k * n + m * k) + 4 * m * n))
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     if precision == "fp8":
-        step = _fp8_products(m, k, n, copies)
+        pairs = [
+            (torch.randn(m, k, device=DEVICE).to(FP8), torch.randn(n, k, device=DEVICE).to(FP8)) for _ in range(copies)
+        ]
+        unit_scale = torch.ones((), device=DEVICE)
+
+        def step() -> None:
+            for x, w in pairs:
+                torch._scaled_mm(
+                    x, w.t(), scale_a=unit_scale, scale_b=unit_scale, out_dtype=torch.bfloat16, use_fast_accum=True
+                )
+
     else:
         kind = _DTYPES[precision]
         pairs = [
@@ -88,28 +99,15 @@ def matmul(precision: str, m: int, k: int, n: int) -> Figures:
                 F.linear(x, w)
 
     flop = 2.0 * m * k * n
+    # so many calls in a graph that it lasts some 2 ms on a chip of 600 TFLOP/s and 4 TB/s: its own launch is nothing
     calls = int(max(1, min(20, 2e-3 / max(flop / 6e14, width * k * n / 4e12) / copies)))
-    first_s = burst(step) / copies
+    first_s = burst(step) / copies  # before the long measurement heats the chip
     timing = replayed(step, calls=calls)
     time_s = timing.time_s / copies
+    # bytes of both operands and of the product, which is fp32 only of fp32 operands
     moved = width * (m * k + k * n) + (4 if width == 4 else 2) * m * n
     rates = {"tflops": flop / time_s / 1e12, "gb_per_s": moved / time_s / 1e9}
     return _figures(timing._replace(time_s=time_s), **rates, burst_tflops=flop / first_s / 1e12)
-
-
-def _fp8_products(m: int, k: int, n: int, copies: int) -> Any:
-    pairs = [
-        (torch.randn(m, k, device=DEVICE).to(FP8), torch.randn(n, k, device=DEVICE).to(FP8)) for _ in range(copies)
-    ]
-    unit_scale = torch.ones((), device=DEVICE)
-
-    def step() -> None:
-        for x, w in pairs:
-            torch._scaled_mm(
-                x, w.t(), scale_a=unit_scale, scale_b=unit_scale, out_dtype=torch.bfloat16, use_fast_accum=True
-            )
-
-    return step
 
 
 def attention(direction: str, batch: int, sequence: int, heads: int, kv_heads: int, head_dim: int) -> Figures:
@@ -124,6 +122,7 @@ def attention(direction: str, batch: int, sequence: int, heads: int, kv_heads: i
     def forward() -> torch.Tensor:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=heads != kv_heads)
 
+    # q·kᵀ and p·v are 4·b·h·s²·d FLOP, of which a causal mask leaves half
     flop = 2.0 * batch * heads * sequence * sequence * head_dim
     if direction == "forward":
         with torch.no_grad():
@@ -150,7 +149,8 @@ def norm(tokens: int, hidden: int) -> Figures:
 
 def adamw(parameters: int) -> Figures:
     """Update fp32 parameters by a fused AdamW: 28 bytes each (read p, g, m, v; write p, m, v)."""
-    _room(20.0 * parameters)
+    _room(20.0 * parameters)  # p, g, m, v in fp32, and a quarter for the allocator
+    # sixteen tensors, as a model has many: the fused kernel takes a list
     weights = [torch.randn(parameters // 16, device=DEVICE, requires_grad=True) for _ in range(16)]
     for weight in weights:
         weight.grad = torch.randn_like(weight)
@@ -172,15 +172,12 @@ def launch() -> Figures:
     """Time a kernel of almost no work, the host's floor under eager steps: the fastest of many tries, and the usual."""
     x = torch.zeros(8, device=DEVICE)
 
-    def many() -> None:
-        for _ in range(200):
-            x.add_(1.0)
-
     times = []
     for _ in range(_LAUNCH_TRIES):
         synchronize()
         begin = time.perf_counter()
-        many()
+        for _ in range(200):  # so many that waiting for the last one is nothing beside them
+            x.add_(1.0)
         synchronize()
         times.append((time.perf_counter() - begin) / 200)
     usual = summary(times)
@@ -204,7 +201,10 @@ def _bus_share(operation: str, ranks: int) -> float:
     return (2.0 if operation == "all_reduce" else 1.0) * (ranks - 1) / ranks
 
 
-def _step(operation: str, full: torch.Tensor) -> Callable[[], Any]:
+def collective(operation: str, size_bytes: int) -> dict[str, Any]:
+    """Time one operation over all ranks."""
+    full = torch.ones(size_bytes // 2, device=DEVICE, dtype=torch.bfloat16)
+    # point to point in pairs: 0 with 1, 2 with 3, both ways at once
     part, received, peer = full.chunk(WORLD)[RANK].clone(), torch.empty_like(full), RANK ^ 1
 
     def send() -> None:
@@ -220,13 +220,7 @@ def _step(operation: str, full: torch.Tensor) -> Callable[[], Any]:
         "all_to_all": lambda: dist.all_to_all_single(received, full),
         "send": send,
     }
-    return steps[operation]
-
-
-def collective(operation: str, size_bytes: int) -> dict[str, Any]:
-    """Time one operation over all ranks."""
-    full = torch.ones(size_bytes // 2, device=DEVICE, dtype=torch.bfloat16)
-    timing = timed(_step(operation, full), warmup=5, repeat=20 if size_bytes < 2**24 else 9)
+    timing = timed(steps[operation], warmup=5, repeat=20 if size_bytes < 2**24 else 9)
     rate = _bus_share(operation, WORLD) * size_bytes / timing.time_s / 1e9
     return {**timing._asdict(), "ranks": WORLD, "bus_gb_per_s": rate}
 
@@ -260,9 +254,14 @@ def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
         paths = []
         for number in range(files):
             path = Path(folder_path, f"{number}.bin")
+            # random, or a file system that compresses would read next to nothing
             path.write_bytes(os.urandom(2**20) * max(1, size_bytes // files // 2**20))
             paths.append(str(path))
-            _forget(path)
+            # written out and dropped from the page cache, where the system offers that: else memory would be measured
+            if hasattr(os, "posix_fadvise"):
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         data = DataLoader(
             _Shards(paths, sample_bytes),
             batch_size=64,
@@ -280,11 +279,3 @@ def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
         "gb_per_s": moved / elapsed_s / 1e9,
         "samples_per_s": moved / sample_bytes / elapsed_s,
     }
-
-
-def _forget(path: Path) -> None:
-    """Write a file out and drop it from the page cache, where the system offers that."""
-    if hasattr(os, "posix_fadvise"):
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

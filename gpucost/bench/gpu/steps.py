@@ -45,6 +45,7 @@ def _scaled_product(x: Tensor, weight: Tensor) -> Tensor:
     """Return x·weightᵀ, both cast to fp8 by their largest values."""
     parts = []
     for value in (x, weight):
+        # at least 1e-12, or a tensor of zeros would be divided by its largest value
         scale = value.abs().amax().float().clamp(min=1e-12) / torch.finfo(FP8).max
         parts.append(((value * scale.reciprocal()).to(FP8).contiguous(), scale))
     (a, scale_a), (b, scale_b) = parts
@@ -74,6 +75,7 @@ class Experts(nn.Module):
         """Route, multiply by groups, and put the tokens back."""
         flat = x.reshape(-1, x.shape[-1]).bfloat16()
         weight, index = self.router(flat).float().softmax(-1).topk(self.chosen, -1)
+        # sorted by expert, the rows of each stand together: one grouped product serves all experts
         order = index.flatten().argsort(stable=True)
         ends = F.one_hot(index.flatten(), self.count).sum(0).cumsum(0).int()  # counted without waiting for the device
         rows = order // self.chosen
@@ -87,7 +89,7 @@ class Experts(nn.Module):
         """Multiply each group of rows by its expert's matrix."""
         if x.is_cuda:
             return torch._grouped_mm(x, weights, offs=ends)
-        bounds = [0, *ends.tolist()]
+        bounds = [0, *ends.tolist()]  # a processor has no grouped product
         parts = [x[a:b] @ weights[i] for i, (a, b) in enumerate(pairwise(bounds))]
         return torch.cat(parts)
 
@@ -144,7 +146,7 @@ class BenchDecoder(nn.Module):
     def positions(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines of the rotary positions."""
         width = self.shape.width
-        frequency = 5e5 ** (-torch.arange(0, width, 2, device=tokens.device) / width)
+        frequency = 5e5 ** (-torch.arange(0, width, 2, device=tokens.device) / width)  # the base of Llama 3
         angle = torch.arange(tokens.shape[1], device=tokens.device)[:, None] * frequency
         angle = torch.cat((angle, angle), -1)
         return angle.cos().bfloat16(), angle.sin().bfloat16()
@@ -157,13 +159,14 @@ class BenchDecoder(nn.Module):
         """Mean loss of a batch."""
         x = self.embed(tokens)
         if torch.is_autocast_enabled():
-            x = x.bfloat16()
+            x = x.bfloat16()  # autocast leaves embeddings in fp32, and every residual would follow them
         cos, sin = self.positions(tokens)
         for index, block in enumerate(self.blocks):
             if self.recompute == "full" or (self.recompute == "selective" and index % 2 == 0):
                 x = checkpoint(block, x, cos, sin, use_reentrant=False)
             else:
                 x = block(x, cos, sin)
+        # logits of a whole batch may exceed all else in memory: a chunk of tokens at a time has its loss
         h, labels = self.norm(x).flatten(0, 1), labels.flatten()
         if not self.loss_chunk:
             return self.loss_of(h, labels) / labels.numel()
@@ -209,21 +212,30 @@ class TrainStep(Struct, frozen=True):
 def build(case: TrainStep) -> torch.nn.Module:
     """Make the model on the device, sharded and compiled as the case says, with random weights."""
     dtype = torch.bfloat16 if case.recipe == "bf16" else torch.float32
-    with torch.device("meta"):
+    with torch.device("meta"):  # shapes alone: what is sharded is never whole on a device
         model = BenchDecoder(
             SHAPES[case.model], case.recompute, case.loss_chunk, case.chunk_recompute, case.recipe == "fp8"
         ).to(dtype)
+    # the order matters: FSDP shards what tensor parallelism left, and wraps blocks that are compiled already
     if case.tensor > 1:
-        _split_tensors(model, case.tensor)
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        column, row = ColwiseParallel(), RowwiseParallel()
+        plan = {"q": column, "k": column, "v": column, "o": row, "gate": column, "up": column, "down": row}
+        for block in model.blocks:
+            parallelize_module(block, meshes(case.tensor)["tensor"], plan)
     if case.compiled:
         for block in model.blocks:
-            block.compile()
+            block.compile()  # by block, not whole: equal layers are compiled once
     if case.sharding >= 2:
         shard(model, case)
     model.to_empty(device=DEVICE)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.fill_(1.0) if parameter.ndim == 1 else parameter.normal_(0, 0.02)
+            if parameter.ndim == 1:  # a norm's
+                parameter.fill_(1.0)
+            else:
+                parameter.normal_(0, 0.02)
     if case.sharding == 0 and WORLD > 1 and case.tensor == 1:
         return torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     return model
@@ -236,21 +248,11 @@ def meshes(tensor: int) -> Any:
     return init_device_mesh("cuda" if CUDA else "cpu", (WORLD // tensor, tensor), mesh_dim_names=("data", "tensor"))
 
 
-def _split_tensors(model: BenchDecoder, tensor: int) -> None:
-    """Spread each block's products over tensor-parallel ranks."""
-    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-
-    column, row = ColwiseParallel(), RowwiseParallel()
-    plan = {"q": column, "k": column, "v": column, "o": row, "gate": column, "up": column, "down": row}
-    for block in model.blocks:
-        parallelize_module(block, meshes(tensor)["tensor"], plan)
-
-
 def shard(model: BenchDecoder, case: TrainStep) -> None:
     """Shard each block, then the rest, over the data-parallel ranks."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    reduce = None if case.recipe == "bf16" else torch.float32
+    reduce = None if case.recipe == "bf16" else torch.float32  # gradients are summed as they are accumulated
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=reduce)
     options = {"mesh": meshes(case.tensor)["data"], "mp_policy": policy, "reshard_after_forward": case.sharding == 3}
     for block in model.blocks:
@@ -270,7 +272,7 @@ def step(
     model: torch.nn.Module, optimizer: torch.optim.Optimizer, case: TrainStep, data: Any, marks: dict[str, Any]
 ) -> None:
     """Run one whole step; `marks` receives the seconds of its two parts and the memory between them."""
-    autocast = case.recipe != "bf16" and case.sharding < 2
+    autocast = case.recipe != "bf16" and case.sharding < 2  # FSDP casts by its own policy
     begin = time.perf_counter()
     for _ in range(case.accumulate):
         with torch.autocast(DEVICE.type, torch.bfloat16) if autocast else contextlib.nullcontext():
@@ -280,7 +282,7 @@ def step(
         loss.backward()
     if CUDA:
         marks["before_step_gb"] = torch.cuda.memory_allocated() / 1e9
-    synchronize()
+    synchronize()  # so that the two parts are told apart; what the host would have launched ahead is one gap a step
     middle = time.perf_counter()
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
@@ -303,7 +305,7 @@ def measure_training(case: TrainStep, *, warmup: int = 2, repeat: int = 9) -> di
     rate = case.micro_batch * case.accumulate * case.sequence / case.tensor / timing.time_s
     total = parameters_of(model)
     if CUDA:
-        torch._dynamo.reset()
+        torch._dynamo.reset()  # compiled code holds the model's memory
     return {
         **timing._asdict(),
         "rounds_s": rounds,
@@ -331,6 +333,7 @@ class Shard:
 
     def __init__(self, model: ModelShape, tensor: int, layers: int, precision: str) -> None:
         self.model, self.tensor, self.precision = model, tensor, precision
+        # fewer KV heads than ranks are copied; gate and up are one product, as q, k and v are
         d, hd = model.hidden, model.width
         self.q_heads, self.kv_heads = model.heads // tensor, max(1, model.kv_heads // tensor)
         qkv, ffn = (self.q_heads + 2 * self.kv_heads) * hd, model.ffn // tensor
@@ -341,7 +344,7 @@ class Shard:
         self.experts = [self.routed(ffn) for _ in range(layers)] if model.experts else []
         self.norms = torch.ones(d, device=DEVICE, dtype=torch.bfloat16)
         self.head = torch.randn(model.vocab // tensor, d, device=DEVICE, dtype=torch.bfloat16) * 0.02
-        self.one = torch.ones((), device=DEVICE)
+        self.unit_scale = torch.ones((), device=DEVICE)
 
     def routed(self, ffn: int) -> tuple[Tensor, Tensor, Tensor]:
         """Make a router and its experts' weights."""
@@ -373,7 +376,8 @@ class Shard:
     def linear(self, x: Tensor, weight: Tensor) -> Tensor:
         """Multiply in the precision of the weights."""
         if self.precision == "fp8":
-            return torch._scaled_mm(x.to(FP8), weight.t(), scale_a=self.one, scale_b=self.one, out_dtype=torch.bfloat16)
+            scale = self.unit_scale
+            return torch._scaled_mm(x.to(FP8), weight.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)
         return F.linear(x, weight)
 
     def reduce(self, x: Tensor) -> Tensor:
@@ -414,6 +418,7 @@ def decode_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
         return entries.transpose(1, 2)
 
     caches = [(cache_of(), cache_of()) for _ in shard.layers]
+    # fp8 products take rows by sixteen: a smaller batch is padded, and its cache is not
     x = torch.randn(
         max(batch, 16) if shard.precision == "fp8" else batch, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16
     )
@@ -421,6 +426,7 @@ def decode_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     def attention(cache: tuple[Tensor, Tensor]) -> Callable[[Tensor], Tensor]:
         def attend(qkv: Tensor) -> Tensor:
             q, k, v = qkv[:batch].split((shard.q_heads * hd, kv * hd, kv * hd), -1)
+            # the new token is the last of the context; the heads of a group read one key and value
             cache[0][:, :, -1], cache[1][:, :, -1] = k.view(batch, kv, hd), v.view(batch, kv, hd)
             mixed = F.scaled_dot_product_attention(q.reshape(batch, kv, group, hd), cache[0], cache[1]).reshape(
                 batch, -1
@@ -476,6 +482,7 @@ def measure_serving(
             body, head = replayed(layers, calls=2), replayed(logits, calls=4)
         else:
             body, head = timed(layers, warmup=2, repeat=7), timed(logits, warmup=2, repeat=7)
+            # replayed as graphs, a prefill shows what its launches from the host add
             alone_s = replayed(layers, calls=1).time_s / run * shape.layers + replayed(logits, calls=4).time_s
     layer_s = body.time_s / run
     step_s = layer_s * shape.layers + head.time_s

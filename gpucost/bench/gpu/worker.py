@@ -17,6 +17,7 @@ from gpucost.bench.gpu import clock, kernels, steps
 
 
 def _train(**values: Any) -> dict[str, Any]:
+    # what is no field of the step is an argument of its measurement, such as `repeat`
     field_names = {field.name for field in fields(steps.TrainStep)}
     return steps.measure_training(
         steps.TrainStep(**{name: value for name, value in values.items() if name in field_names}),
@@ -63,6 +64,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"id": case["id"], "figures": MEASURES[case["op"]](**case["arguments"])}
     except Exception as error:
+        # of memory it matters who holds it; of anything else the first line is enough, and a trace would fill the file
         lacks = isinstance(error, torch.OutOfMemoryError)
         text = clock.memory() if lacks else str(error).splitlines()[0][:200] if str(error) else ""
         kind = "out of memory" if lacks or isinstance(error, MemoryError) else type(error).__name__
